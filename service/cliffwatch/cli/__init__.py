@@ -1,0 +1,1 @@
+"""The `cliffwatch` command: a client of the API, plus what must work without the service."""

@@ -1,0 +1,1 @@
+"""What the windows mean: pure functions, no I/O."""

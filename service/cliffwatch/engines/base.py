@@ -1,0 +1,141 @@
+"""What an engine is: how its `load` is validated, what it would write, how it is started, how its output is read.
+
+An engine is a process of its own. It stops on `stop_signal` after telling what it measured last. Its stdout becomes
+records (windows, events, an end) through a `Translator`; an engine that prints the contract's JSON lines needs only
+`JsonLines`. Nothing here touches a disk: the worker does, after the safety gate has seen the plan.
+"""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar, Protocol
+
+from pydantic import BaseModel
+
+from cliffwatch.window import EngineEvent, EngineRecord, parse_engine_line
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """A file (created, `size_bytes` long at most) or a device (overwritten) that a run would write to."""
+
+    path: Path
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run would do, before it does it.
+
+    `written_bytes` is an estimate of all that the run writes over its length; None where nothing bounds the rate.
+    `direct` says whether the page cache is bypassed; `notes` are things that the user should know of the measurement.
+    """
+
+    writes: tuple[PlannedWrite, ...]
+    command: tuple[str, ...]
+    direct: bool
+    written_bytes: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """Where and when an engine works.
+
+    `path` is the directory that is the run's own, or the device node. `scratch` is a directory for the engine's job
+    files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which is the
+    multiples of `window_seconds`). `resumed`: files of an earlier engine of this run may be there.
+    """
+
+    run_id: str
+    path: Path
+    is_device: bool
+    scratch: Path
+    window_seconds: float
+    start: float
+    stop: float
+    resumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The process to start."""
+
+    command: Sequence[str]
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+class Translator(Protocol):
+    """Turns what an engine prints into records; keeps no more than one window of it."""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        """Records completed by `chunk`; `received_at` is on the run's time line."""
+        ...
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        """Records that only the end of the output completes."""
+        ...
+
+
+class Engine(Protocol):
+    """One kind of load generator."""
+
+    name: ClassVar[str]
+    #: Pydantic model of the workload's `load`.
+    load_model: ClassVar[type[BaseModel]]
+    #: Kinds of target that it can load: `directory`, `device`, `synthetic`.
+    target_kinds: ClassVar[frozenset[str]]
+    #: Asks the engine to finish its window and exit.
+    stop_signal: ClassVar[signal.Signals]
+
+    def is_virtual(self, load: Any) -> bool:
+        """True when the engine's windows set the pace of time, faster than the clock on the wall."""
+        ...
+
+    def plan(self, load: Any, context: EngineContext) -> Plan: ...
+
+    def launch(self, load: Any, context: EngineContext) -> Launch:
+        """Write job files into `context.scratch` and say what to start. Raises Problem(component_missing)."""
+        ...
+
+    def translator(self, load: Any, context: EngineContext) -> Translator: ...
+
+    def facts(self) -> dict[str, str]:
+        """Versions of what the engine runs."""
+        ...
+
+
+class JsonLines:
+    """The contract's own output: one JSON object a line. A line that is not of the contract becomes an event."""
+
+    #: A line longer than this is not a window but an engine that has lost its mind.
+    LINE_LIMIT_BYTES = 16 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > self.LINE_LIMIT_BYTES:
+            self._rest = b""
+            return [*self._parse(lines, received_at), EngineEvent(received_at, "output_line_too_long")]
+        return self._parse(lines, received_at)
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        return []
+
+    @staticmethod
+    def _parse(lines: list[bytes], received_at: float) -> list[EngineRecord]:
+        records: list[EngineRecord] = []
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                records.append(parse_engine_line(line))
+            except ValueError as error:
+                sample = line[:200].decode("utf-8", "replace")
+                records.append(
+                    EngineEvent(received_at, "output_not_understood", {"message": str(error), "line": sample})
+                )
+        return records

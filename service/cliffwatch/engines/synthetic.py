@@ -1,0 +1,115 @@
+"""The synthetic engine: makes no load, prints windows of a known shape.
+
+It is a real process behind the real contract, so everything above it is exercised as with any engine. In virtual time
+it prints its windows as fast as they are read, which carries out a 36 h run in seconds. It serves tests, benchmarks and
+people who want to see a cliff without a drive.
+"""
+
+import math
+import signal
+import sys
+import time
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from pydantic import Field
+
+from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, Translator
+from cliffwatch.histogram import Histogram
+from cliffwatch.runs.specification import Strict
+from cliffwatch.units import Duration
+from cliffwatch.window import EngineEnd, EngineWindow, format_engine_line
+
+
+class SyntheticLoad(Strict):
+    """Log-normal latencies around `median_latency`; from `cliff_after` on they are `cliff_ratio` times as long."""
+
+    operations_per_second: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
+    operation_bytes: Annotated[int, Field(ge=1)] = 16_384
+    median_latency: Annotated[Duration, Field(gt=0, le=60)] = 0.002
+    spread: Annotated[float, Field(ge=0, le=3)] = 0.3
+    cliff_after: Annotated[Duration, Field(ge=0)] | None = None
+    cliff_ratio: Annotated[float, Field(ge=1, le=10_000)] = 100.0
+    seed: int = 1
+    time: Literal["real", "virtual"] = "real"
+    #: Exit with status 1 after so many windows; the tests of engine restarts use it.
+    fail_after_windows: Annotated[int, Field(ge=1)] | None = None
+
+
+class SyntheticEngine:
+    """Runs this module as a process."""
+
+    name: ClassVar[str] = "synthetic"
+    load_model: ClassVar[type[SyntheticLoad]] = SyntheticLoad
+    target_kinds: ClassVar[frozenset[str]] = frozenset({"synthetic"})
+    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+
+    def is_virtual(self, load: SyntheticLoad) -> bool:
+        return load.time == "virtual"
+
+    def plan(self, load: SyntheticLoad, context: EngineContext) -> Plan:
+        return Plan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
+
+    def launch(self, load: SyntheticLoad, context: EngineContext) -> Launch:
+        return Launch(self._command(load, context))
+
+    def translator(self, load: SyntheticLoad, context: EngineContext) -> Translator:
+        return JsonLines()
+
+    def facts(self) -> dict[str, str]:
+        return {}
+
+    @staticmethod
+    def _command(load: SyntheticLoad, context: EngineContext) -> list[str]:
+        times = (context.start, context.stop, context.window_seconds)
+        return [sys.executable, "-m", "cliffwatch.engines.synthetic", load.model_dump_json(), *map(repr, times)]
+
+
+#: Latencies drawn for a window; each stands for an equal share of the operations. As many as a busy window of real load
+#: shows to a histogram of three digits, so that journals of synthetic runs have the size of real ones.
+SAMPLES_PER_WINDOW = 10_000
+
+
+def histogram_of(load: SyntheticLoad, operations: int, elapsed_seconds: float, noise: np.random.Generator) -> Histogram:
+    """A log-normal histogram of `operations` latencies around the median that holds at `elapsed_seconds`."""
+    fallen = load.cliff_after is not None and elapsed_seconds >= load.cliff_after
+    median = load.median_latency * (load.cliff_ratio if fallen else 1.0) * math.exp(noise.normal(0, 0.02))
+    samples = min(operations, SAMPLES_PER_WINDOW)
+    values = np.rint(noise.lognormal(math.log(median), load.spread, samples) * 1e9).astype(np.int64)
+    share, rest = divmod(operations, samples)
+    histogram = Histogram()
+    histogram.record_many(values, np.full(samples, share) + (np.arange(samples) < rest))
+    return histogram
+
+
+def main(arguments: list[str]) -> None:
+    load = SyntheticLoad.model_validate_json(arguments[0])
+    start, stop, window_seconds = map(float, arguments[1:4])
+    stopping: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
+    noise = np.random.default_rng([load.seed, round(start * 1000)])
+    operations = round(load.operations_per_second * window_seconds)
+    count = round((stop - start) / window_seconds)
+    anchor = time.monotonic() - (time.time() - start)
+    for seq in range(count):
+        begin, end = start + seq * window_seconds, start + (seq + 1) * window_seconds
+        if load.time == "real":
+            time.sleep(max(0.0, anchor + (end - start) - time.monotonic()))
+        service = histogram_of(load, operations, begin - start, noise)
+        window = EngineWindow(
+            start=begin,
+            end=end,
+            counters={"operations": operations, "bytes": operations * load.operation_bytes, "errors": 0},
+            gauges={"schedule_debt_seconds": 0.0},
+            latency={"publish": service, "publish_service": service},
+        )
+        print(format_engine_line(window, seq), flush=True)
+        if seq + 1 == load.fail_after_windows:
+            sys.exit(1)
+        if stopping:
+            break
+    print(format_engine_line(EngineEnd("completed")), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,88 @@
+"""Every refusal has a stable code, an HTTP status and a title, in one table.
+
+`Problem` is the one exception that reaches a user: the API writes it as application/problem+json (RFC 9457), the
+command line as one line per fault. A code never changes its meaning; docs/errors.md explains each.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """The stable `code` of a problem."""
+
+    BAD_REQUEST = "bad_request"
+    UNAUTHENTICATED = "unauthenticated"
+    FORBIDDEN = "forbidden"
+    NOT_FOUND = "not_found"
+    METHOD_NOT_ALLOWED = "method_not_allowed"
+    CONFLICT = "conflict"
+    WRONG_STATE = "wrong_state"
+    WORKLOAD_INVALID = "workload_invalid"
+    SCHEDULE_INVALID = "schedule_invalid"
+    PAGE_TOKEN_INVALID = "page_token_invalid"
+    TARGET_UNSAFE = "target_unsafe"
+    TARGET_MISSING = "target_missing"
+    SPACE_INSUFFICIENT = "space_insufficient"
+    COMPONENT_MISSING = "component_missing"
+    JOURNAL_UNREADABLE = "journal_unreadable"
+    REPORT_NOT_READY = "report_not_ready"
+    SERVICE_UNREACHABLE = "service_unreachable"
+    NOT_READY = "not_ready"
+    INTERNAL = "internal"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a code means: the HTTP `status` and the sentence that stands for all problems of the kind."""
+
+    status: int
+    title: str
+
+
+KINDS: dict[Code, Kind] = {
+    Code.BAD_REQUEST: Kind(422, "The request is not valid."),
+    Code.UNAUTHENTICATED: Kind(401, "A valid bearer token is needed."),
+    Code.FORBIDDEN: Kind(403, "The token's scope does not allow this."),
+    Code.NOT_FOUND: Kind(404, "There is no such thing."),
+    Code.METHOD_NOT_ALLOWED: Kind(405, "This resource does not answer that method."),
+    Code.CONFLICT: Kind(409, "Something else has this name."),
+    Code.WRONG_STATE: Kind(409, "The run's state does not allow this."),
+    Code.WORKLOAD_INVALID: Kind(422, "The workload is not valid."),
+    Code.SCHEDULE_INVALID: Kind(422, "The schedule is not valid."),
+    Code.PAGE_TOKEN_INVALID: Kind(422, "The page token is not valid here."),
+    Code.TARGET_UNSAFE: Kind(409, "The safety gate refuses to write to this target."),
+    Code.TARGET_MISSING: Kind(422, "The target does not exist."),
+    Code.SPACE_INSUFFICIENT: Kind(409, "The workload does not fit on the target."),
+    Code.COMPONENT_MISSING: Kind(503, "A program that this needs is not installed."),
+    Code.JOURNAL_UNREADABLE: Kind(500, "The run's journal cannot be read."),
+    Code.REPORT_NOT_READY: Kind(409, "The run has no report yet."),
+    Code.SERVICE_UNREACHABLE: Kind(503, "The service does not answer."),
+    Code.NOT_READY: Kind(503, "The service is not ready."),
+    Code.INTERNAL: Kind(500, "The service failed to handle the request."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldFault:
+    """One fault in the input: the dotted path of the field, and what is wrong with it and what would be right."""
+
+    field: str
+    message: str
+
+
+@dataclass(slots=True)
+class Problem(Exception):
+    """A refusal that a user sees: what was wrong (`detail`) and, where input was at fault, which fields."""
+
+    code: Code
+    detail: str
+    faults: list[FieldFault] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [self.detail, *(f"  {fault.field}: {fault.message}" for fault in self.faults)]
+        return "\n".join(lines)
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.code]

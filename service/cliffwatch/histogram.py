@@ -1,0 +1,131 @@
+"""Latency histograms: HdrHistogram, nanoseconds, 3 significant digits, 1 µs to 1 h.
+
+The arithmetic and the codec are the `hdrhistogram` library's; this wraps it so that the rest of Cliffwatch sees one
+shape, reads percentiles from a numpy view (the library walks its counts in Python), and never throws on a value that is
+out of range: a value over one hour is counted at one hour and in `overflow`.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from hdrh.histogram import HdrHistogram
+from numpy.typing import NDArray
+
+LOWEST_NANOSECONDS = 1_000
+HIGHEST_NANOSECONDS = 3_600 * 1_000_000_000
+SIGNIFICANT_DIGITS = 3
+#: The quantiles that windows, metrics and reports state.
+QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
+
+
+def _bucket_limits() -> NDArray[np.int64]:
+    """Highest nanosecond value that each counts index stands for (HdrHistogram's `highest equivalent value`)."""
+    model = HdrHistogram(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS)
+    return np.array(
+        [model.get_highest_equivalent_value(model.get_value_from_index(index)) for index in range(model.counts_len)],
+        dtype=np.int64,
+    )
+
+
+_LIMITS = _bucket_limits()
+
+
+class Histogram:
+    """Counts of latencies in nanoseconds. Merging adds counts; percentiles are read off, never averaged."""
+
+    __slots__ = ("_hdr", "overflow")
+
+    def __init__(self) -> None:
+        self._hdr = HdrHistogram(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS)
+        self.overflow = 0
+
+    @classmethod
+    def from_values(cls, counts_by_nanoseconds: Mapping[int, int] | Iterable[tuple[int, int]]) -> "Histogram":
+        """From (nanoseconds, count) pairs."""
+        histogram = cls()
+        pairs = counts_by_nanoseconds.items() if isinstance(counts_by_nanoseconds, Mapping) else counts_by_nanoseconds
+        for nanoseconds, count in pairs:
+            histogram.record(nanoseconds, count)
+        return histogram
+
+    @classmethod
+    def decode(cls, text: str) -> "Histogram":
+        """From HdrHistogram V2 compressed base64 (`HISTFAAA…`), of any range and precision.
+
+        Raises ValueError when the text is not such a histogram.
+        """
+        histogram = cls()
+        try:
+            other = HdrHistogram.decode(text)
+        except Exception as error:  # the library raises half a dozen unrelated types for damaged input
+            raise ValueError(f"not an HdrHistogram V2 payload: {error}") from error
+        if other.counts_len == histogram._hdr.counts_len and other.unit_magnitude == histogram._hdr.unit_magnitude:
+            histogram._hdr = other
+        else:
+            histogram._hdr.add(other)
+        return histogram
+
+    def encode(self) -> str:
+        """HdrHistogram V2 compressed, base64."""
+        encoded: bytes | str = self._hdr.encode()
+        return encoded.decode("ascii") if isinstance(encoded, bytes) else encoded
+
+    def record(self, nanoseconds: int, count: int = 1) -> None:
+        """Count a latency. Below 1 µs it is kept at the library's resolution; above 1 h it is clamped and counted."""
+        if count <= 0:
+            return
+        if nanoseconds > HIGHEST_NANOSECONDS:
+            self.overflow += count
+            nanoseconds = HIGHEST_NANOSECONDS
+        self._hdr.record_value(max(0, nanoseconds), count)
+
+    def record_many(self, nanoseconds: NDArray[np.int64], counts: NDArray[np.int64] | None = None) -> None:
+        """Count an array of latencies, each `counts` times (once where that is None), as `record` would."""
+        over = nanoseconds > HIGHEST_NANOSECONDS
+        weights = np.ones(len(nanoseconds), dtype=np.int64) if counts is None else counts
+        present = weights > 0
+        if not present.any():
+            return
+        self.overflow += int(weights[over & present].sum())
+        clamped = np.clip(nanoseconds[present], 0, HIGHEST_NANOSECONDS)
+        np.add.at(self._counts(), np.searchsorted(_LIMITS, clamped), weights[present])
+        self._hdr.total_count += int(weights[present].sum())
+        self._hdr.min_value = min(self._hdr.min_value, int(clamped.min()))
+        self._hdr.max_value = max(self._hdr.max_value, int(clamped.max()))
+
+    def merge(self, other: "Histogram") -> None:
+        self._hdr.add(other._hdr)
+        self.overflow += other.overflow
+
+    @property
+    def count(self) -> int:
+        return int(self._hdr.get_total_count())
+
+    @property
+    def max_seconds(self) -> float | None:
+        """The largest latency, to the histogram's precision; None when nothing was counted."""
+        return float(self._hdr.get_max_value()) / 1e9 if self.count else None
+
+    def percentiles_seconds(self, quantiles: Iterable[float] = QUANTILES) -> list[float | None]:
+        """For each quantile (0…1) the smallest value that so many are at or below; None when nothing was counted."""
+        wanted = list(quantiles)
+        if self.count == 0:
+            return [None] * len(wanted)
+        cumulative = np.cumsum(self._counts())
+        total = int(cumulative[-1])
+        ranks = np.maximum(1, np.ceil(np.array(wanted) * total - 1e-9)).astype(np.int64)
+        values = _LIMITS[np.searchsorted(cumulative, ranks)]
+        return [float(min(value, self._hdr.get_max_value())) / 1e9 for value in values]
+
+    def cumulative_counts(self, limits_seconds: Iterable[float]) -> list[int]:
+        """How many were at or below each limit: the buckets of a Prometheus histogram."""
+        cumulative = np.concatenate(([0], np.cumsum(self._counts())))
+        limits = np.array([round(limit * 1e9) for limit in limits_seconds], dtype=np.int64)
+        return [int(count) for count in cumulative[np.searchsorted(_LIMITS, limits, side="right")]]
+
+    def sum_seconds(self) -> float:
+        """The sum of all latencies, to the histogram's precision."""
+        return float(np.dot(self._counts().astype(np.float64), _LIMITS)) / 1e9
+
+    def _counts(self) -> NDArray[np.int64]:
+        return np.ctypeslib.as_array(self._hdr.counts)

@@ -1,0 +1,99 @@
+"""events.jsonl: what happened to a run, appended by its worker and by the service.
+
+Two processes write here, so every append holds the file's lock, and a state change reads the present state under the
+same lock. A line that a dying process left half written is closed off, never removed: readers report it.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.journal import files
+
+
+class EventType(StrEnum):
+    """What an event is about; the `name` says what happened."""
+
+    STATE = "state"
+    PHASE = "phase"
+    ENGINE = "engine"
+    GAP = "gap"
+    FINDING = "finding"
+    ALERT = "alert"
+    CLOCK = "clock"
+    JOURNAL = "journal"
+    DEVICE = "device"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """`at` in seconds since the epoch; `detail` holds JSON values only, with units in its names."""
+
+    at: float
+    type: EventType
+    name: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+    def to_line(self) -> str:
+        body = {"at": round(self.at, 6), "type": self.type.value, "name": self.name, "detail": self.detail}
+        return json.dumps(body, separators=(",", ":")) + "\n"
+
+    @classmethod
+    def from_line(cls, line: str | bytes) -> "Event":
+        """Raises ValueError when the line is not an event."""
+        body = json.loads(line)
+        try:
+            return cls(float(body["at"]), EventType(body["type"]), str(body["name"]), dict(body["detail"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not an event: {error!r}") from error
+
+
+class EventLog:
+    """The one way to append to a run's events.jsonl."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / files.EVENTS
+
+    def append(self, event: Event) -> None:
+        """On disk when this returns."""
+        with self._locked() as descriptor:
+            self._write(descriptor, event)
+
+    def append_if(self, decide: Callable[[list[Event]], Event | None]) -> Event | None:
+        """Append what `decide` makes of the events so far, with nobody else appending in between."""
+        with self._locked() as descriptor:
+            event = decide(list(self._read()))
+            if event is not None:
+                self._write(descriptor, event)
+            return event
+
+    def _read(self) -> Iterator[Event]:
+        with self._path.open("rb") as file:
+            for line in file:
+                try:
+                    yield Event.from_line(line)
+                except ValueError:
+                    continue  # JournalReader reports damaged lines; a decision is made from what can be read
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    @staticmethod
+    def _write(descriptor: int, event: Event) -> None:
+        size_bytes = os.fstat(descriptor).st_size
+        torn = size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
+        files.write_all(descriptor, (b"\n" if torn else b"") + event.to_line().encode())
+        os.fsync(descriptor)

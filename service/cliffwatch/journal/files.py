@@ -1,0 +1,49 @@
+"""File names of a journal and the few primitives that make a write durable."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+ORDER = "order.json"
+WORKLOAD = "workload.yaml"
+FACTS = "facts.json"
+WINDOWS = "windows.jsonl"
+LATENCY = "latency.hlog"
+EVENTS = "events.jsonl"
+WORKER = "worker.json"
+WORKER_LOCK = "worker.lock"
+ENGINE_LOG = "engine.log"
+REPORT_JSON = "report.json"
+REPORT_HTML = "report.html"
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_durably(path: Path, content: str) -> None:
+    """Replace a file: after this call, and after a crash during it, the old or the new content is there, whole."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_directory(path.parent)
+
+
+def write_json_durably(path: Path, content: Any) -> None:
+    write_durably(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte; the kernel may take fewer than it was given (a full disk raises OSError)."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]

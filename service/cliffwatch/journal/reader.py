@@ -1,0 +1,177 @@
+"""Reading a journal, whole or damaged, finished or still being written.
+
+A line that cannot be read is skipped and reported as a `JournalFault`; what it held is a gap. A last line without its
+newline is a write in progress and is not a fault.
+"""
+
+import json
+import mmap
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cliffwatch.errors import Code, Problem
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import files
+from cliffwatch.journal.events import Event
+from cliffwatch.journal.windows import JournalWindow
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JournalFault:
+    """A place in a journal that cannot be read; `line` counts from 1."""
+
+    file: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its number (its line, from 1) and the byte offset just behind it."""
+
+    id: int
+    offset_bytes: int
+    event: Event
+
+
+class JournalReader:
+    """Read-only view of one run's journal. `faults` fills up as damaged lines are met."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.faults: list[JournalFault] = []
+
+    def document(self, name: str) -> dict[str, Any]:
+        """A JSON document of the journal, such as order.json. Raises Problem when it is missing or damaged."""
+        path = self.directory / name
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise Problem(Code.JOURNAL_UNREADABLE, f"{path} cannot be read: {error}") from error
+        if not isinstance(body, dict):
+            raise Problem(Code.JOURNAL_UNREADABLE, f"{path} does not hold a JSON object")
+        return body
+
+    def facts(self) -> dict[str, Any]:
+        """What the worker found before the load began; empty when it had not got that far."""
+        return self.document(files.FACTS) if (self.directory / files.FACTS).exists() else {}
+
+    def events(self, offset_bytes: int = 0, first_id: int = 1) -> Iterator[StoredEvent]:
+        """Events from a byte offset on (0, or one that an earlier `StoredEvent` gave, with its id plus one)."""
+        for number, end, line in self._lines(files.EVENTS, offset_bytes, first_id):
+            event = self._parse(files.EVENTS, number, line, Event.from_line)
+            if event is not None:
+                yield StoredEvent(number, end, event)
+
+    def windows(self, first_seq: int = 0) -> Iterator[JournalWindow]:
+        """Committed windows in order, from `first_seq` on, found by bisection."""
+        start = self._offset_of(first_seq) if first_seq > 0 else 0
+        for number, _, line in self._lines(files.WINDOWS, start, 1 if start == 0 else None):
+            window = self._parse(files.WINDOWS, number, line, JournalWindow.from_line)
+            if window is not None and window.seq >= first_seq:
+                yield window
+
+    def last_window(self) -> JournalWindow | None:
+        """The newest committed window, read from the end of the file."""
+        path = self.directory / files.WINDOWS
+        if not path.exists():
+            return None
+        with path.open("rb") as file:
+            size_bytes = file.seek(0, 2)
+            reach = 1 << 16
+            while True:
+                file.seek(max(0, size_bytes - reach))
+                lines = file.read().split(b"\n")[:-1]
+                for line in reversed(lines if reach >= size_bytes else lines[1:]):
+                    try:
+                        return JournalWindow.from_line(line)
+                    except ValueError:
+                        continue
+                if reach >= size_bytes:
+                    return None
+                reach *= 4
+
+    def histograms(self, window: JournalWindow) -> dict[str, Histogram]:
+        """The exact histograms of a window, by latency name. Raises Problem when latency.hlog is damaged there."""
+        start, end = window.latency_range
+        with (self.directory / files.LATENCY).open("rb") as file:
+            file.seek(start)
+            return dict(_histograms_in(file.read(end - start), window))
+
+    def merged(
+        self, windows: Iterable[JournalWindow], key: Callable[[JournalWindow], str]
+    ) -> dict[str, dict[str, Histogram]]:
+        """Histograms merged over windows that share a key: key → latency name → histogram."""
+        groups: dict[str, dict[str, Histogram]] = {}
+        path = self.directory / files.LATENCY
+        if not path.exists():
+            return groups
+        with path.open("rb") as file:
+            for window in windows:
+                group = groups.setdefault(key(window), {})
+                start, end = window.latency_range
+                file.seek(start)
+                try:
+                    for name, histogram in _histograms_in(file.read(end - start), window):
+                        group.setdefault(name, Histogram()).merge(histogram)
+                except Problem as problem:
+                    self.faults.append(JournalFault(files.LATENCY, window.seq + 1, problem.detail))
+        return groups
+
+    def _parse(self, file: str, number: int, line: bytes, parse: Callable[[bytes], T]) -> T | None:
+        try:
+            return parse(line)
+        except ValueError as error:
+            self.faults.append(JournalFault(file, number, str(error)))
+            return None
+
+    def _lines(self, name: str, offset_bytes: int, first: int | None) -> Iterator[tuple[int, int, bytes]]:
+        """Complete lines as (number, offset behind the line, line); numbers are 0 where `first` is not known."""
+        path = self.directory / name
+        if not path.exists():
+            return
+        with path.open("rb") as file:
+            file.seek(offset_bytes)
+            end = offset_bytes
+            for index, line in enumerate(file):
+                if not line.endswith(b"\n"):
+                    return
+                end += len(line)
+                if line != b"\n":
+                    yield (0 if first is None else first + index), end, line
+
+    def _offset_of(self, seq: int) -> int:
+        """Byte offset of a line at or shortly before window `seq`, by bisection over a file whose seqs only grow."""
+        path = self.directory / files.WINDOWS
+        if not path.exists() or path.stat().st_size == 0:
+            return 0
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            low, high = 0, len(content)
+            while high - low > 1 << 16:
+                middle = content.find(b"\n", (low + high) // 2) + 1
+                if middle == 0 or middle >= high:
+                    break
+                try:
+                    found = JournalWindow.from_line(content[middle : content.find(b"\n", middle)]).seq
+                except ValueError:
+                    break  # damaged here: read on from the last good place instead
+                if found <= seq:
+                    low = middle
+                else:
+                    high = middle
+            return low
+
+
+def _histograms_in(lines: bytes, window: JournalWindow) -> Iterator[tuple[str, Histogram]]:
+    for line in lines.decode("ascii", "replace").splitlines():
+        try:
+            tag, _, _, _, payload = line.split(",")
+            yield tag.removeprefix("Tag="), Histogram.decode(payload)
+        except ValueError as error:
+            raise Problem(
+                Code.JOURNAL_UNREADABLE, f"the histograms of window {window.seq} cannot be read: {error}"
+            ) from error

@@ -1,0 +1,143 @@
+"""windows.jsonl and latency.hlog: the measurements, committed window by window."""
+
+import json
+import os
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.histogram import QUANTILES, Histogram
+from cliffwatch.journal import files
+from cliffwatch.window import EngineWindow
+
+#: Keys of a latency summary, in the order of `QUANTILES`.
+QUANTILE_NAMES = ("p50", "p90", "p99", "p999", "p9999")
+_LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
+
+
+@dataclass(frozen=True, slots=True)
+class JournalWindow:
+    """One committed window.
+
+    `latency` maps a latency name to `count`, `max` and the percentiles p50…p9999 in seconds (null: nothing counted),
+    read off the exact histogram. `latency_range` is the bytes of latency.hlog that hold the histograms themselves.
+    """
+
+    seq: int
+    start: float
+    end: float
+    phase: str
+    counters: dict[str, int]
+    gauges: dict[str, float]
+    latency: dict[str, dict[str, float | None]]
+    latency_range: tuple[int, int]
+
+    def to_line(self) -> str:
+        return json.dumps(asdict(self), separators=(",", ":")) + "\n"
+
+    @classmethod
+    def from_line(cls, line: str | bytes) -> "JournalWindow":
+        """Raises ValueError when the line is not a window."""
+        body: dict[str, Any] = json.loads(line)
+        try:
+            window = cls(**body | {"latency_range": tuple(body["latency_range"])})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a window: {error!r}") from error
+        if not (isinstance(window.seq, int) and window.start < window.end):
+            raise ValueError("not a window: seq, start and end do not make an interval")
+        return window
+
+    @property
+    def seconds(self) -> float:
+        """The seconds that were measured: less than the window's length where the engine says so."""
+        return min(self.gauges.get("measured_seconds", self.end - self.start), self.end - self.start)
+
+
+def summarise(histogram: Histogram) -> dict[str, float | None]:
+    summary: dict[str, float | None] = {"count": histogram.count, "max": histogram.max_seconds}
+    return summary | dict(zip(QUANTILE_NAMES, histogram.percentiles_seconds(QUANTILES), strict=True))
+
+
+class OverlapError(ValueError):
+    """A window starts before the last committed one ended; committing it would count time twice."""
+
+
+class WindowLog:
+    """The one writer of a run's windows. Opening it removes the window that was in progress when a writer died."""
+
+    def __init__(self, directory: Path, run_start: float) -> None:
+        """`run_start`: seconds since the epoch, for the interval log's header when the log is new."""
+        self.recovered_bytes = 0
+        self.last: JournalWindow | None = None
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._windows = os.open(directory / files.WINDOWS, flags, 0o644)
+        self._latency = os.open(directory / files.LATENCY, flags, 0o644)
+        self._recover(directory)
+        if os.fstat(self._latency).st_size == 0:
+            files.write_all(self._latency, _hlog_header(run_start).encode())
+            os.fsync(self._latency)
+        files.sync_directory(directory)
+
+    def append(self, window: EngineWindow, phase: str) -> JournalWindow:
+        """Commit a window: on disk when this returns. Raises OverlapError, and OSError when the disk is full."""
+        if self.last is not None and window.start < self.last.end - 1e-6:
+            raise OverlapError(f"window from {window.start} starts before the last one ended, at {self.last.end}")
+        histograms = sorted(window.latency.items())
+        start_bytes = os.fstat(self._latency).st_size
+        lines = "".join(_hlog_line(window, name, histogram) for name, histogram in histograms).encode()
+        files.write_all(self._latency, lines)
+        os.fsync(self._latency)
+        committed = JournalWindow(
+            seq=0 if self.last is None else self.last.seq + 1,
+            start=round(window.start, 6),
+            end=round(window.end, 6),
+            phase=phase,
+            counters=dict(window.counters),
+            gauges=dict(window.gauges),
+            latency={name: summarise(histogram) for name, histogram in histograms},
+            latency_range=(start_bytes, start_bytes + len(lines)),
+        )
+        files.write_all(self._windows, committed.to_line().encode())
+        os.fsync(self._windows)
+        self.last = committed
+        return committed
+
+    def close(self) -> None:
+        os.close(self._windows)
+        os.close(self._latency)
+
+    def _recover(self, directory: Path) -> None:
+        """Cut both files back to the last committed window."""
+        content = (directory / files.WINDOWS).read_bytes()
+        committed = content.rfind(b"\n") + 1
+        for line in reversed(content[:committed].splitlines()):
+            try:
+                self.last = JournalWindow.from_line(line)
+            except ValueError:
+                continue  # damaged in the middle: JournalReader reports it; the windows after it still count
+            break
+        self.recovered_bytes = len(content) - committed
+        if self.recovered_bytes:
+            os.ftruncate(self._windows, committed)
+            os.fsync(self._windows)
+        latency_bytes = os.fstat(self._latency).st_size
+        keep = self.last.latency_range[1] if self.last else 0
+        if latency_bytes > keep:
+            self.recovered_bytes += latency_bytes - keep if self.last else 0
+            os.ftruncate(self._latency, keep)
+            os.fsync(self._latency)
+
+
+def _hlog_header(run_start: float) -> str:
+    date = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime(run_start))
+    return (
+        f"#[Histogram log format version 1.3]\n#[StartTime: {run_start:.3f} (seconds since epoch), {date}]\n" + _LEGEND
+    )
+
+
+def _hlog_line(window: EngineWindow, name: str, histogram: Histogram) -> str:
+    """Times in seconds since the epoch; the maximum in milliseconds, as HdrHistogram's own tools write it."""
+    max_milliseconds = (histogram.max_seconds or 0.0) * 1000
+    length = window.end - window.start
+    return f"Tag={name},{window.start:.3f},{length:.3f},{max_milliseconds:.3f},{histogram.encode()}\n"

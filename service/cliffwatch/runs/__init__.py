@@ -1,0 +1,1 @@
+"""What a run is: specification, states and transitions, scheduling, launching, reconciling."""

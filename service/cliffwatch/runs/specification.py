@@ -1,0 +1,179 @@
+"""What is asked for: a workload (what to do, with no host in it), a target (where), and an order (one run of it)."""
+
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.units import Duration, format_duration
+
+#: Names of workloads, and ids of runs: they are also names of directories.
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+
+Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+DAY_SECONDS = 86_400.0
+
+
+class Strict(BaseModel):
+    """A document in which an unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Phases(Strict):
+    """How long each timed phase lasts. Preparing comes before them and takes as long as it takes."""
+
+    warm_up: Annotated[Duration, Field(ge=0, le=7 * DAY_SECONDS)] = 0.0
+    baseline: Annotated[Duration, Field(ge=0, le=7 * DAY_SECONDS)] = 0.0
+    soak: Annotated[Duration, Field(gt=0, le=90 * DAY_SECONDS)]
+    cool_down: Annotated[Duration, Field(ge=0, le=DAY_SECONDS)] = 0.0
+
+    @property
+    def load_seconds(self) -> float:
+        """How long the engine makes load."""
+        return self.warm_up + self.baseline + self.soak
+
+
+class Workload(Strict):
+    """What to do. `load` belongs to the engine, which validates it (see cliffwatch.engines)."""
+
+    version: Literal[1]
+    name: Name
+    description: str = ""
+    engine: str
+    window: Annotated[Duration, Field(ge=0.1, le=60)] = 10.0
+    phases: Phases
+    on_interruption: Literal["resume", "end"] = "resume"
+    engine_restarts: Annotated[int, Field(ge=0, le=100)] = 5
+    stop_grace: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
+    free_space_reserve_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    load: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _windows_fit(self) -> "Workload":
+        if self.phases.load_seconds < self.window:
+            raise ValueError(
+                f"the phases last {format_duration(self.phases.load_seconds)} in all, less than one window of "
+                f"{format_duration(self.window)}; make `phases.soak` longer or `window` shorter"
+            )
+        return self
+
+    def with_durations(self, durations: "DurationOverrides") -> "Workload":
+        """The same workload with some durations replaced. Raises Problem when they no longer fit together."""
+        given = durations.model_dump(mode="json", exclude_none=True)
+        document = self.model_dump(mode="json")
+        document |= {"window": given.pop("window", document["window"])}
+        document["phases"] |= given
+        return workload_from(document)
+
+
+class DurationOverrides(Strict):
+    """The durations that whoever starts a run may set without writing a new workload."""
+
+    window: Duration | None = None
+    warm_up: Duration | None = None
+    baseline: Duration | None = None
+    soak: Duration | None = None
+    cool_down: Duration | None = None
+
+
+class DirectoryTarget(Strict):
+    """Fresh files in a directory of their own below `path`."""
+
+    kind: Literal["directory"] = "directory"
+    path: Annotated[str, Field(pattern=r"^/")]
+
+    def __str__(self) -> str:
+        return f"directory:{self.path}"
+
+
+class DeviceTarget(Strict):
+    """A whole block device, named by serial, WWN or (a loop device) backing file. Everything on it is lost.
+
+    `confirmation` is the sentence that the dry run prints, typed by whoever starts the run.
+    """
+
+    kind: Literal["device"] = "device"
+    identity: Annotated[str, Field(min_length=1)]
+    confirmation: str = ""
+
+    def __str__(self) -> str:
+        return f"device:{self.identity}"
+
+
+class SyntheticTarget(Strict):
+    """No drive at all: what the synthetic engine pretends to load."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    name: Name
+
+    def __str__(self) -> str:
+        return f"synthetic:{self.name}"
+
+
+Target = Annotated[DirectoryTarget | DeviceTarget | SyntheticTarget, Field(discriminator="kind")]
+_TARGET: TypeAdapter[DirectoryTarget | DeviceTarget | SyntheticTarget] = TypeAdapter(Target)
+
+
+class RunOrder(Strict):
+    """One run as it was asked for; order.json of its journal."""
+
+    run_id: Name
+    workload: Workload
+    target: Target
+    created_at: float
+    created_by: str
+    schedule_id: str | None = None
+
+
+def faults_of(error: ValidationError, prefix: str = "") -> list[FieldFault]:
+    """Pydantic's findings as faults with dotted field names."""
+    faults = []
+    for item in error.errors(include_url=False):
+        place = ".".join([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
+        message = item["msg"].removeprefix("Value error, ")
+        if item["type"] == "extra_forbidden":
+            message = "unknown key; remove it or correct its spelling"
+        faults.append(FieldFault(place or "document", message))
+    return faults
+
+
+def parse_workload(text: str) -> Workload:
+    """A workload from YAML. Raises Problem(workload_invalid) that names every field at fault.
+
+    The engine's own part (`load`) is checked by `cliffwatch.engines.registry.check_load`.
+    """
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise Problem(Code.WORKLOAD_INVALID, f"the workload is not YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not a YAML mapping; it begins with `version: 1`")
+    return workload_from(document)
+
+
+def workload_from(document: dict[str, Any]) -> Workload:
+    """A workload from a parsed document. Raises Problem(workload_invalid)."""
+    try:
+        return Workload.model_validate(document)
+    except ValidationError as error:
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error)) from error
+
+
+def format_workload(workload: Workload) -> str:
+    """YAML that `parse_workload` reads back to the same workload."""
+    return yaml.safe_dump(workload.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def parse_target(text: str) -> DirectoryTarget | DeviceTarget | SyntheticTarget:
+    """A target from `directory:/path`, `device:SERIAL` or `synthetic:NAME`. Raises Problem(bad_request)."""
+    kind, _, rest = text.partition(":")
+    field = {"directory": "path", "device": "identity", "synthetic": "name"}.get(kind)
+    if field is None or not rest:
+        fault = FieldFault("target", f"{text!r}: write directory:/path, device:SERIAL or synthetic:NAME")
+        raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [fault])
+    try:
+        return _TARGET.validate_python({"kind": kind, field: rest})
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the target is not valid", faults_of(error, "target")) from error

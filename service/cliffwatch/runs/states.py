@@ -1,0 +1,133 @@
+"""A run as a state machine: the table of transitions, and the one function that changes a state.
+
+The state of a run is what its events say; a change is an event, decided and written under the journal's lock. The
+worker and the service both come through here, so a change that the table does not allow cannot be written.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal.events import Event, EventLog, EventType
+
+
+class RunState(StrEnum):
+    """Where a run is on its way."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    INTERRUPTED = "interrupted"
+    REPORTING = "reporting"
+    FINISHED = "finished"
+
+
+#: What each state means, for people; docs/runs.md holds the same table and a test compares them.
+MEANINGS: dict[RunState, str] = {
+    RunState.QUEUED: "waits until its target is free",
+    RunState.STARTING: "a worker is being started, the target checked and prepared",
+    RunState.RUNNING: "the engine makes load and windows are committed",
+    RunState.STOPPING: "a stop was asked for; the engine finishes its window",
+    RunState.INTERRUPTED: "the worker died; it is resumed or ended, as the workload says",
+    RunState.REPORTING: "the load is over and the report is being made",
+    RunState.FINISHED: "nothing more will happen; the verdict says how it went",
+}
+
+TRANSITIONS: dict[RunState, frozenset[RunState]] = {
+    RunState.QUEUED: frozenset({RunState.STARTING, RunState.FINISHED}),
+    RunState.STARTING: frozenset(
+        {RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED, RunState.REPORTING, RunState.FINISHED}
+    ),
+    RunState.RUNNING: frozenset({RunState.STOPPING, RunState.INTERRUPTED, RunState.REPORTING}),
+    RunState.STOPPING: frozenset({RunState.INTERRUPTED, RunState.REPORTING}),
+    RunState.INTERRUPTED: frozenset({RunState.STARTING, RunState.REPORTING}),
+    RunState.REPORTING: frozenset({RunState.INTERRUPTED, RunState.FINISHED}),
+    RunState.FINISHED: frozenset(),
+}
+
+#: States in which a worker should be alive.
+ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING, RunState.REPORTING})
+
+
+class VerdictName(StrEnum):
+    """How a finished run went."""
+
+    PASS = "pass"
+    DEGRADED = "degraded"
+    INVALID = "invalid"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """What a run's events say about it. Times in seconds since the epoch; None where it has not come to that."""
+
+    state: RunState
+    since: float
+    created_at: float
+    started_at: float | None = None
+    finished_at: float | None = None
+    verdict: VerdictName | None = None
+    reasons: tuple[str, ...] = ()
+    phase: str | None = None
+    stop_requested: bool = False
+
+
+def status_of(events: Iterable[Event]) -> RunStatus | None:
+    """Fold events into a status; None when there is no state event among them."""
+    status: RunStatus | None = None
+    for event in events:
+        status = advance(status, event)
+    return status
+
+
+def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
+    """One step of `status_of`."""
+    if event.type is EventType.PHASE and status is not None:
+        return replace(status, phase=event.name)
+    if event.type is not EventType.STATE:
+        return status
+    state = RunState(event.name)
+    if status is None:
+        return RunStatus(state=state, since=event.at, created_at=event.at)
+    changes: dict[str, Any] = {"state": state, "since": event.at}
+    if state is RunState.RUNNING and status.started_at is None:
+        changes["started_at"] = event.at
+    if state is RunState.STOPPING:
+        changes["stop_requested"] = True
+    if state is RunState.FINISHED:
+        changes["finished_at"] = event.at
+        changes["verdict"] = VerdictName(event.detail["verdict"])
+        changes["reasons"] = tuple(event.detail.get("reasons", ()))
+    return replace(status, **changes)
+
+
+def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] | None = None) -> RunStatus:
+    """Move a run to `to`, or raise Problem(wrong_state) and write nothing.
+
+    A new journal begins at `queued`. Asking for the state that a run is already in is an error too: whoever asks
+    believes something about the run that is not so.
+    """
+    outcome: list[RunStatus | None] = []
+
+    def decide(events: list[Event]) -> Event:
+        present = status_of(events)
+        allowed = frozenset({RunState.QUEUED}) if present is None else TRANSITIONS[present.state]
+        if to not in allowed:
+            name = "new" if present is None else present.state.value
+            options = ", ".join(sorted(allowed)) or "nothing"
+            raise Problem(
+                Code.WRONG_STATE, f"a run that is {name} cannot become {to.value}; from here it can: {options}"
+            )
+        event = Event(at, EventType.STATE, to.value, detail or {})
+        outcome.append(advance(present, event))
+        return event
+
+    log.append_if(decide)
+    status = outcome[0]
+    assert status is not None, "a state event always makes a status"
+    return status

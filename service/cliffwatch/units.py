@@ -1,0 +1,87 @@
+"""Durations and sizes as people write them: `36h`, `1h30m`, `250ms`; `4GiB`, `16KiB`, `1GB`."""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator, PlainSerializer
+
+_DURATION_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+_SIZE_BYTES = {"B": 1} | {
+    f"{prefix}{infix}B": base**power
+    for infix, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGTP", start=1)
+}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?i?B)")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds in a duration such as `36h`, `1h30m` or `250ms`. Raises ValueError with what would be right."""
+    position, seconds = 0, 0.0
+    compact = text.replace(" ", "")
+    for part in _DURATION_PART.finditer(compact):
+        if part.start() != position:
+            break
+        seconds += float(part[1]) * _DURATION_SECONDS[part[2]]
+        position = part.end()
+    if not compact or position != len(compact):
+        raise ValueError(f"{text!r} is not a duration; write a number with ms, s, m, h or d, such as 36h or 1h30m")
+    return seconds
+
+
+def format_duration(seconds: float) -> str:
+    """The shortest exact writing, to the millisecond: 5400 → `1h30m`, 0 → `0s`."""
+    milliseconds = round(seconds * 1000)
+    if milliseconds == 0:
+        return "0s"
+    parts = []
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000), ("ms", 1)):
+        count, milliseconds = divmod(milliseconds, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+def parse_size(text: str) -> int:
+    """Bytes in a size such as `4GiB` (1024-based) or `1GB` (1000-based). Raises ValueError with what would be right."""
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(
+            f"{text!r} is not a size; write a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 4GiB"
+        )
+    return round(float(match[1]) * _SIZE_BYTES[match[2]])
+
+
+def format_size(size_bytes: float) -> str:
+    """For reading, not for parsing back: 1610612736 → `1.5 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if abs(size_bytes) < 1024 or unit == "TiB":
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    raise AssertionError("unreachable")
+
+
+def _duration_from(value: object) -> object:
+    if isinstance(value, str):
+        return parse_duration(value)
+    raise ValueError(f"{value!r} has no unit; write a duration such as 36h, 90s or 250ms")
+
+
+def _size_from(value: object) -> object:
+    if isinstance(value, str):
+        return parse_size(value)
+    raise ValueError(f"{value!r} has no unit; write a size such as 4GiB, 16KiB or 512B")
+
+
+#: A pydantic field that reads `36h`, holds seconds and is written back as `1d12h`.
+Duration = Annotated[
+    float,
+    BeforeValidator(_duration_from, json_schema_input_type=str),
+    PlainSerializer(format_duration, return_type=str),
+]
+#: A pydantic field that reads `4GiB`, holds bytes and is written back exactly, as `4294967296B`.
+Size = Annotated[
+    int,
+    BeforeValidator(_size_from, json_schema_input_type=str),
+    PlainSerializer(lambda size: f"{size}B", return_type=str),
+]
