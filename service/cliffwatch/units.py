@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, PlainSerializer
 
 _DURATION_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
-_SIZE_BYTES = {"B": 1} | {
+_SIZE_BYTES: dict[str, int] = {"B": 1} | {
     f"{prefix}{infix}B": base**power
     for infix, base in (("", 1000), ("i", 1024))
     for power, prefix in enumerate("KMGTP", start=1)

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -81,13 +81,23 @@ class Translator(Protocol):
 class Engine(Protocol):
     """One kind of load generator."""
 
-    name: ClassVar[str]
-    #: Pydantic model of the workload's `load`.
-    load_model: ClassVar[type[BaseModel]]
-    #: Kinds of target that it can load: `directory`, `device`, `synthetic`.
-    target_kinds: ClassVar[frozenset[str]]
-    #: Asks the engine to finish its window and exit.
-    stop_signal: ClassVar[signal.Signals]
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def load_model(self) -> type[BaseModel]:
+        """Pydantic model of the workload's `load`."""
+        ...
+
+    @property
+    def target_kinds(self) -> frozenset[str]:
+        """Kinds of target that it can load: `directory`, `device`, `synthetic`."""
+        ...
+
+    @property
+    def stop_signal(self) -> signal.Signals:
+        """Asks the engine to finish its window and exit."""
+        ...
 
     def is_virtual(self, load: Any) -> bool:
         """True when the engine's windows set the pace of time, faster than the clock on the wall."""

@@ -9,7 +9,7 @@ import math
 import signal
 import sys
 import time
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
@@ -39,10 +39,10 @@ class SyntheticLoad(Strict):
 class SyntheticEngine:
     """Runs this module as a process."""
 
-    name: ClassVar[str] = "synthetic"
-    load_model: ClassVar[type[SyntheticLoad]] = SyntheticLoad
-    target_kinds: ClassVar[frozenset[str]] = frozenset({"synthetic"})
-    stop_signal: ClassVar[signal.Signals] = signal.SIGTERM
+    name = "synthetic"
+    load_model = SyntheticLoad
+    target_kinds = frozenset({"synthetic"})
+    stop_signal = signal.SIGTERM
 
     def is_virtual(self, load: SyntheticLoad) -> bool:
         return load.time == "virtual"

@@ -64,12 +64,17 @@ class VerdictName(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """What a run's events say about it. Times in seconds since the epoch; None where it has not come to that."""
+    """What a run's events say about it. Times in seconds since the epoch; None where it has not come to that.
+
+    The load was planned from `load_start` to `load_stop`, on the window grid; a resumed run keeps both.
+    """
 
     state: RunState
     since: float
     created_at: float
     started_at: float | None = None
+    load_start: float | None = None
+    load_stop: float | None = None
     finished_at: float | None = None
     verdict: VerdictName | None = None
     reasons: tuple[str, ...] = ()
@@ -97,6 +102,8 @@ def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
     changes: dict[str, Any] = {"state": state, "since": event.at}
     if state is RunState.RUNNING and status.started_at is None:
         changes["started_at"] = event.at
+        changes["load_start"] = float(event.detail["load_start"])
+        changes["load_stop"] = float(event.detail["load_stop"])
     if state is RunState.STOPPING:
         changes["stop_requested"] = True
     if state is RunState.FINISHED:
