@@ -1,0 +1,80 @@
+# Everything that is built, installed or written goes into the state directory, except what the distribution installs
+# and the chart library beside the pages that use it.
+STATE ?= .cliffwatch
+override STATE := $(abspath $(STATE))
+export STATE
+export MYPY_CACHE_DIR := $(STATE)/cache/mypy
+export RUFF_CACHE_DIR := $(STATE)/cache/ruff
+export HYPOTHESIS_STORAGE_DIRECTORY := $(STATE)/cache/hypothesis
+
+BIN := $(STATE)/venv/bin
+CLIFFWATCH := CLIFFWATCH_STATE_DIRECTORY=$(STATE) $(BIN)/cliffwatch
+UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --quiet
+
+.DEFAULT_GOAL := help
+.PHONY: help run test up down bench lint format assets openapi docs lock clean setup setup-test test-python test-rust
+
+help: ## say what there is
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: setup ## one soak run of about three minutes on real I/O, with a verdict and a report
+	@setup/demonstration
+
+test: setup-test ## install what is missing and run every check and test
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory test-rust
+	@$(MAKE) --no-print-directory test-python
+
+up: setup ## start the service on loopback and leave it running
+	@$(CLIFFWATCH) up
+
+down: ## stop the service; runs go on
+	@if [ -x $(BIN)/cliffwatch ]; then $(CLIFFWATCH) down; else echo "nothing is installed, so nothing is running"; fi
+
+bench: setup-test ## print the figures that README.md states
+	@$(BIN)/python -m bench
+
+lint: setup-test ## format, lint and types of the Python parts
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+
+test-python: setup-test ## the Python tests; PYTEST="-k words" chooses
+	$(BIN)/pytest -o cache_dir=$(STATE)/cache/pytest $(PYTEST)
+
+test-rust: setup-test ## format, lint and tests of the Rust parts
+	@setup/rust
+
+format: setup-test ## write the format that lint asks for
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+	@if [ -f Cargo.toml ] && command -v rustfmt >/dev/null; then cargo fmt --all; fi
+
+assets: ## fetch the chart library
+	@setup/assets
+
+openapi: setup-test ## write the golden OpenAPI file anew
+	$(BIN)/python -m cliffwatch.api.openapi > docs/openapi.json
+
+docs: setup-test ## write docs/cli.md anew
+	$(BIN)/python -m cliffwatch.cli.reference > docs/cli.md
+
+lock: ## lock the newest Python packages that pyproject.toml allows
+	@python3 -m venv $(STATE)/lock && $(STATE)/lock/bin/pip install --quiet uv
+	$(UV_COMPILE) --output-file requirements.txt
+	$(UV_COMPILE) --extra test --output-file requirements-test.txt
+
+clean: down ## remove what was built and installed; journals and the database stay
+	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps
+	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
+
+setup:
+	@setup/install run
+	@setup/python run
+	@setup/assets
+
+setup-test:
+	@setup/install test
+	@setup/python test
+	@setup/assets

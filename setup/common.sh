@@ -1,0 +1,44 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # what is set here is used by the scripts that source it
+# Sourced by the scripts beside it: where things go, and how they speak.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+state=${STATE:-$root/.cliffwatch}
+mkdir -p "$state"
+state=$(cd "$state" && pwd)
+venv=$state/venv
+stamps=$state/stamps
+mkdir -p "$stamps"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+die() {
+    printf 'setup: %s\n' "$*" >&2
+    exit 1
+}
+
+# In CI nothing is done without: what is missing fails the build instead of narrowing it.
+in_ci() { [[ ${CI:-} == true || ${CI:-} == 1 ]]; }
+
+# without WHAT CONSEQUENCE: name what is missing and go on, or fail in CI.
+without() {
+    in_ci && die "$1 is missing, and CI does nothing without it"
+    say "without $1: $2"
+}
+
+# at_least HAVE WANT: compare dotted versions.
+at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]; }
+
+# A stamp holds a hash of everything that its step depends on, so that the step is carried out again when any of it
+# changed and takes no time when nothing did.
+digest_of() { cat "$@" | sha256sum | cut -d ' ' -f 1; }
+is_done() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
+mark_done() { printf '%s\n' "$2" >"$stamps/$1"; }
+
+# The Rust that the workspace asks for, on PATH. Debian's cargo-web serves where there is none.
+rust_usable() {
+    local wanted have
+    wanted=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+    have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || return 1
+    [[ -n $have ]] && at_least "$have" "${wanted:-1.85}"
+}
