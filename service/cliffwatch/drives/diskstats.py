@@ -1,0 +1,101 @@
+"""What the kernel counted at each block device: /proc/diskstats.
+
+Fields: Documentation/admin-guide/iostats.rst of the Linux kernel. Sectors there are 512 bytes whatever the drive says.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
+from functools import reduce
+from operator import add
+from pathlib import Path
+
+_SECTOR_BYTES = 512
+#: The kernel prints times as 32-bit milliseconds: at queue depth 64, write time starts over every 18 hours.
+_TIME_WRAP_MILLISECONDS = 2**32
+
+
+class CountersReset(ValueError):
+    """The later counters are below the earlier ones: another device has the number now. What was between is a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCounters:
+    """Totals of one device since it appeared, of several added up, or what was counted between two readings.
+
+    Times are sums over requests except `io_time_seconds`, during which at least one was in flight; `in_flight` is a
+    state and not a total. Times of one reading alone may have wrapped; differences are right while less than 49 days
+    of request time lie between.
+    """
+
+    read_operations: int = 0
+    read_bytes: int = 0
+    read_time_seconds: float = 0.0
+    write_operations: int = 0
+    write_bytes: int = 0
+    write_time_seconds: float = 0.0
+    discard_operations: int = 0
+    discard_bytes: int = 0
+    discard_time_seconds: float = 0.0
+    flush_operations: int = 0
+    flush_time_seconds: float = 0.0
+    in_flight: int = 0
+    io_time_seconds: float = 0.0
+    weighted_io_time_seconds: float = 0.0
+
+    def __add__(self, other: "DeviceCounters") -> "DeviceCounters":
+        return DeviceCounters(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, earlier: "DeviceCounters") -> "DeviceCounters":
+        """What was counted since `earlier`; `in_flight` stays the later one. Raises CountersReset."""
+        values: list[float] = []
+        for each in fields(self):
+            now, before = getattr(self, each.name), getattr(earlier, each.name)
+            if each.name == "in_flight":
+                values.append(now)
+            elif isinstance(now, float):
+                values.append(round((now - before) * 1000) % _TIME_WRAP_MILLISECONDS / 1000)
+            elif now < before:
+                raise CountersReset(f"{each.name} went from {before} to {now}")
+            else:
+                values.append(now - before)
+        return DeviceCounters(*values)  # type: ignore[arg-type] # the values keep the fields' types
+
+
+def read_counters(major_minors: Iterable[str], proc: Path = Path("/proc")) -> dict[str, DeviceCounters]:
+    """Counters by major:minor. A device that is not there is not in the answer."""
+    wanted = set(major_minors)
+    counters = {}
+    for line in (proc / "diskstats").read_text().splitlines():
+        major, minor, _, *numbers = line.split()
+        if (key := f"{major}:{minor}") in wanted:
+            counters[key] = _counters([int(number) for number in numbers])
+    return counters
+
+
+def sum_counters(counters: Iterable[DeviceCounters] | Mapping[str, DeviceCounters]) -> DeviceCounters:
+    """All of them added up; zeros when there are none."""
+    each = counters.values() if isinstance(counters, Mapping) else counters
+    return reduce(add, each, DeviceCounters())
+
+
+def _counters(numbers: list[int]) -> DeviceCounters:
+    # Kernels before 4.18 count no discards, those before 5.5 no flushes.
+    reads, _, read_sectors, read_time, writes, _, write_sectors, write_time, in_flight, io_time, weighted = numbers[:11]
+    discards, _, discard_sectors, discard_time = numbers[11:15] if len(numbers) >= 15 else (0, 0, 0, 0)
+    flushes, flush_time = numbers[15:17] if len(numbers) >= 17 else (0, 0)
+    return DeviceCounters(
+        read_operations=reads,
+        read_bytes=read_sectors * _SECTOR_BYTES,
+        read_time_seconds=read_time / 1000,
+        write_operations=writes,
+        write_bytes=write_sectors * _SECTOR_BYTES,
+        write_time_seconds=write_time / 1000,
+        discard_operations=discards,
+        discard_bytes=discard_sectors * _SECTOR_BYTES,
+        discard_time_seconds=discard_time / 1000,
+        flush_operations=flushes,
+        flush_time_seconds=flush_time / 1000,
+        in_flight=in_flight,
+        io_time_seconds=io_time / 1000,
+        weighted_io_time_seconds=weighted / 1000,
+    )
