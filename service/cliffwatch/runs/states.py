@@ -31,19 +31,17 @@ MEANINGS: dict[RunState, str] = {
     RunState.STARTING: "a worker is being started, the target checked and prepared",
     RunState.RUNNING: "the engine makes load and windows are committed",
     RunState.STOPPING: "a stop was asked for; the engine finishes its window",
-    RunState.INTERRUPTED: "the worker died; it is resumed or ended, as the workload says",
+    RunState.INTERRUPTED: "the worker is gone; a new one resumes or ends the run, as the workload says",
     RunState.REPORTING: "the load is over and the report is being made",
     RunState.FINISHED: "nothing more will happen; the verdict says how it went",
 }
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {
     RunState.QUEUED: frozenset({RunState.STARTING, RunState.FINISHED}),
-    RunState.STARTING: frozenset(
-        {RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED, RunState.REPORTING, RunState.FINISHED}
-    ),
+    RunState.STARTING: frozenset({RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED, RunState.REPORTING}),
     RunState.RUNNING: frozenset({RunState.STOPPING, RunState.INTERRUPTED, RunState.REPORTING}),
     RunState.STOPPING: frozenset({RunState.INTERRUPTED, RunState.REPORTING}),
-    RunState.INTERRUPTED: frozenset({RunState.STARTING, RunState.REPORTING}),
+    RunState.INTERRUPTED: frozenset({RunState.STARTING, RunState.STOPPING, RunState.FINISHED}),
     RunState.REPORTING: frozenset({RunState.INTERRUPTED, RunState.FINISHED}),
     RunState.FINISHED: frozenset(),
 }

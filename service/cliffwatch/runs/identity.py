@@ -1,0 +1,58 @@
+"""Knowing a process again: its pid alone may have been given to somebody else since."""
+
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    """A process for as long as the machine is up: pid, start time in clock ticks since boot, and which boot."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+    @classmethod
+    def of(cls, pid: int) -> "ProcessIdentity | None":
+        """The identity of a living process; None when there is none with this pid, or only its remains."""
+        try:
+            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        # The second field, the command, is in parentheses and may hold spaces; see proc(5).
+        state, *fields = stat.rpartition(")")[2].split()
+        if state in "ZX":
+            return None
+        return cls(pid, int(fields[18]), _BOOT_ID.read_text().strip())
+
+    @classmethod
+    def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
+        return cls(int(body["pid"]), int(body["start_ticks"]), str(body["boot_id"]))
+
+    def to_json(self) -> dict[str, Any]:
+        return {"pid": self.pid, "start_ticks": self.start_ticks, "boot_id": self.boot_id}
+
+    def is_alive(self) -> bool:
+        return ProcessIdentity.of(self.pid) == self
+
+    def send(self, number: signal.Signals) -> bool:
+        """Signal the process if it is still the same one; says whether it was."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return False
+        try:
+            # The descriptor pins the process: what is_alive confirms now is what the signal reaches.
+            if not self.is_alive():
+                return False
+            signal.pidfd_send_signal(descriptor, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(descriptor)
+        return True

@@ -1,0 +1,81 @@
+"""Starting a run's worker, seeing whether it lives, and telling it to stop.
+
+A worker is alive for as long as it holds the lock of its journal; its pid in the heartbeat serves only to signal it.
+"""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.runs.states import RunState, change_state, status_of
+from cliffwatch.worker.heartbeat import Heartbeat
+
+_WORKER_OUTPUT = "worker.log"
+_SETTLE_SECONDS = 5.0
+
+
+def launch(directory: Path) -> subprocess.Popen[bytes]:
+    """Start the worker of a run in a session of its own, so that it outlives whoever started it."""
+    with (directory / _WORKER_OUTPUT).open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "cliffwatch.worker", str(directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            cwd="/",
+        )
+
+
+def worker_is_alive(directory: Path) -> bool:
+    """Whether a worker has the run in hand."""
+    try:
+        descriptor = os.open(directory / files.WORKER_LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def request_stop(directory: Path, force: bool) -> None:
+    """Ask a run to stop: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
+
+    Raises Problem(wrong_state) when the run is past stopping.
+    """
+    status = status_of(stored.event for stored in JournalReader(directory).events())
+    if status is None or status.state is not RunState.STOPPING:
+        change_state(EventLog(directory), RunState.STOPPING, time.time(), {"force": force})
+    if force:
+        kill_worker(directory, "a stop by force was asked for")
+    elif (heartbeat := Heartbeat.read(directory)) is not None:
+        heartbeat.worker.send(signal.SIGTERM)
+
+
+def kill_worker(directory: Path, reason: str) -> None:
+    """Kill a run's worker and engine and wait until they are gone."""
+    heartbeat = Heartbeat.read(directory)
+    if heartbeat is None:
+        return
+    EventLog(directory).append(Event(time.time(), EventType.NOTE, "worker_killed", {"reason": reason}))
+    heartbeat.worker.send(signal.SIGKILL)
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while heartbeat.worker.is_alive() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    kill_leftover_engine(directory)
+
+
+def kill_leftover_engine(directory: Path) -> None:
+    """Kill the engine that a dead worker's heartbeat names, should it have survived its worker."""
+    heartbeat = Heartbeat.read(directory)
+    if heartbeat is not None and heartbeat.engine is not None:
+        heartbeat.engine.send(signal.SIGKILL)

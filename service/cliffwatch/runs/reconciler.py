@@ -1,0 +1,164 @@
+"""Keeping what the service believes of its runs and what is true of them the same.
+
+Once a second: read what journals gained, start the runs whose target is free, give interrupted runs a new worker, and
+force those that overstay their grace. Everything it needs is in the journals, so a service that was killed goes on
+where it stood, and a worker never notices.
+"""
+
+import logging
+import subprocess
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Problem
+from cliffwatch.journal import EventLog, EventType, JournalReader
+from cliffwatch.runs import launcher
+from cliffwatch.runs.specification import RunOrder
+from cliffwatch.runs.states import ACTIVE, RunState, RunStatus, VerdictName, change_state, status_of
+from cliffwatch.store.database import Database
+from cliffwatch.store.index import index_run
+from cliffwatch.store.queries import unfinished_runs
+
+_LOG = logging.getLogger(__name__)
+PERIOD_SECONDS = 1.0
+#: A worker may take so long from its start until it holds the journal's lock.
+START_GRACE_SECONDS = 15.0
+#: On top of the workload's own grace, for the report of what there is.
+FORCE_MARGIN_SECONDS = 30.0
+#: Workers in a row that may die without one new window before the run is given up.
+FRUITLESS_WORKERS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """An unfinished run, as the index has it."""
+
+    run_id: str
+    directory: Path
+    target_key: str
+
+
+class Reconciler:
+    """The service's background thread."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the tick in progress is over. Workers go on."""
+        self._end.set()
+        self._thread.join()
+
+    def tick(self) -> None:
+        """One round. A run that cannot be looked after does not keep the others from it."""
+        with self._database.session() as session:
+            runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
+        busy: set[str] = set()
+        queued: list[LiveRun] = []
+        for run in runs:
+            state = self._guarded(run, self._look_after)
+            if state is RunState.QUEUED:
+                queued.append(run)
+            elif state is not RunState.FINISHED:
+                busy.add(run.target_key)
+        for run in queued:
+            if run.target_key not in busy:
+                busy.add(run.target_key)
+                self._guarded(run, self._begin)
+
+    def _run(self) -> None:
+        while not self._end.wait(PERIOD_SECONDS):
+            try:
+                self.tick()
+            except Exception:
+                # The database may be away for a while; the runs go on, and the next round sees what they did.
+                _LOG.exception("the reconciler's round failed")
+
+    def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
+        try:
+            return act(run)
+        except (Problem, OSError, ValueError):
+            _LOG.exception("run %s could not be looked after", run.run_id)
+            return None
+        finally:
+            with self._database.session() as session:
+                index_run(session, run.directory)
+
+    def _look_after(self, run: LiveRun) -> RunState:
+        status = self._status(run)
+        if status.state is RunState.FINISHED or status.state is RunState.QUEUED:
+            self._reap(run)
+            return status.state
+        if status.state in ACTIVE and self._worker_lives(run, status):
+            return self._limit_stop(run, status)
+        launcher.kill_leftover_engine(run.directory)
+        if status.state in ACTIVE:
+            windows = self._windows(run)
+            status = self._change(run, RunState.INTERRUPTED, reason="the worker died", windows=windows)
+        return self._resume(run, status)
+
+    def _begin(self, run: LiveRun) -> RunState:
+        self._change(run, RunState.STARTING)
+        self._workers[run.run_id] = launcher.launch(run.directory)
+        return RunState.STARTING
+
+    def _resume(self, run: LiveRun, status: RunStatus) -> RunState:
+        """Give an interrupted run a new worker, unless the last ones all died without measuring anything."""
+        windows = self._windows(run)
+        fruitless = [
+            stored.event
+            for stored in JournalReader(run.directory).events()
+            if stored.event.type is EventType.STATE
+            and stored.event.name == RunState.INTERRUPTED.value
+            and stored.event.detail.get("windows") == windows
+        ]
+        if len(fruitless) >= FRUITLESS_WORKERS:
+            reason = f"{len(fruitless)} workers in a row died without measuring anything; see worker.log"
+            self._change(run, RunState.FINISHED, verdict=VerdictName.FAILED.value, reasons=[reason])
+            return RunState.FINISHED
+        return self._begin(run)
+
+    def _worker_lives(self, run: LiveRun, status: RunStatus) -> bool:
+        worker = self._workers.get(run.run_id)
+        if worker is not None and worker.poll() is None:
+            return True
+        if launcher.worker_is_alive(run.directory):
+            return True
+        # Another service instance may have started it a moment ago.
+        just_started = status.state is RunState.STARTING and self._clock.wall() - status.since < START_GRACE_SECONDS
+        return just_started and worker is None
+
+    def _limit_stop(self, run: LiveRun, status: RunStatus) -> RunState:
+        if status.state is RunState.STOPPING:
+            grace = RunOrder.model_validate(JournalReader(run.directory).document("order.json")).workload.stop_grace
+            if self._clock.wall() - status.since > grace + FORCE_MARGIN_SECONDS:
+                launcher.kill_worker(run.directory, "the stop took longer than its grace period")
+        return status.state
+
+    def _status(self, run: LiveRun) -> RunStatus:
+        status = status_of(stored.event for stored in JournalReader(run.directory).events())
+        if status is None:
+            raise ValueError(f"{run.directory} holds no state event")
+        return status
+
+    def _change(self, run: LiveRun, to: RunState, **detail: object) -> RunStatus:
+        return change_state(EventLog(run.directory), to, self._clock.wall(), detail)
+
+    def _reap(self, run: LiveRun) -> None:
+        worker = self._workers.get(run.run_id)
+        if worker is not None and worker.poll() is not None:
+            del self._workers[run.run_id]
+
+    def _windows(self, run: LiveRun) -> int:
+        last = JournalReader(run.directory).last_window()
+        return 0 if last is None else last.seq + 1

@@ -1,0 +1,137 @@
+"""What every stage of a run needs: the order, the journal, the clocks, the figures."""
+
+import os
+import select
+import signal
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.clock import Clock, RunClock, SystemClock, VirtualClock
+from cliffwatch.engines.base import Engine
+from cliffwatch.engines.registry import engine_of, load_of
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.runs.specification import RunOrder, Workload
+from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
+from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.metrics import RunFigures, serve_metrics
+
+#: A heartbeat is due this often, by the monotonic clock.
+HEARTBEAT_SECONDS = 2.0
+
+
+@dataclass(slots=True)
+class RunContext:
+    """One run in the hands of one worker."""
+
+    directory: Path
+    order: RunOrder
+    engine: Engine
+    load: Any
+    clock: Clock
+    run_clock: RunClock
+    events: EventLog
+    windows: WindowLog
+    figures: RunFigures
+    metrics_port: int | None
+    wake_fd: int
+    signals: list[int]
+    identity: ProcessIdentity
+    engine_identity: ProcessIdentity | None = None
+    _last_heartbeat: float = field(default=float("-inf"))
+
+    @classmethod
+    def open(cls, directory: Path, wake_fd: int, signals: list[int]) -> "RunContext":
+        """Open a run's journal for carrying it out. Raises Problem when the order cannot be understood."""
+        reader = JournalReader(directory)
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+        engine, load = engine_of(order.workload), load_of(order.workload)
+        windows = WindowLog(directory, order.created_at)
+        measured_until = windows.last.end if windows.last else 0.0
+        is_virtual = engine.is_virtual(load)
+        clock: Clock = VirtualClock(max(order.created_at, measured_until)) if is_virtual else SystemClock()
+        figures = RunFigures(
+            run_id=order.run_id,
+            workload=order.workload.name,
+            engine=engine.name,
+            target=str(order.target),
+            start=order.created_at,
+        )
+        identity = ProcessIdentity.of(os.getpid())
+        assert identity is not None, "a process that runs has an identity"
+        context = cls(
+            directory=directory,
+            order=order,
+            engine=engine,
+            load=load,
+            clock=clock,
+            run_clock=RunClock(clock, not_before=measured_until),
+            events=EventLog(directory),
+            windows=windows,
+            figures=figures,
+            metrics_port=serve_metrics(figures),
+            wake_fd=wake_fd,
+            signals=signals,
+            identity=identity,
+        )
+        if windows.recovered_bytes:
+            context.tell(EventType.JOURNAL, "window_in_progress_discarded", bytes=windows.recovered_bytes)
+        return context
+
+    @property
+    def workload(self) -> Workload:
+        return self.order.workload
+
+    def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
+        """Append an event, now."""
+        self.events.append(Event(self.run_clock.now(), type_, name, detail))
+
+    def status(self) -> RunStatus:
+        """What the journal says of the run at this moment."""
+        status = status_of(stored.event for stored in JournalReader(self.directory).events())
+        assert status is not None, "a run is queued before it is given to a worker"
+        return status
+
+    def enter(self, state: RunState, **detail: Any) -> RunStatus:
+        """Change the run's state. Raises Problem(wrong_state)."""
+        return change_state(self.events, state, self.run_clock.now(), detail)
+
+    def beat(self) -> None:
+        """Renew the heartbeat when it is due."""
+        now = SystemClock().monotonic()
+        if now - self._last_heartbeat < HEARTBEAT_SECONDS:
+            return
+        self._last_heartbeat = now
+        self.beat_now()
+
+    def beat_now(self) -> None:
+        Heartbeat(SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port).write(self.directory)
+
+    def take_signal(self) -> bool:
+        """Whether a signal came in since the last call."""
+        taken = bool(self.signals)
+        self.signals.clear()
+        return taken
+
+    def wait(self, seconds: float) -> None:
+        """Wait on the run's clock; in real time a signal ends the wait."""
+        if isinstance(self.clock, VirtualClock):
+            self.clock.sleep(seconds)
+        elif select.select([self.wake_fd], [], [], max(0.0, seconds))[0]:
+            os.read(self.wake_fd, 4096)
+
+    def advance_virtual(self, moment: float) -> None:
+        """In virtual time, windows move the clock."""
+        if isinstance(self.clock, VirtualClock):
+            self.clock.advance_to(moment)
+
+
+def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
+    """Make these signals end a wait: the descriptor becomes readable, and the list gets the signal's number."""
+    received: list[int] = []
+    read_fd, write_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(write_fd, warn_on_full_buffer=False)
+    for number in numbers:
+        signal.signal(number, lambda received_number, _: received.append(received_number))
+    return read_fd, received

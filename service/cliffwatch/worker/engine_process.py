@@ -1,0 +1,123 @@
+"""One engine process: started, read, asked to stop, killed.
+
+The engine dies with the worker (PR_SET_PDEATHSIG), so a worker that is killed leaves nothing that goes on writing to a
+drive. Its standard error is kept in engine.log, up to a limit.
+"""
+
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+from cliffwatch.engines.base import Launch, Translator
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import files
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.window import EngineRecord
+
+_LOG_LIMIT_BYTES = 1 << 20
+_CHUNK_BYTES = 1 << 16
+
+
+class EngineProcess:
+    """A running engine. Use as a context manager: leaving it kills what is left of the process group."""
+
+    def __init__(self, launch: Launch, translator: Translator, log_directory: Path, wake_fd: int) -> None:
+        """`wake_fd` becomes readable when a signal arrives, which ends a wait early."""
+        self._translator = translator
+        self._log_path = log_directory / files.ENGINE_LOG
+        self._log_tail = b""
+        if shutil.which(launch.command[0]) is None:
+            raise Problem(Code.COMPONENT_MISSING, f"{launch.command[0]} is not installed, or not on PATH")
+        # setpriv (util-linux) rather than preexec_fn: the worker has threads, and code between fork and exec may hang.
+        self._process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "KILL", "--", *launch.command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=os.environ | launch.environment,
+            start_new_session=True,
+        )
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._stdout = self._process.stdout.fileno()
+        self._stderr = self._process.stderr.fileno()
+        self._wake_fd = wake_fd
+        self._selector = selectors.DefaultSelector()
+        for descriptor in (self._stdout, self._stderr, wake_fd):
+            os.set_blocking(descriptor, False)
+            self._selector.register(descriptor, selectors.EVENT_READ)
+        self._open = {self._stdout, self._stderr}
+        self.identity = ProcessIdentity.of(self._process.pid)
+
+    def __enter__(self) -> "EngineProcess":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.kill()
+        self._process.wait()
+        self._selector.close()
+        for pipe in (self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def poll(self, timeout_seconds: float, now: Callable[[], float]) -> list[EngineRecord]:
+        """Records that arrived within the time. Returns early when there are some, or when a signal came in."""
+        records: list[EngineRecord] = []
+        for key, _ in self._selector.select(timeout_seconds):
+            if key.fd == self._stdout:
+                chunk = self._read(key.fd)
+                records += self._translator.feed(chunk, now()) if chunk else []
+            elif key.fd == self._stderr:
+                self._keep(self._read(key.fd))
+            else:
+                os.read(key.fd, _CHUNK_BYTES)
+        return records
+
+    @property
+    def is_finished(self) -> bool:
+        """True when all output was read and the process is gone."""
+        return not self._open and self._process.poll() is not None
+
+    def finish(self) -> tuple[int, list[EngineRecord]]:
+        """Exit status (negative: the signal that ended it) and the records that only the end completes."""
+        status = self._process.wait()
+        return status, self._translator.finish(status)
+
+    @property
+    def error_text(self) -> str:
+        """The end of what the engine wrote to standard error."""
+        return self._log_tail.decode("utf-8", "replace").strip()
+
+    def ask_to_stop(self, number: signal.Signals) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+
+    def kill(self) -> None:
+        """Kill the engine and whatever it started."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return
+
+    def _read(self, descriptor: int) -> bytes:
+        try:
+            chunk = os.read(descriptor, _CHUNK_BYTES)
+        except BlockingIOError:
+            return b""
+        if not chunk:
+            self._selector.unregister(descriptor)
+            self._open.discard(descriptor)
+        return chunk
+
+    def _keep(self, chunk: bytes) -> None:
+        if not chunk:
+            return
+        self._log_tail = (self._log_tail + chunk)[-4096:]
+        with self._log_path.open("ab") as log:
+            room = _LOG_LIMIT_BYTES - log.tell()
+            if room > 0:
+                log.write(chunk[:room])

@@ -1,0 +1,44 @@
+"""worker.json: which process carries a run out, and when it was last seen alive.
+
+The service finds a worker by it after a restart. It is replaced whole, without a sync: after a power cut its boot id is
+of the past and nobody believes it.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.journal import files
+from cliffwatch.runs.identity import ProcessIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """`at` in seconds since the epoch; `engine` is None while none runs, `metrics_port` when no port could be had."""
+
+    at: float
+    worker: ProcessIdentity
+    engine: ProcessIdentity | None
+    metrics_port: int | None
+
+    def write(self, directory: Path) -> None:
+        body = {
+            "at": self.at,
+            "worker": self.worker.to_json(),
+            "engine": self.engine.to_json() if self.engine else None,
+            "metrics_port": self.metrics_port,
+        }
+        temporary = directory / f".{files.WORKER}.{os.getpid()}"
+        temporary.write_text(json.dumps(body) + "\n", encoding="utf-8")
+        temporary.replace(directory / files.WORKER)
+
+    @classmethod
+    def read(cls, directory: Path) -> "Heartbeat | None":
+        """None when no worker has written one, or when it cannot be understood (then nobody is there to be found)."""
+        try:
+            body = json.loads((directory / files.WORKER).read_text(encoding="utf-8"))
+            engine = ProcessIdentity.from_json(body["engine"]) if body["engine"] else None
+            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, body["metrics_port"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None

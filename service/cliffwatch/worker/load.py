@@ -1,0 +1,235 @@
+"""The load: engine after engine until the load's end, window after window into the journal.
+
+An engine that dies is started again with growing pauses, a bounded number of times; what was not measured meanwhile is
+a gap. A stop and an interruption both let the engine finish its window.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from cliffwatch.drives.diskstats import DeviceCounters, read_counters
+from cliffwatch.engines.base import EngineContext
+from cliffwatch.journal.events import EventType
+from cliffwatch.journal.windows import OverlapError
+from cliffwatch.runs.specification import Workload
+from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
+
+#: Pause before an engine is started again: 1 s, then twice as long each time, at most this.
+LONGEST_PAUSE_SECONDS = 30.0
+#: Part of a window that may be missing between two windows before it is called a gap.
+GAP_TOLERANCE = 0.01
+_POLL_SECONDS = 0.25
+
+
+class LoadEnd(StrEnum):
+    """How the load came to its end."""
+
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOutcome:
+    """`message` says why a load failed."""
+
+    end: LoadEnd
+    message: str = ""
+
+
+class Load:
+    """Carries the load of one run from where the journal stands to its end."""
+
+    def __init__(
+        self, context: RunContext, timeline: Timeline, path: Path, is_device: bool, devices: list[str]
+    ) -> None:
+        """`devices`: major:minor numbers of the drives below the target, whose counters every window carries."""
+        self._context = context
+        self._timeline = timeline
+        self._path = path
+        self._is_device = is_device
+        self._devices = devices
+        self._phase: str | None = None
+        self._stop: LoadEnd | None = None
+        self._gap_reason = "worker_interrupted" if context.windows.last else "engine_started_late"
+        self._engine_end: EngineEnd | None = None
+        self._device_counters: DeviceCounters | None = None
+
+    def carry_out(self) -> LoadOutcome:
+        """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
+        failures = 0
+        while True:
+            windows_before = self._context.figures.windows
+            message = self._one_engine()
+            if self._stop is not None:
+                return LoadOutcome(self._stop)
+            if self._context.run_clock.now() >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
+                return LoadOutcome(LoadEnd.COMPLETED)
+            # An engine that measured for a while earned its restarts back; one that dies at once is used up.
+            failures = 1 if self._context.figures.windows > windows_before else failures + 1
+            total = self._context.figures.engine_restarts
+            self._context.tell(EventType.ENGINE, "died", message=message, restarts=total)
+            if total >= self._workload.engine_restarts:
+                return LoadOutcome(LoadEnd.FAILED, f"the engine died {total + 1} times; the last time: {message}")
+            self._context.figures.engine_restarts += 1
+            self._pause(min(LONGEST_PAUSE_SECONDS, 2.0 ** (failures - 1)))
+            if self._stop is not None:
+                return LoadOutcome(self._stop)
+            self._gap_reason = "engine_restarted"
+
+    @property
+    def _workload(self) -> Workload:
+        return self._context.workload
+
+    @property
+    def _window_seconds(self) -> float:
+        return self._workload.window
+
+    def _one_engine(self) -> str:
+        """Run one engine process until it is gone; returns what it said last."""
+        context = self._context
+        start = max(grid_line_at_or_after(context.run_clock.now(), self._window_seconds), self._timeline.load_start)
+        if start >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
+            context.advance_virtual(self._timeline.load_stop)
+            return ""
+        engine_context = EngineContext(
+            run_id=context.order.run_id,
+            path=self._path,
+            is_device=self._is_device,
+            scratch=context.directory / "engine",
+            window_seconds=self._window_seconds,
+            start=start,
+            stop=self._timeline.load_stop,
+            resumed=context.windows.last is not None or context.figures.engine_restarts > 0,
+        )
+        engine_context.scratch.mkdir(exist_ok=True)
+        launch = context.engine.launch(context.load, engine_context)
+        translator = context.engine.translator(context.load, engine_context)
+        self._enter_phase(start)
+        self._pause(start - context.run_clock.now())
+        if self._stop is not None:
+            return ""
+        self._engine_end = None
+        self._device_counters = self._read_devices()
+        with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
+            context.engine_identity = process.identity
+            context.beat_now()
+            context.tell(EventType.ENGINE, "started", command=list(launch.command), start=start)
+            self._watch(process)
+            status, records = process.finish()
+            for record in records:
+                self._take(record)
+            message = process.error_text
+        context.engine_identity = None
+        context.beat_now()
+        end = self._engine_end
+        context.tell(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
+        return (end.message if end and end.message else message) or f"exit status {status}"
+
+    def _watch(self, process: EngineProcess) -> None:
+        """Read an engine until it is gone; see that it goes when it should."""
+        context = self._context
+        stop_asked_at: float | None = None
+        overdue = self._timeline.load_stop + 2 * self._window_seconds + self._workload.stop_grace
+        while not process.is_finished:
+            for record in process.poll(_POLL_SECONDS, context.run_clock.now):
+                self._take(record)
+            context.beat()
+            self._look_at_clock()
+            self._look_for_stop()
+            now = context.run_clock.now()
+            self._enter_phase(min(now, self._timeline.load_stop - self._window_seconds / 2))
+            if stop_asked_at is None and (self._stop is not None or now > overdue):
+                stop_asked_at = now
+                process.ask_to_stop(context.engine.stop_signal)
+            elif stop_asked_at is not None and now - stop_asked_at > self._workload.stop_grace:
+                context.tell(EventType.ENGINE, "killed", reason="did not stop within the grace period")
+                process.kill()
+                stop_asked_at = float("inf")
+
+    def _take(self, record: EngineRecord) -> None:
+        """Put one record of the engine where it belongs."""
+        if isinstance(record, EngineWindow):
+            self._commit(record)
+        elif isinstance(record, EngineEvent):
+            self._context.tell(EventType.ENGINE, record.name, **record.detail)
+        else:
+            self._engine_end = record
+
+    def _commit(self, window: EngineWindow) -> None:
+        context = self._context
+        context.advance_virtual(window.end)
+        previous_end = context.windows.last.end if context.windows.last else self._timeline.load_start
+        self._add_device_counters(window)
+        try:
+            committed = context.windows.append(window, self._timeline.phase_at(window.start))
+        except OverlapError as error:
+            context.tell(EventType.JOURNAL, "window_refused", message=str(error))
+            return
+        self._enter_phase(window.start)
+        context.figures.observe(window, committed)
+        self._tell_gap(previous_end, window.start)
+        self._gap_reason = "not_reported_by_engine"
+
+    def _tell_gap(self, start: float, end: float) -> None:
+        if end - start > self._window_seconds * GAP_TOLERANCE:
+            self._context.tell(EventType.GAP, self._gap_reason, start=start, end=end, seconds=round(end - start, 6))
+
+    def _read_devices(self) -> DeviceCounters | None:
+        return sum_counters(self._devices)
+
+    def _add_device_counters(self, window: EngineWindow) -> None:
+        """Put what the kernel saw of the drives since the last window beside what the engine says it did."""
+        before, after = self._device_counters, self._read_devices()
+        if before is None or after is None:
+            return
+        self._device_counters = after
+        window.counters["device_written_bytes"] = max(0, after.written_bytes - before.written_bytes)
+        window.counters["device_read_bytes"] = max(0, after.read_bytes - before.read_bytes)
+
+    def _enter_phase(self, moment: float) -> None:
+        phase = self._timeline.phase_at(moment)
+        length = self._timeline.load_stop - self._timeline.load_start
+        progress = min(1.0, max(0.0, (moment - self._timeline.load_start) / length))
+        self._context.figures.move(phase, progress)
+        if phase == self._phase:
+            return
+        self._phase = phase
+        for name, start, end in self._timeline.bounds():
+            if name == phase:
+                self._context.tell(EventType.PHASE, name, start=start, end=end)
+
+    def _look_at_clock(self) -> None:
+        jump = self._context.run_clock.jump()
+        if jump is not None:
+            self._context.tell(EventType.CLOCK, "wall_clock_jumped", seconds=round(jump.seconds, 3))
+
+    def _look_for_stop(self) -> None:
+        """A signal only wakes the worker; what is wanted of it stands in the journal."""
+        if self._stop is None and self._context.take_signal():
+            self._stop = LoadEnd.STOPPED if self._context.status().stop_requested else LoadEnd.INTERRUPTED
+
+    def _pause(self, seconds: float) -> None:
+        """Wait on the run's clock; a stop ends it."""
+        clock = self._context.run_clock
+        end = clock.now() + seconds
+        while self._stop is None and clock.now() < end - 1e-6:
+            self._context.wait(min(_POLL_SECONDS, end - clock.now()))
+            self._context.beat()
+            self._look_for_stop()
+
+
+def sum_counters(devices: list[str]) -> DeviceCounters | None:
+    """The counters of several drives together; None when there is none, or one of them is gone."""
+    counters = read_counters(devices)
+    if not devices or len(counters) < len(devices):
+        return None
+    total, *rest = counters.values()
+    for item in rest:
+        total = total + item
+    return total

@@ -1,0 +1,153 @@
+"""What a worker shows Prometheus: its run, its counters, and its latencies. docs/metrics.md explains each."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from cliffwatch.histogram import QUANTILES, Histogram
+from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
+from cliffwatch.window import EngineWindow
+
+#: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
+BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))
+PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
+
+
+@dataclass(slots=True)
+class RunFigures:
+    """The state that the metrics are made of; the worker writes it, a scrape reads it, both under `lock`."""
+
+    run_id: str
+    workload: str
+    engine: str
+    target: str
+    start: float
+    phase: str = "prepare"
+    progress_ratio: float = 0.0
+    windows: int = 0
+    last_window_end: float | None = None
+    engine_restarts: int = 0
+    counters: dict[str, int] = field(default_factory=lambda: {"operations": 0, "bytes": 0, "errors": 0})
+    schedule_debt_seconds: float | None = None
+    latency: dict[str, Histogram] = field(default_factory=dict)
+    window_latency: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def observe(self, window: EngineWindow, committed: JournalWindow) -> None:
+        """Take a committed window in."""
+        with self.lock:
+            self.windows += 1
+            self.last_window_end = committed.end
+            for name in self.counters:
+                self.counters[name] += window.counters.get(name, 0)
+            self.schedule_debt_seconds = window.gauges.get("schedule_debt_seconds")
+            for operation, histogram in window.latency.items():
+                self.latency.setdefault(operation, Histogram()).merge(histogram)
+            self.window_latency = committed.latency
+
+    def move(self, phase: str, progress_ratio: float) -> None:
+        with self.lock:
+            self.phase, self.progress_ratio = phase, progress_ratio
+
+
+class RunCollector(Collector):
+    """Makes every metric anew for each scrape."""
+
+    def __init__(self, figures: RunFigures) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        with self._figures.lock:
+            metrics = [*self._run(), *self._counters(), *self._latency()]
+        yield from metrics
+
+    def _gauge(self, name: str, help_text: str, value: float | None) -> GaugeMetricFamily:
+        gauge = GaugeMetricFamily(f"cliffwatch_{name}", help_text, labels=["run_id"])
+        if value is not None:
+            gauge.add_metric([self._figures.run_id], value)
+        return gauge
+
+    def _run(self) -> Iterator[Metric]:
+        figures = self._figures
+        labels = ["run_id", "workload", "engine", "target"]
+        info = GaugeMetricFamily(
+            "cliffwatch_run_info", "The run that this worker carries out; always 1.", labels=labels
+        )
+        info.add_metric([figures.run_id, figures.workload, figures.engine, figures.target], 1)
+        yield info
+        yield self._gauge(
+            "run_start_timestamp_seconds",
+            "When the run's load began, or will begin, in seconds since the epoch.",
+            figures.start,
+        )
+        phase = GaugeMetricFamily(
+            "cliffwatch_run_phase", "1 for the phase that the run is in.", labels=["run_id", "phase"]
+        )
+        for name in PHASES:
+            phase.add_metric([figures.run_id, name], float(name == figures.phase))
+        yield phase
+        yield self._gauge("run_progress_ratio", "Share of the planned load time that is over.", figures.progress_ratio)
+        yield self._gauge(
+            "last_window_timestamp_seconds",
+            "End of the newest committed window, in seconds since the epoch.",
+            figures.last_window_end,
+        )
+        yield self._gauge(
+            "schedule_debt_seconds",
+            "How far the client itself is behind its schedule; absent when the engine has none.",
+            figures.schedule_debt_seconds,
+        )
+
+    def _counters(self) -> Iterator[Metric]:
+        figures = self._figures
+        texts = {
+            "operations": "Operations that the engine completed.",
+            "bytes": "Bytes that the engine's operations moved.",
+            "errors": "Operations that failed.",
+        }
+        values = [(name, text, figures.counters[name]) for name, text in texts.items()]
+        values.append(("windows", "Windows committed to the journal by this worker.", figures.windows))
+        values.append(("engine_restarts", "Times that this worker started the engine again.", figures.engine_restarts))
+        for name, text, value in values:
+            counter = CounterMetricFamily(f"cliffwatch_{name}", text, labels=["run_id"])
+            counter.add_metric([figures.run_id], value)
+            yield counter
+
+    def _latency(self) -> Iterator[Metric]:
+        figures = self._figures
+        whole = HistogramMetricFamily(
+            "cliffwatch_latency_seconds",
+            "Latency of operations since this worker began.",
+            labels=["run_id", "operation"],
+        )
+        for operation, histogram in sorted(figures.latency.items()):
+            counts = histogram.cumulative_counts(BUCKETS_SECONDS)
+            buckets = [(repr(limit), count) for limit, count in zip(BUCKETS_SECONDS, counts, strict=True)]
+            buckets.append(("+Inf", histogram.count))
+            whole.add_metric([figures.run_id, operation], buckets, histogram.sum_seconds())
+        yield whole
+        window = GaugeMetricFamily(
+            "cliffwatch_window_latency_seconds",
+            "Exact latency quantile of the newest committed window.",
+            labels=["run_id", "operation", "quantile"],
+        )
+        for operation, summary in sorted(figures.window_latency.items()):
+            for quantile, name in zip(QUANTILES, QUANTILE_NAMES, strict=True):
+                if (value := summary[name]) is not None:
+                    window.add_metric([figures.run_id, operation, str(quantile)], value)
+        yield window
+
+
+def serve_metrics(figures: RunFigures) -> int | None:
+    """Serve the metrics on a free port of 127.0.0.1, from a thread of their own; None when no port could be had."""
+    registry = CollectorRegistry()
+    registry.register(RunCollector(figures))
+    try:
+        server, _ = start_http_server(0, addr="127.0.0.1", registry=registry)
+    except OSError:
+        return None
+    return server.server_port

@@ -1,0 +1,175 @@
+"""One run from where its journal stands to its end: prepare, load, cool down, report.
+
+Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
+"""
+
+import json
+import resource
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+from cliffwatch.drives.facts import collect_facts
+from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, remove_run_directory, require_clear
+from cliffwatch.engines.base import EngineContext
+from cliffwatch.errors import Problem
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.journal.events import EventType
+from cliffwatch.runs.states import RunState, RunStatus, VerdictName
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, sum_counters
+from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline, grid_line_at_or_after
+
+_REPORT_TIMEOUT_SECONDS = 600
+
+
+def carry_out(context: RunContext) -> None:
+    """Bring a run that is `starting` to `finished`, or return early when a signal interrupted it."""
+    outcome = _load_end_in(context.directory)
+    if outcome is None:
+        status = context.status()
+        outcome = _prepare_and_load(context, status)
+        if outcome.end is LoadEnd.INTERRUPTED:
+            if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
+                context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
+            return
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        context.tell(
+            EventType.ENGINE,
+            "worker_cost",
+            cpu_seconds=round(usage.ru_utime + usage.ru_stime, 3),
+            max_resident_bytes=usage.ru_maxrss * 1024,
+        )
+        context.tell(EventType.ENGINE, "load_ended", how=outcome.end.value, message=outcome.message)
+    context.figures.move(COOL_DOWN, 1.0)
+    context.enter(RunState.REPORTING)
+    context.beat_now()
+    verdict, reasons = _report(context)
+    context.enter(RunState.FINISHED, verdict=verdict.value, reasons=reasons)
+
+
+def _load_end_in(directory: Path) -> LoadOutcome | None:
+    """How the load ended, when an earlier worker got that far."""
+    outcome = None
+    for stored in JournalReader(directory).events():
+        if stored.event.type is EventType.ENGINE and stored.event.name == "load_ended":
+            outcome = LoadOutcome(LoadEnd(stored.event.detail["how"]), str(stored.event.detail["message"]))
+    return outcome
+
+
+def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
+    resumed = status.load_start is not None
+    if status.stop_requested:
+        return LoadOutcome(LoadEnd.STOPPED)
+    if resumed and context.workload.on_interruption == "end":
+        return LoadOutcome(LoadEnd.FAILED, "the worker died, and the workload says to end then")
+    if resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop:
+        return LoadOutcome(LoadEnd.COMPLETED)
+    with ExitStack() as held:
+        try:
+            if not resumed:
+                context.tell(EventType.PHASE, PREPARE)
+            examination = examine(context.order.target, context.order.run_id)
+            path = held.enter_context(hold(examination, resumed=resumed))
+            timeline = _plan(context, examination, path, status)
+        except Problem as problem:
+            context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
+            return LoadOutcome(LoadEnd.FAILED, str(problem))
+        if not resumed:
+            files.write_json_durably(
+                context.directory / files.FACTS, collect_facts(examination, context.engine.facts())
+            )
+        context.figures.start = timeline.load_start
+        try:
+            context.enter(RunState.RUNNING, load_start=timeline.load_start, load_stop=timeline.load_stop)
+        except Problem:
+            if context.status().stop_requested:
+                return LoadOutcome(LoadEnd.STOPPED)
+            raise
+        devices = [drive.major_minor for drive in examination.drives]
+        load = Load(context, timeline, path, examination.is_device, devices)
+        try:
+            outcome = load.carry_out()
+        except Problem as problem:
+            outcome = LoadOutcome(LoadEnd.FAILED, str(problem))
+        if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
+            _cool_down(context, path, devices, outcome)
+    if outcome.end is not LoadEnd.INTERRUPTED and not examination.is_device:
+        remove_run_directory(path, context.order.run_id)
+    return outcome
+
+
+def _plan(context: RunContext, examination: Examination, path: Path, status: RunStatus) -> Timeline:
+    """The run's time line, once the engine's plan has passed the safety gate. Raises Problem."""
+    window = context.workload.window
+    if status.load_start is not None and status.load_stop is not None:
+        timeline = Timeline(status.load_start, status.load_stop, context.workload.phases)
+    else:
+        timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, window)
+    plan = context.engine.plan(
+        context.load,
+        EngineContext(
+            run_id=context.order.run_id,
+            path=path,
+            is_device=examination.is_device,
+            scratch=context.directory / "engine",
+            window_seconds=window,
+            start=max(timeline.load_start, grid_line_at_or_after(context.run_clock.now(), window)),
+            stop=timeline.load_stop,
+            resumed=status.load_start is not None,
+        ),
+    )
+    require_clear(
+        objections_to_plan(
+            examination, plan, context.workload.free_space_reserve_ratio, resumed=status.load_start is not None
+        )
+    )
+    return timeline
+
+
+def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: LoadOutcome) -> None:
+    """Let the drive come to rest: flush what the page cache still holds, and say how much that was."""
+    start = context.run_clock.now()
+    length = context.workload.phases.cool_down if outcome.end is LoadEnd.COMPLETED else 0.0
+    context.tell(EventType.PHASE, COOL_DOWN, start=start, end=start + length)
+    context.figures.move(COOL_DOWN, 1.0)
+    before = sum_counters(devices)
+    if before is not None:
+        subprocess.run(["sync", "--file-system", str(path)], check=False, stdin=subprocess.DEVNULL)
+        after = sum_counters(devices)
+        if after is not None:
+            context.tell(
+                EventType.DEVICE,
+                "flushed",
+                device_written_bytes=max(0, after.written_bytes - before.written_bytes),
+                device_read_bytes=max(0, after.read_bytes - before.read_bytes),
+                seconds=round(context.run_clock.now() - start, 3),
+            )
+    while not context.take_signal() and context.run_clock.now() < start + length:
+        context.wait(min(1.0, start + length - context.run_clock.now()))
+        context.beat()
+
+
+def _report(context: RunContext) -> tuple[VerdictName, list[str]]:
+    """Make the report in a process of its own, whose memory ends with it. A report that fails does not fail the run."""
+    command = [sys.executable, "-m", "cliffwatch.report", str(context.directory)]
+    try:
+        done = subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=_REPORT_TIMEOUT_SECONDS,
+            stdin=subprocess.DEVNULL,
+        )
+        body = json.loads(done.stdout)
+        return VerdictName(body["verdict"]), [str(reason) for reason in body["reasons"]]
+    except subprocess.CalledProcessError as error:
+        message = (error.stderr or "").strip()[-2000:]
+    except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
+        message = repr(error)
+    context.tell(EventType.NOTE, "report_failed", message=message)
+    return VerdictName.INVALID, [
+        f"the report could not be made: {message.splitlines()[-1] if message else 'no reason given'}"
+    ]

@@ -1,0 +1,49 @@
+"""When the load begins and ends, and which phase a moment belongs to. Pure functions of times in seconds."""
+
+import math
+from dataclasses import dataclass
+
+from cliffwatch.runs.specification import Phases
+
+PREPARE = "prepare"
+COOL_DOWN = "cool_down"
+
+
+def grid_line_at_or_after(moment: float, window_seconds: float) -> float:
+    """The first multiple of the window at or after `moment`. Windows lie between such lines and so never drift."""
+    return round(math.ceil(moment / window_seconds - 1e-6) * window_seconds, 6)
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The planned course of a run's load. The load lasts a whole number of windows."""
+
+    load_start: float
+    load_stop: float
+    phases: Phases
+
+    @classmethod
+    def plan(cls, earliest: float, phases: Phases, window_seconds: float) -> "Timeline":
+        """The load begins on the first grid line at or after `earliest`."""
+        start = grid_line_at_or_after(earliest, window_seconds)
+        windows = math.ceil(phases.load_seconds / window_seconds - 1e-6)
+        return cls(start, round(start + windows * window_seconds, 6), phases)
+
+    def bounds(self) -> list[tuple[str, float, float]]:
+        """(phase, start, end) of each phase of the load that lasts any time, in order; the last ends at `load_stop`."""
+        bounds, start = [], self.load_start
+        for name in ("warm_up", "baseline", "soak"):
+            end = self.load_stop if name == "soak" else min(start + getattr(self.phases, name), self.load_stop)
+            if end > start:
+                bounds.append((name, start, end))
+            start = end
+        return bounds
+
+    def phase_at(self, moment: float) -> str:
+        """The phase that a window starting at `moment` belongs to."""
+        if moment < self.load_start - 1e-6:
+            return PREPARE
+        for name, _, end in self.bounds():
+            if moment < end - 1e-6:
+                return name
+        return COOL_DOWN

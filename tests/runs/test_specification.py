@@ -1,0 +1,104 @@
+"""A workload that is wrong is refused with the name of the field and what would be right."""
+
+import pytest
+
+from cliffwatch.engines.registry import check_target_kind, load_of
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.specification import (
+    DurationOverrides,
+    format_workload,
+    parse_target,
+    parse_workload,
+)
+
+GOOD = """
+version: 1
+name: synthetic-cliff
+engine: synthetic
+window: 10s
+phases: {warm_up: 30m, baseline: 1h, soak: 34h30m}
+load:
+  median_latency: 2ms
+  cliff_after: 12h
+"""
+
+
+def refusal(text: str) -> Problem:
+    with pytest.raises(Problem) as caught:
+        load_of(parse_workload(text))
+    assert caught.value.code is Code.WORKLOAD_INVALID
+    return caught.value
+
+
+def test_a_workload_is_read_and_written_back_the_same() -> None:
+    workload = parse_workload(GOOD)
+    assert workload.phases.load_seconds == 36 * 3600
+    assert parse_workload(format_workload(workload)) == workload
+    assert load_of(workload).cliff_after == 12 * 3600
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "remedy"),
+    [
+        (("window: 10s", "windwo: 10s"), "windwo", "unknown key"),
+        (("window: 10s", "window: 10"), "window", "has no unit"),
+        (("window: 10s", "window: 10 parsecs"), "window", "not a duration"),
+        (("window: 10s", "window: 1ms"), "window", "greater than or equal to 0.1"),
+        (("soak: 34h30m", "soak: -1h"), "phases.soak", "not a duration"),
+        (("soak: 34h30m", "soak: 91d"), "phases.soak", "less than or equal to 7776000"),
+        (("soak: 34h30m", "soak: 0s"), "phases.soak", "greater than 0"),
+        ((", soak: 34h30m", ""), "phases.soak", "required"),
+        (("version: 1", "version: 2"), "version", "1"),
+        (("name: synthetic-cliff", "name: Synthetic Cliff"), "name", "pattern"),
+        (("engine: synthetic", "engine: warp"), "engine", "there are:"),
+        (("median_latency: 2ms", "median_latency: 2 GiB"), "load.median_latency", "not a duration"),
+        (("median_latency", "median"), "load.median", "unknown key"),
+    ],
+)
+def test_each_fault_is_named_with_its_remedy(change: tuple[str, str], field: str, remedy: str) -> None:
+    assert change[0] in GOOD
+    problem = refusal(GOOD.replace(*change))
+    assert [fault.field for fault in problem.faults] == [field]
+    assert remedy in problem.faults[0].message
+
+
+def test_all_faults_are_named_at_once() -> None:
+    problem = refusal(GOOD.replace("version: 1", "version: 3").replace("window: 10s", "window: 10"))
+    assert {fault.field for fault in problem.faults} == {"version", "window"}
+
+
+@pytest.mark.parametrize("text", ["", "- a list", "a: [", "\x00"])
+def test_what_is_not_a_document_is_refused(text: str) -> None:
+    assert refusal(text).detail
+
+
+def test_phases_shorter_than_a_window_are_refused() -> None:
+    problem = refusal("version: 1\nname: x\nengine: synthetic\nphases: {soak: 5s}\n")
+    assert "less than one window" in problem.faults[0].message
+
+
+def test_durations_may_be_replaced_and_still_must_fit() -> None:
+    workload = parse_workload(GOOD)
+    shorter = workload.with_durations(DurationOverrides.model_validate({"soak": "3m", "warm_up": "0s", "window": "1s"}))
+    assert (shorter.phases.soak, shorter.phases.baseline, shorter.window) == (180, 3600, 1)
+    with pytest.raises(Problem):
+        workload.with_durations(
+            DurationOverrides.model_validate({"soak": "1s", "warm_up": "0s", "baseline": "0s", "window": "10s"})
+        )
+
+
+@pytest.mark.parametrize("text", ["directory:/data/soak", "device:S4EVNX0R", "synthetic:null"])
+def test_targets_are_read_and_written_back(text: str) -> None:
+    assert str(parse_target(text)) == text
+
+
+@pytest.mark.parametrize("text", ["", "/data", "directory:", "directory:data", "floppy:a", "synthetic:A B"])
+def test_what_is_not_a_target_is_refused(text: str) -> None:
+    with pytest.raises(Problem):
+        parse_target(text)
+
+
+def test_an_engine_refuses_a_target_that_it_cannot_load() -> None:
+    with pytest.raises(Problem, match="cannot be run on this target") as caught:
+        check_target_kind(parse_workload(GOOD), "device")
+    assert caught.value.faults[0].field == "target.kind"
