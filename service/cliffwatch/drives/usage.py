@@ -63,7 +63,7 @@ def mount_points(layers: list[Layer], sys: Path = SYS, proc: Path = PROC) -> lis
 def swap_areas(layers: list[Layer], proc: Path = PROC) -> list[Path]:
     """The nodes that are swapped to and belong to one of the devices."""
     numbers = {layer.major_minor for layer in layers}
-    rows = (proc / "swaps").readread_text().splitlines()[1:]
+    rows = (proc / "swaps").read_text().splitlines()[1:]
     paths = [Path(unescape(row.split()[0])) for row in rows]
     return [path for path in paths if device_number(path) in numbers]
 
@@ -114,7 +114,7 @@ def _writes_to(descriptor: Path, numbers: set[str]) -> bool:
     try:
         if number_of(descriptor.stat()) not in numbers:
             return False
-        information = (descriptor.parent.parent / "fdinfo" / descriptor.name).readread_text()
+        information = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
     except OSError:
         return False
     flags = next(line.split()[1] for line in information.splitlines() if line.startswith("flags:"))

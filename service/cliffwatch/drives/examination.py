@@ -1,0 +1,264 @@
+"""The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.drives.inventory import (
+    Drive,
+    Volume,
+    drive_at,
+    drives_by_identity,
+    list_drives,
+    member_differences,
+    volume_of,
+)
+from cliffwatch.drives.objections import Objection
+from cliffwatch.drives.run_directory import foreign_directory, ownership, run_directory
+from cliffwatch.drives.signatures import Signature, SignaturesUnreadable, read_signatures
+from cliffwatch.drives.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
+from cliffwatch.drives.usage import Layer, layers_above, mount_points, swap_areas, writers
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget, SyntheticTarget
+
+#: Stands where a path is asked for and nothing is written.
+_NOWHERE = Path("/nonexistent")
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is known of a target before anything is written.
+
+    `path` is the directory that would be the run's own, the device's node, or a placeholder (synthetic). `target_key`
+    names the physical drives: runs whose keys overlap (`targets_overlap`) must not go on at once. `drives` is the
+    device under test, or the drives at the bottom of the directory's `volume`. `notes` do not forbid the run; they say
+    what to mind when its result is read.
+    """
+
+    target: DirectoryTarget | DeviceTarget | SyntheticTarget
+    run_id: str
+    path: Path
+    is_device: bool
+    target_key: str
+    drives: tuple[Drive, ...] = ()
+    volume: Volume | None = None
+    objections: tuple[Objection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def examine(
+    target: DirectoryTarget | DeviceTarget | SyntheticTarget, run_id: str, *, sys: Path = SYS, proc: Path = PROC
+) -> Examination:
+    """Look at a target without writing a byte. Raises Problem(target_missing) when it is not there."""
+    try:
+        if isinstance(target, DirectoryTarget):
+            return _examine_directory(target, run_id, sys, proc)
+        if isinstance(target, DeviceTarget):
+            return _examine_device(target, run_id, sys, proc)
+    except FileNotFoundError as error:
+        fault = FieldFault("target", f"{error.filename} went away while it was looked at; try again")
+        raise Problem(Code.TARGET_MISSING, f"{target} is gone", [fault]) from error
+    return Examination(target, run_id, _NOWHERE, is_device=False, target_key=str(target))
+
+
+def confirmation_sentence(examination: Examination) -> str:
+    """What must be typed to have a device erased, such as `erase serial S4EVNX0R512345`; empty for other targets."""
+    target = examination.target
+    if not isinstance(target, DeviceTarget):
+        return ""
+    return _sentence(target, examination.drives[0])
+
+
+def targets_overlap(one_key: str, other_key: str) -> bool:
+    """Whether two target keys name a physical drive (or place) in common."""
+    return bool(_places(one_key) & _places(other_key))
+
+
+def device_objections(drive: Drive, *, is_held: bool = False, sys: Path = SYS, proc: Path = PROC) -> list[Objection]:
+    """All reasons not to overwrite the drive, whoever asked. `is_held`: this process has opened it exclusively."""
+    layers = layers_above(drive.major_minor, sys)
+    objections = [_holder_objection(layer) for layer in layers[1:] if not layer.is_partition]
+    for mount_point in mount_points(layers, sys, proc):
+        objections.append(Objection("mounted", f"{drive.name} is mounted at {mount_point}; unmount it"))
+    for area in swap_areas(layers, proc):
+        objections.append(Objection("swap", f"{area} is swapped to; take it out of use with swapoff"))
+    for writer in writers(layers, proc):
+        message = f"process {writer.process_id} ({writer.command}) has {drive.name} open for writing; end it"
+        objections.append(Objection("in_use", message))
+    if drive.read_only:
+        objections.append(Objection("read_only", f"{drive.name} is read-only; use a drive that can be written to"))
+    if drive.backing_file is not None and device_number(drive.backing_file) is not None:
+        message = f"{drive.name} is a loop device over {drive.backing_file}; name the drive that this is on"
+        objections.append(Objection("backed_by_device", message))
+    objections += _content_objections(drive, layers)
+    if not is_held:
+        objections += _exclusive_objections(drive)
+    return objections
+
+
+def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+    given = Path(target.path)
+    try:
+        real = given.resolve(strict=True)
+        volume = volume_of(real, sys, proc)
+    except (OSError, RuntimeError) as error:
+        # RuntimeError is how a loop of symbolic links is reported.
+        fault = FieldFault("target.path", f"{given} cannot be reached: {error}; make the directory first")
+        raise Problem(Code.TARGET_MISSING, f"the directory {given} is not there", [fault]) from error
+    path = run_directory(real, run_id)
+    notes = [*_notes_on_drives(volume.drives), *_notes_on_volume(volume)]
+    if real != given:
+        notes.append(f"{given} leads to {real} through symbolic links")
+    objections = _directory_objections(real, volume)
+    if not objections and ownership(path, run_id) == "foreign":
+        objections.append(foreign_directory(path))
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=path,
+        is_device=False,
+        target_key=_key(volume.drives, sys) or f"path:{volume.mount_point}",
+        drives=volume.drives,
+        volume=volume,
+        objections=tuple(objections),
+        notes=tuple(notes),
+    )
+
+
+def _directory_objections(real: Path, volume: Volume) -> list[Objection]:
+    if not real.is_dir():
+        return [Objection("not_a_directory", f"{real} is not a directory; name one, and files are made below it")]
+    if volume.read_only:
+        return [Objection("read_only", f"{volume.mount_point} is mounted read-only; mount it read-write")]
+    if not os.access(real, os.W_OK | os.X_OK, effective_ids=True):
+        return [Objection("not_writable", f"this user may not write to {real}; change its owner or its mode")]
+    return []
+
+
+def _examine_device(target: DeviceTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+    objections = []
+    partition = _partition_number(target.identity, sys)
+    found = [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
+    drive = found[0]
+    if partition:
+        message = f"{target.identity} is a partition of {drive.name}; name a whole drive that is not in use"
+        objections.append(Objection("is_partition", message))
+    if len(found) > 1:
+        names = " and ".join(each.name for each in found)
+        message = f"{target.identity!r} names {names}; use an identity that names a single drive"
+        objections.append(Objection("identity_ambiguous", message))
+    objections += device_objections(drive, sys=sys, proc=proc)
+    sentence = _sentence(target, drive)
+    if target.confirmation != sentence:
+        message = f"everything on {drive.name} would be lost; to confirm, give exactly: {sentence}"
+        objections.append(Objection("confirmation_missing", message))
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=drive.node,
+        is_device=True,
+        target_key=_key(drive.leaves, sys),
+        drives=(drive,),
+        objections=tuple(objections),
+        notes=(*_notes_on_drives(drive.leaves), *_notes_on_siblings(drive, sys)),
+    )
+
+
+def _partition_number(identity: str, sys: Path) -> str | None:
+    number = device_number(identity) if identity.startswith("/") else None
+    if number is None or not (device_directory(number, sys) / "partition").exists():
+        return None
+    return number
+
+
+def _sentence(target: DeviceTarget, drive: Drive) -> str:
+    words = [word for word, value in drive.named_identities.items() if value == target.identity]
+    return " ".join(["erase", *words[:1], target.identity])
+
+
+def _holder_objection(layer: Layer) -> Objection:
+    families = {"md": "holder_md", "dm-": "holder_dm", "loop": "holder_loop"}
+    codes = [code for prefix, code in families.items() if layer.name.startswith(prefix)]
+    return Objection([*codes, "holder_other"][0], f"{layer.description} is in use; take it down first")
+
+
+def _content_objections(drive: Drive, layers: list[Layer]) -> list[Objection]:
+    objections = []
+    partitions = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
+    try:
+        signatures = read_signatures(drive.node)
+    except SignaturesUnreadable as error:
+        signatures = ()
+        message = f"what is on {drive.name} cannot be found out: {error}"
+        objections.append(Objection("signatures_unknown", message))
+    kinds: dict[str, list[str]] = {"partition_table": partitions} if partitions else {}
+    for signature in signatures:
+        kinds.setdefault(_signature_code(signature), []).append(signature.kind)
+    for code, names in kinds.items():
+        message = f"{drive.name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
+        objections.append(Objection(code, message))
+    return objections
+
+
+def _signature_code(signature: Signature) -> str:
+    # libblkid counts a member of a ZFS pool or of a multi-device file system among the file systems.
+    if signature.kind.endswith("_member") or signature.usage in {"raid", "crypto"}:
+        return "member_signature"
+    codes = {"filesystem": "filesystem_signature", "partition-table": "partition_table"}
+    return codes.get(signature.usage, "other_signature")
+
+
+def _exclusive_objections(drive: Drive) -> list[Objection]:
+    # The kernel grants this only when no file system, holder or other exclusive opener has any part of the drive,
+    # including those in mount namespaces that cannot be seen from here.
+    try:
+        os.close(os.open(drive.node, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        return [Objection("in_use", f"{drive.node} cannot be opened exclusively: {error.strerror}; free it first")]
+    return []
+
+
+def _key(drives: Iterable[Drive], sys: Path) -> str:
+    numbers = {min([drive, *_siblings(drive, sys)], key=_order).major_minor for drive in drives}
+    return "drive:" + "+".join(sorted(numbers, key=major_minor_order)) if numbers else ""
+
+
+def _places(key: str) -> set[str]:
+    kind, _, rest = key.partition(":")
+    return set(rest.split("+")) if kind == "drive" else {key}
+
+
+def _order(drive: Drive) -> tuple[int, ...]:
+    return major_minor_order(drive.major_minor)
+
+
+def _siblings(drive: Drive, sys: Path) -> list[Drive]:
+    """Other block devices on the same flash: further namespaces of an NVMe controller."""
+    hardware = device_directory(drive.major_minor, sys) / "device"
+    if not hardware.exists():
+        return []
+    return [
+        other
+        for other in list_drives(sys)
+        if other.major_minor != drive.major_minor
+        and (device_directory(other.major_minor, sys) / "device").resolve() == hardware.resolve()
+    ]
+
+
+def _notes_on_drives(drives: tuple[Drive, ...]) -> list[str]:
+    notes = member_differences(drives)
+    for drive in drives:
+        if drive.backing_file is not None:
+            notes.append(f"{drive.name} is a loop device: what is measured is the file {drive.backing_file}")
+    return notes
+
+
+def _notes_on_volume(volume: Volume) -> list[str]:
+    if volume.drives:
+        return []
+    return [f"no drive is known below {volume.mount_point} ({volume.file_system}): no drive is measured"]
+
+
+def _notes_on_siblings(drive: Drive, sys: Path) -> list[str]:
+    return [f"{drive.name} and {other.name} share one drive: each slows the other" for other in _siblings(drive, sys)]

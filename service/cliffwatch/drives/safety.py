@@ -1,0 +1,33 @@
+"""The safety gate: no, unless there is proof.
+
+    examination = examine(target, run_id)                       looks, writes nothing
+    objections = [*examination.objections, *objections_to_plan(examination, plan, reserve_ratio)]
+    require_clear(objections)                                   raises Problem with every reason at once
+    with hold(examination) as path:                             looks again, and claims the target for the run
+        ...
+
+A device is written to only when its serial, WWN, UUID or backing file was named, the sentence of
+`confirmation_sentence` was typed, nothing is mounted from it, stacked on it or swapped to it, no process writes to it,
+wipefs and blkid find nothing on it, and the kernel grants it exclusively. In a directory a run writes to new files in a
+directory of its own, and a stated share of the volume stays free. `OBJECTIONS` lists all that can stand in the way.
+"""
+
+from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, targets_overlap
+from cliffwatch.drives.holding import hold
+from cliffwatch.drives.objections import OBJECTIONS, Objection, require_clear
+from cliffwatch.drives.run_directory import remove_run_directory
+from cliffwatch.drives.space import notes_on_plan, objections_to_plan
+
+__all__ = [
+    "OBJECTIONS",
+    "Examination",
+    "Objection",
+    "confirmation_sentence",
+    "examine",
+    "hold",
+    "notes_on_plan",
+    "objections_to_plan",
+    "remove_run_directory",
+    "require_clear",
+    "targets_overlap",
+]
