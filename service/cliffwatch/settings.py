@@ -1,0 +1,69 @@
+"""What the service can be told from its environment; every variable begins with CLIFFWATCH_."""
+
+from pathlib import Path
+from typing import Annotated, Self
+
+from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.runs.specification import faults_of
+from cliffwatch.units import Duration
+
+PREFIX = "CLIFFWATCH_"
+#: The databases that migrations and tests cover, as they begin a URL.
+_DIALECTS = ("sqlite", "postgresql+psycopg")
+
+
+class Settings(BaseSettings):
+    """Where the service keeps things and where it listens. Paths are made absolute."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, validate_default=False)
+
+    state_directory: Path = Path(".cliffwatch")
+    #: Below the state directory unless set.
+    runs_directory: Path = Path()
+    database_url: str = ""
+    listen_host: str = "127.0.0.1"
+    listen_port: Annotated[int, Field(ge=0, le=65_535)] = 9899
+    #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
+    misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
+
+    @field_validator("database_url")
+    @classmethod
+    def _database_is_supported(cls, value: str) -> str:
+        try:
+            supported = value == "" or make_url(value).drivername in _DIALECTS
+        except ArgumentError:
+            supported = False
+        if not supported:
+            raise ValueError(
+                "this is not a database URL that the service knows; write sqlite:////path/to/file or "
+                "postgresql+psycopg://user@host/database"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _fill_in(self) -> Self:
+        state = self.state_directory.expanduser().absolute()
+        filled = {
+            "state_directory": state,
+            "runs_directory": (
+                self.runs_directory.expanduser().absolute() if self.runs_directory != Path() else state / "runs"
+            ),
+            "database_url": self.database_url or f"sqlite:///{state / 'cliffwatch.sqlite3'}",
+        }
+        # The model is frozen for everyone but this validator.
+        self.__dict__.update(filled)
+        return self
+
+
+def read_settings(**given: object) -> Settings:
+    """Settings from the environment, with `given` before it. Raises Problem(bad_request) naming the variables."""
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # pydantic checks what the environment gives too
+    except ValidationError as error:
+        faults = [FieldFault(PREFIX + fault.field.upper(), fault.message) for fault in faults_of(error)]
+        raise Problem(Code.BAD_REQUEST, "the service's settings are not valid", faults) from error

@@ -1,0 +1,243 @@
+"""The index over journals: what the journals say, in tables that can be queried. Journals are the truth.
+
+`index_run` reads what a journal gained since it was last read, so that it costs the same at hour 36 as at hour 1. A
+database that was lost is made again by `rebuild`, from the same reading; schedules and tokens are in no journal and
+stay as they are.
+"""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import ValidationError
+from sqlalchemy import delete, select
+from sqlalchemy.orm import Session
+
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import EventType, JournalFault, JournalReader, StoredEvent, files
+from cliffwatch.runs.specification import RunOrder, Workload
+from cliffwatch.runs.states import RunState, RunStatus, VerdictName, advance
+from cliffwatch.runs.submission import Submission
+from cliffwatch.store.database import take_turns
+from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
+from cliffwatch.store.workloads import add_version, digest_of
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What became of a directory full of journals: how many were indexed, and by run what could not be read."""
+
+    indexed: int = 0
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+
+def index_run(session: Session, directory: Path, faults: list[JournalFault] | None = None) -> RunRow:
+    """Bring a run's row (and its findings) up to what its journal says now; the caller's transaction commits it.
+
+    Damaged events are skipped and added to `faults`. Raises Problem(journal_unreadable) when the order or the state
+    cannot be read at all.
+    """
+    reader = JournalReader(directory)
+    take_turns(session, f"run {directory.name}")
+    row = session.get(RunRow, directory.name)
+    if row is not None and _is_shorter(directory, row.events_offset_bytes):
+        session.delete(row)
+        session.flush()
+        row = None
+    if row is None:
+        row = _insert(session, reader)
+    else:
+        _fold(
+            session, row, _status_in(row), list(reader.events(row.events_offset_bytes, row.last_event_id + 1)), reader
+        )
+    last = reader.last_window()
+    if last is not None:
+        row.windows, row.last_window_end = last.seq + 1, last.end
+    row.directory = str(directory)
+    if faults is not None:
+        faults.extend(reader.faults)
+    session.flush()
+    return row
+
+
+def index_missing(session: Session, runs_directory: Path) -> IndexReport:
+    """Index the journals that have no row yet: those of a service that was killed between the two."""
+    known = set(session.scalars(select(RunRow.id)))
+    return _index_all(session, [path for path in journals_in(runs_directory) if path.name not in known])
+
+
+def rebuild(session: Session, runs_directory: Path) -> IndexReport:
+    """Make runs, findings and the workload versions that runs used again from the journals, in one transaction.
+
+    Workload versions that no run used are in no journal: those that are there stay, unless a journal says that their
+    number belongs to another document; then they become newer versions.
+    """
+    session.execute(delete(FindingRow))
+    session.execute(delete(RunRow))
+    session.expire_all()
+    paths = journals_in(runs_directory)
+    report = _index_all(session, paths)
+    _restore_workloads(session, [path for path in paths if path.name not in report.faults or _has_row(session, path)])
+    return report
+
+
+def journals_in(runs_directory: Path) -> list[Path]:
+    """The journals below a directory. Names that begin with a dot are of runs that are only being made."""
+    if not runs_directory.is_dir():
+        return []
+    return sorted(path for path in runs_directory.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _index_all(session: Session, paths: list[Path]) -> IndexReport:
+    report = IndexReport()
+    for path in paths:
+        faults: list[JournalFault] = []
+        try:
+            with session.begin_nested():
+                index_run(session, path, faults)
+            report.indexed += 1
+        except (Problem, OSError) as error:
+            report.faults.setdefault(path.name, []).append(str(error))
+        for fault in faults:
+            message = f"{fault.file}, line {fault.line}: {fault.message}"
+            report.faults.setdefault(path.name, []).append(message)
+    return report
+
+
+def _insert(session: Session, reader: JournalReader) -> RunRow:
+    directory = reader.directory
+    order = read_order(reader)
+    events = list(reader.events())
+    first = next((stored.event for stored in events if stored.event.type is EventType.STATE), None)
+    if first is None:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
+    submission = Submission.from_detail(first.detail, str(order.target))
+    row = RunRow(
+        id=order.run_id,
+        directory=str(directory),
+        workload_name=order.workload.name,
+        workload_version=submission.workload_version,
+        engine=order.workload.engine,
+        target=str(order.target),
+        target_key=submission.target_key,
+        request_digest=submission.request_digest,
+        state=RunState.QUEUED.value,
+        since=first.at,
+        phase=None,
+        verdict=None,
+        reasons=[],
+        stop_requested=False,
+        created_at=order.created_at,
+        started_at=None,
+        finished_at=None,
+        load_start=None,
+        load_stop=None,
+        planned_seconds=order.workload.phases.load_seconds,
+        schedule_id=order.schedule_id,
+        created_by=order.created_by,
+        windows=0,
+        last_window_end=None,
+        events_offset_bytes=0,
+        last_event_id=0,
+    )
+    session.add(row)
+    session.flush()
+    _fold(session, row, None, events, reader)
+    return row
+
+
+def read_order(reader: JournalReader) -> RunOrder:
+    """Raises Problem(journal_unreadable)."""
+    path = reader.directory / files.ORDER
+    try:
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+    except ValidationError as error:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} does not hold an order: {error}") from error
+    if order.run_id != reader.directory.name:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} belongs to another run, {order.run_id}")
+    return order
+
+
+def _fold(
+    session: Session, row: RunRow, status: RunStatus | None, events: list[StoredEvent], reader: JournalReader
+) -> None:
+    for stored in events:
+        event = stored.event
+        try:
+            status = advance(status, event)
+        except (ValueError, KeyError, TypeError) as error:
+            reader.faults.append(JournalFault(files.EVENTS, stored.id, f"not a change of state: {error!r}"))
+        if event.type is EventType.FINDING:
+            finding = FindingRow(run_id=row.id, event_id=stored.id, at=event.at, name=event.name, detail=event.detail)
+            session.add(finding)
+        row.events_offset_bytes, row.last_event_id = stored.offset_bytes, stored.id
+    if status is not None:
+        _write_status(row, status)
+
+
+def _write_status(row: RunRow, status: RunStatus) -> None:
+    row.state = status.state.value
+    row.since = status.since
+    row.started_at = status.started_at
+    row.finished_at = status.finished_at
+    row.load_start = status.load_start
+    row.load_stop = status.load_stop
+    row.verdict = status.verdict.value if status.verdict else None
+    row.reasons = list(status.reasons)
+    row.phase = status.phase
+    row.stop_requested = status.stop_requested
+
+
+def _status_in(row: RunRow) -> RunStatus:
+    return RunStatus(
+        state=RunState(row.state),
+        since=row.since,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        load_start=row.load_start,
+        load_stop=row.load_stop,
+        finished_at=row.finished_at,
+        verdict=VerdictName(row.verdict) if row.verdict else None,
+        reasons=tuple(row.reasons),
+        phase=row.phase,
+        stop_requested=row.stop_requested,
+    )
+
+
+def _is_shorter(directory: Path, offset_bytes: int) -> bool:
+    """Whether the events end before what was read of them: they are not the ones that were read."""
+    path = directory / files.EVENTS
+    return path.exists() and path.stat().st_size < offset_bytes
+
+
+def _has_row(session: Session, path: Path) -> bool:
+    return session.get(RunRow, path.name) is not None
+
+
+def _restore_workloads(session: Session, paths: list[Path]) -> None:
+    """Give every workload version that a run names the document that the run was made from."""
+    known = {(row.name, row.version): row for row in session.scalars(select(WorkloadRow))}
+    displaced: list[Workload] = []
+    for path in paths:
+        reader = JournalReader(path)
+        order = read_order(reader)
+        row = session.get_one(RunRow, path.name)
+        if row.workload_version is None:
+            continue
+        first = next(stored.event for stored in reader.events() if stored.event.type is EventType.STATE)
+        original = Submission.from_detail(first.detail, row.target).original_of(order.workload)
+        key = (original.name, row.workload_version)
+        present = known.get(key)
+        if present is None:
+            known[key] = add_version(session, original, row.workload_version, order.created_at)
+        elif present.digest != digest_of(original):
+            displaced.append(Workload.model_validate(present.document))
+            present.document = original.model_dump(mode="json")
+            present.digest = digest_of(original)
+    for workload in displaced:
+        versions = [row for (name, _), row in known.items() if name == workload.name]
+        if all(row.digest != digest_of(workload) for row in versions):
+            version = max(row.version for row in versions) + 1
+            known[(workload.name, version)] = add_version(
+                session, workload, version, min(r.created_at for r in versions)
+            )
+    session.flush()

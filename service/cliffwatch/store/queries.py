@@ -1,0 +1,90 @@
+"""Reading the tables page by page. A page begins behind the sort key of the last item of the page before it."""
+
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import ColumnElement, Select, func, select, tuple_
+from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
+
+from cliffwatch.runs.states import RunState
+from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
+
+Row = TypeVar("Row")
+Key = Sequence[Any]
+
+
+def unfinished_runs(session: Session) -> list[RunRow]:
+    """Runs to which something may still happen, in the order in which they were asked for."""
+    query = select(RunRow).where(RunRow.state != RunState.FINISHED.value).order_by(RunRow.created_at, RunRow.id)
+    return list(session.scalars(query))
+
+
+def runs_page(
+    session: Session, limit: int, after: Key | None = None, state: str | None = None, workload: str | None = None
+) -> list[RunRow]:
+    """Newest first, by (created_at, id)."""
+    query = select(RunRow)
+    if state is not None:
+        query = query.where(RunRow.state == state)
+    if workload is not None:
+        query = query.where(RunRow.workload_name == workload)
+    return _page(session, query, [RunRow.created_at, RunRow.id], limit, after, newest_first=True)
+
+
+def findings_page(
+    session: Session, limit: int, after: Key | None = None, run_id: str | None = None
+) -> list[FindingRow]:
+    """Newest first, by (at, run_id, event_id)."""
+    query = select(FindingRow)
+    if run_id is not None:
+        query = query.where(FindingRow.run_id == run_id)
+    keys = [FindingRow.at, FindingRow.run_id, FindingRow.event_id]
+    return _page(session, query, keys, limit, after, newest_first=True)
+
+
+def workloads_page(session: Session, limit: int, after: Key | None = None) -> list[WorkloadRow]:
+    """The newest version of each workload, by name."""
+    other = aliased(WorkloadRow)
+    newest = select(func.max(other.version)).where(other.name == WorkloadRow.name).scalar_subquery()
+    query = select(WorkloadRow).where(WorkloadRow.version == newest)
+    return _page(session, query, [WorkloadRow.name], limit, after)
+
+
+def schedules_page(session: Session, limit: int, after: Key | None = None) -> list[ScheduleRow]:
+    """By name."""
+    return _page(session, select(ScheduleRow), [ScheduleRow.name], limit, after)
+
+
+def firings_page(session: Session, schedule_id: str, limit: int, after: Key | None = None) -> list[FiringRow]:
+    """Newest first, by (due_at, id)."""
+    query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
+    return _page(session, query, [FiringRow.due_at, FiringRow.id], limit, after, newest_first=True)
+
+
+def tokens_page(session: Session, limit: int, after: Key | None = None) -> list[TokenRow]:
+    """By (created_at, id), revoked ones too."""
+    return _page(session, select(TokenRow), [TokenRow.created_at, TokenRow.id], limit, after)
+
+
+def count_runs_by_state(session: Session) -> dict[str, int]:
+    """Every state, also those that no run is in."""
+    counts = dict.fromkeys((state.value for state in RunState), 0)
+    rows = session.execute(select(RunRow.state, func.count()).group_by(RunRow.state))
+    counts.update(row.tuple() for row in rows)
+    return counts
+
+
+def _page(
+    session: Session,
+    query: Select[Row],
+    keys: Sequence[InstrumentedAttribute[Any]],
+    limit: int,
+    after: Key | None,
+    *,
+    newest_first: bool = False,
+) -> list[Row]:
+    if after is not None:
+        key: ColumnElement[Any] = tuple_(*keys)
+        query = query.where(key < tuple_(*after) if newest_first else key > tuple_(*after))
+    order = [column.desc() if newest_first else column.asc() for column in keys]
+    return list(session.scalars(query.order_by(*order).limit(limit)))

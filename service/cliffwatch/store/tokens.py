@@ -1,0 +1,84 @@
+"""Bearer tokens: `cw_<id>_<secret>`. The id finds the row; of the secret only a SHA-256 is kept.
+
+A secret is 256 random bits, so a plain hash is as good as a slow one, and one request costs no more than another.
+"""
+
+import hashlib
+import hmac
+import secrets
+from enum import IntEnum
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from cliffwatch.errors import Code, Problem
+from cliffwatch.store.database import take_turns
+from cliffwatch.store.models import TokenRow
+
+_PREFIX = "cw"
+FIRST_TOKEN_NAME = "first"
+
+
+class Scope(IntEnum):
+    """What a token allows; each scope includes the ones before it."""
+
+    READ = 1
+    OPERATE = 2
+    ADMIN = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, label: str) -> "Scope":
+        return cls[label.upper()]
+
+
+def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple[TokenRow, str]:
+    """A new token: its row, and the text that its owner keeps and nobody can read off the row."""
+    secret = secrets.token_urlsafe(32)
+    row = TokenRow(
+        id=secrets.token_hex(4), name=name, scope=scope.label, hash=_hash(secret), created_at=now, revoked_at=None
+    )
+    session.add(row)
+    session.flush()
+    return row, f"{_PREFIX}_{row.id}_{secret}"
+
+
+def find_token(session: Session, text: str) -> TokenRow | None:
+    """The token that this is the text of, if there is one that was not revoked."""
+    prefix, _, rest = text.partition("_")
+    token_id, _, secret = rest.partition("_")
+    row = session.get(TokenRow, token_id) if prefix == _PREFIX and token_id.isalnum() else None
+    expected = row.hash if row is not None else ""
+    # Compared in constant time, and also when no row was found, so that the time taken tells nothing.
+    matches = hmac.compare_digest(_hash(secret), expected)
+    return row if row is not None and matches and row.revoked_at is None else None
+
+
+def revoke_token(session: Session, token_id: str, now: float) -> None:
+    """Raises Problem(not_found), and Problem(conflict) for the last token that could make new ones."""
+    take_turns(session, "tokens")
+    row = session.get(TokenRow, token_id)
+    if row is None or row.revoked_at is not None:
+        raise Problem(Code.NOT_FOUND, f"there is no token {token_id}")
+    if Scope.of(row.scope) is Scope.ADMIN:
+        valid = select(func.count()).where(TokenRow.scope == Scope.ADMIN.label, TokenRow.revoked_at.is_(None))
+        if session.scalar(valid) == 1:
+            raise Problem(
+                Code.CONFLICT, f"{token_id} is the last token of scope admin; make another before revoking it"
+            )
+    row.revoked_at = now
+
+
+def ensure_first_token(session: Session, now: float) -> str | None:
+    """On a database that never had a token, make one of scope admin and give its text; otherwise None."""
+    take_turns(session, "tokens")
+    if session.scalar(select(func.count()).select_from(TokenRow)):
+        return None
+    return create_token(session, FIRST_TOKEN_NAME, Scope.ADMIN, now)[1]
+
+
+def _hash(secret: str) -> str:
+    return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,76 @@
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
+from tests.journals import synthetic_workload
+
+from cliffwatch.store.database import Database, open_database
+from cliffwatch.store.models import FindingRow
+from cliffwatch.store.tokens import Scope, create_token
+from cliffwatch.store.workloads import find_workload, put_workload
+
+
+def test_an_exception_rolls_everything_back(database: Database) -> None:
+    def fail_halfway() -> None:
+        with database.session() as session:
+            put_workload(session, synthetic_workload(), 1.0)
+            raise LookupError
+
+    with pytest.raises(LookupError):
+        fail_halfway()
+    with database.snapshot() as session:
+        assert find_workload(session, "steady") is None
+
+
+def test_a_snapshot_does_not_wait_for_a_writer_and_sees_what_was_committed(database: Database) -> None:
+    with database.session() as writing:
+        put_workload(writing, synthetic_workload(), 1.0)
+        with database.snapshot() as reading:
+            assert find_workload(reading, "steady") is None
+    with database.snapshot() as reading:
+        assert find_workload(reading, "steady") is not None
+
+
+def test_nothing_refers_to_a_run_that_does_not_exist(database: Database) -> None:
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.add(FindingRow(run_id="nobody", event_id=1, at=1.0, name="cliff", detail={}))
+
+
+def test_writers_take_turns(database: Database) -> None:
+    failures: list[BaseException] = []
+
+    def submit(number: int) -> None:
+        try:
+            for turn in range(5):
+                with database.session() as session:
+                    put_workload(session, synthetic_workload(description=f"{number} {turn}"), 1.0)
+        except Exception as failure:
+            failures.append(failure)
+
+    threads = [threading.Thread(target=submit, args=[number]) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    with database.snapshot() as session:
+        newest = find_workload(session, "steady")
+        assert newest is not None
+        assert newest.version == 20
+
+
+def test_sqlite_keeps_a_write_ahead_log_and_checks_references(tmp_path: Path) -> None:
+    database = open_database(f"sqlite:///{tmp_path}/new/file.sqlite3")
+    with database.snapshot() as session:
+        assert session.scalar(text("PRAGMA journal_mode")) == "wal"
+        assert session.scalar(text("PRAGMA foreign_keys")) == 1
+    database.close()
+
+
+def test_a_snapshot_writes_nothing(database: Database) -> None:
+    with database.snapshot() as session:
+        create_token(session, "lost", Scope.READ, 1.0)
+    with database.snapshot() as session:
+        assert session.scalar(text("SELECT count(*) FROM tokens")) == 0
