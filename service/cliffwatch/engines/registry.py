@@ -5,11 +5,12 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from cliffwatch.engines.base import Engine
+from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import Workload, faults_of
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (SyntheticEngine(),)}
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FioEngine(), SyntheticEngine())}
 
 
 def engine_of(workload: Workload) -> Engine:

@@ -1,0 +1,132 @@
+"""The engine that runs Debian's `fio`."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from cliffwatch.engines.base import EngineContext, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
+from cliffwatch.engines.fio.load import FioLoad
+from cliffwatch.engines.fio.output import FioTranslator
+from cliffwatch.errors import Code, Problem
+from cliffwatch.units import format_size
+
+JOB_FILE = "job.fio"
+LAYOUT_FILE = "layout.fio"
+#: Below this, fio's own timer skips intervals (docs/engines/fio.md).
+SHORTEST_EXACT_WINDOW_SECONDS = 1.0
+
+_DEVICE_PATH = re.compile(r"/dev/[A-Za-z0-9._:+@/-]+")
+
+
+class FioEngine:
+    """Makes a job file, runs fio on it, and turns what fio prints into windows."""
+
+    name = "fio"
+    load_model = FioLoad
+    target_kinds = frozenset({"directory", "device"})
+    stop_signal = signal.SIGINT
+
+    def is_virtual(self, load: FioLoad) -> bool:
+        return False
+
+    def plan(self, load: FioLoad, context: EngineContext) -> Plan:
+        direct = all(section.direct for section in load.sections)
+        return Plan(
+            writes=_writes(load, context),
+            command=(*_fio_command("fio", context), str(context.scratch / JOB_FILE)),
+            direct=direct,
+            written_bytes=_written_bytes(load, context),
+            notes=_notes(load, context, direct),
+        )
+
+    def launch(self, load: FioLoad, context: EngineContext) -> Launch:
+        """Writes the job files. Raises Problem: component_missing without fio, target_unsafe for an odd device path."""
+        fio = shutil.which("fio")
+        if fio is None:
+            raise Problem(Code.COMPONENT_MISSING, "fio is not installed; `apt-get install fio` installs it")
+        device = context.path if context.is_device else None
+        if device is not None and _DEVICE_PATH.fullmatch(str(device)) is None:
+            raise Problem(
+                Code.TARGET_UNSAFE, f"{str(device)!r} cannot be named to fio; name the device by its /dev path"
+            )
+        job = context.scratch / JOB_FILE
+        job.write_text(format_job_file(load.sections, device))
+        layout = "-"
+        if device is None and (laid_out := tuple(section for section in load.sections if section.lays_out)):
+            layout = str(context.scratch / LAYOUT_FILE)
+            Path(layout).write_text(format_job_file(laid_out, device, create_only=True))
+        times = (context.start, context.stop, context.window_seconds)
+        directory = context.scratch if context.is_device else context.path
+        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", *map(repr, times)]
+        return Launch([*runner, str(directory), str(job), layout, *_fio_command(fio, context)])
+
+    def translator(self, load: FioLoad, context: EngineContext) -> Translator:
+        return FioTranslator(context)
+
+    def facts(self) -> dict[str, str]:
+        fio = shutil.which("fio")
+        if fio is None:
+            return {}
+        answer = subprocess.run([fio, "--version"], capture_output=True, text=True, check=False)
+        return {"fio": answer.stdout.strip().removeprefix("fio-")}
+
+
+def _fio_command(fio: str, context: EngineContext) -> list[str]:
+    milliseconds = round(context.window_seconds * 1000)
+    return [fio, "--output-format=json+", f"--status-interval={milliseconds}ms"]
+
+
+def _writes(load: FioLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
+    """Every file, laid out for reading or written to; or the device up to the end of its last region."""
+    if context.is_device:
+        if not any(section.writes for section in load.sections):
+            return ()
+        last = regions(load.sections)[-1]
+        return (PlannedWrite(context.path, last.offset_bytes + last.size_bytes),)
+    return tuple(
+        PlannedWrite(path, size_bytes)
+        for section in load.sections
+        for path, size_bytes in files_of(section, context.path)
+    )
+
+
+def _written_bytes(load: FioLoad, context: EngineContext) -> int | None:
+    """Laying out, and the rates over the run's length; None where a writer has no rate."""
+    seconds = context.stop - context.start
+    written = 0
+    for section in load.sections:
+        per_second = section.written_bytes_per_second()
+        if per_second is None:
+            return None
+        written += round(per_second * seconds)
+        if section.lays_out and not context.is_device and not context.resumed:
+            written += section.size_bytes * section.jobs
+    return written
+
+
+def _notes(load: FioLoad, context: EngineContext, direct: bool) -> tuple[str, ...]:
+    notes = [
+        "fio is closed-loop: a latency counts from submission, so a stall delays the next I/O instead of counting "
+        "against it; there is no `_service` twin"
+    ]
+    size_bytes = sum(section.size_bytes * section.jobs for section in load.sections)
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if not direct:
+        notes.append("I/O goes through the page cache: the drive sees writes later, and may not see reads at all")
+        if size_bytes < memory_bytes:
+            notes.append(
+                f"the data set ({format_size(size_bytes)}) is smaller than memory ({format_size(memory_bytes)}): "
+                "reads may never reach the drive"
+            )
+    if context.is_device and any(section.reads for section in load.sections):
+        notes.append("blocks of the device that were never written are read without touching the flash")
+    if any(section.options.get("zero_buffers") == "1" for section in load.sections):
+        notes.append("zeroes are written: a drive that compresses will look better than it is")
+    if context.window_seconds < SHORTEST_EXACT_WINDOW_SECONDS:
+        notes.append("fio reports at such short intervals only roughly: some windows will cover two intervals")
+    return tuple(notes)

@@ -1,0 +1,187 @@
+"""fio's cumulative snapshots made into windows on the run's grid.
+
+fio prints a snapshot every window by a timer of its own, which begins a moment after the grid line at which the engine
+was started, so its snapshots follow their lines by a constant phase. A snapshot stands for the line that it follows. A
+window is the difference between the snapshots of two lines, so every operation is in one window and in no other. When
+fio skips a line, or is late because a job is stuck in I/O, the next window covers all lines since: nothing is lost and
+nothing is divided by guess.
+"""
+
+import math
+import signal
+
+from cliffwatch.engines.base import EngineContext
+from cliffwatch.engines.fio.run import LAID_OUT, STOPPED_STATUS
+from cliffwatch.engines.fio.snapshot import Difference, Snapshot, WentBackError, difference, read_snapshot
+from cliffwatch.engines.fio.stream import Damaged, OutputStream, Piece, Text
+from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
+
+#: Messages passed on before the rest is only counted: a drive that fails each I/O must not fill the journal.
+MESSAGES_LIMIT = 200
+#: Messages that a failure's explanation quotes.
+QUOTED_MESSAGES = 5
+
+
+class SnapshotClock:
+    """Places fio's timestamps (wall clock) on the run's time line.
+
+    A snapshot is read at or after the moment that it was printed, so the smallest delay seen is nearest to the truth,
+    and a reader that was held up moves no window. A wall clock that was set back shows as a runtime that grew by more
+    than the timestamps did; the delay is then learned anew.
+    """
+
+    def __init__(self, tolerance_seconds: float) -> None:
+        self._tolerance = tolerance_seconds
+        self._offset: float | None = None
+        self._previous: Snapshot | None = None
+
+    def place(self, snapshot: Snapshot, received_at: float) -> float:
+        """When `snapshot` was printed, in seconds on the run's time line."""
+        offset = received_at - snapshot.at_seconds
+        if self._offset is None or offset < self._offset or self._set_back(snapshot):
+            self._offset = offset
+        self._previous = snapshot
+        return snapshot.at_seconds + self._offset
+
+    def _set_back(self, snapshot: Snapshot) -> bool:
+        if self._previous is None:
+            return False
+        passed = snapshot.at_seconds - self._previous.at_seconds
+        ran = snapshot.runtime_seconds - self._previous.runtime_seconds
+        return passed < 0 or ran - passed > self._tolerance
+
+
+class Grid:
+    """Lines of the window grid, numbered from the load's start."""
+
+    #: How early (relative to the window) a snapshot may be and still stand for the line to come.
+    EARLY = 0.1
+
+    def __init__(self, context: EngineContext) -> None:
+        self._start = context.start
+        self.window_seconds = context.window_seconds
+        self.last_line = max(1, round((context.stop - context.start) / context.window_seconds))
+
+    def nearest(self, moment: float) -> int:
+        return round((moment - self._start) / self.window_seconds)
+
+    def before(self, moment: float) -> int:
+        """The line that `moment` follows."""
+        return math.floor((moment - self._start) / self.window_seconds + self.EARLY)
+
+    def time_of(self, line: int) -> float:
+        return self._start + line * self.window_seconds
+
+
+class FioTranslator:
+    """Holds two snapshots: the one that the last window ended with, and a newer one that has no line of its own."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self._stream = OutputStream()
+        self._grid = Grid(context)
+        self._clock = SnapshotClock(context.window_seconds / 2)
+        self._phase_seconds: float | None = None
+        self._base: tuple[Snapshot, float, int] | None = None
+        self._held: tuple[Snapshot, float] | None = None
+        self._messages: list[str] = []
+        self._message_count = 0
+        self._received_at = context.start
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        """Records completed by `chunk`; `received_at` is on the run's time line."""
+        self._received_at = received_at
+        return [record for piece in self._stream.feed(chunk) for record in self._piece(piece)]
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        """The window that fio's last report closes, however short it was measured, and the end."""
+        records = [record for piece in self._stream.finish() for record in self._piece(piece)]
+        if self._held is not None and self._base is not None:
+            snapshot, moment = self._held
+            line = max(self._line_of(moment), self._base[2] + 1)
+            records += self._close(snapshot, moment, min(line, self._grid.last_line))
+        if self._message_count > MESSAGES_LIMIT:
+            dropped = {"count": self._message_count - MESSAGES_LIMIT}
+            records.append(EngineEvent(self._received_at, "fio_messages_dropped", dropped))
+        return [*records, self._end(exit_status)]
+
+    def _piece(self, piece: Piece) -> list[EngineRecord]:
+        if isinstance(piece, Text):
+            return self._message(piece.line)
+        if isinstance(piece, Damaged):
+            return [self._not_understood(piece.reason)]
+        try:
+            snapshot = read_snapshot(piece)
+        except ValueError as error:
+            return [self._not_understood(str(error))]
+        return self._snapshot(snapshot)
+
+    def _snapshot(self, snapshot: Snapshot) -> list[EngineRecord]:
+        moment = self._clock.place(snapshot, self._received_at)
+        if self._base is None:
+            if snapshot.runtime_seconds == 0:
+                return []  # the jobs have not done any I/O yet
+            begun = moment - snapshot.runtime_seconds
+            line = min(max(0, self._grid.before(begun)), self._grid.last_line - 1)
+            self._base = (Snapshot(snapshot.at_seconds, 0.0), begun, line)
+        line = self._line_of(moment)
+        if line <= self._base[2] or line >= self._grid.last_line:
+            # Too soon after a late one, or at the load's end, where fio's last report is yet to come.
+            self._held = (snapshot, moment)
+            return []
+        return self._close(snapshot, moment, line)
+
+    def _line_of(self, moment: float) -> int:
+        if self._phase_seconds is None:
+            return self._grid.before(moment)
+        return self._grid.nearest(moment - self._phase_seconds)
+
+    def _close(self, snapshot: Snapshot, moment: float, line: int) -> list[EngineRecord]:
+        """The window from the base's line to `line`, and what is to be said of it; `snapshot` is the new base."""
+        assert self._base is not None, "a window is closed only after one has begun"
+        earlier, earlier_moment, earlier_line = self._base
+        self._base, self._held = (snapshot, moment, line), None
+        self._learn_phase(moment, line)
+        start, end = self._grid.time_of(earlier_line), self._grid.time_of(line)
+        try:
+            change = difference(earlier, snapshot)
+        except WentBackError as error:
+            return [EngineEvent(end, "counters_went_back", {"what": str(error), "since": start})]
+        measured = max(0.0, min(moment - earlier_moment, end - start))
+        window = EngineWindow(start, end, change.counters, {"measured_seconds": round(measured, 3)}, change.latency)
+        return [window, *self._remarks(change, line - earlier_line, end)]
+
+    def _remarks(self, change: Difference, lines: int, end: float) -> list[EngineRecord]:
+        remarks: list[EngineRecord] = []
+        if lines > 1:
+            remarks.append(EngineEvent(end, "snapshot_late", {"windows": lines}))
+        for operation, count in change.beyond.items():
+            remarks.append(EngineEvent(end, "latency_beyond_scale", {"operation": operation, "count": count}))
+        return remarks
+
+    def _learn_phase(self, moment: float, line: int) -> None:
+        """Keep the phase while it holds, so that jitter moves no window; a stall gives fio's timer a new one."""
+        phase = moment - self._grid.time_of(line)
+        if self._phase_seconds is None or abs(phase - self._phase_seconds) > self._grid.window_seconds / 4:
+            self._phase_seconds = moment - self._grid.time_of(self._grid.before(moment))
+
+    def _message(self, line: str) -> list[EngineRecord]:
+        if line.startswith(LAID_OUT):
+            seconds = float(line.removeprefix(LAID_OUT))
+            if seconds <= self._grid.window_seconds:
+                return []
+            return [EngineEvent(self._received_at, "laid_out", {"seconds": seconds})]
+        self._message_count += 1
+        self._messages = [*self._messages, line][-QUOTED_MESSAGES:]
+        if self._message_count > MESSAGES_LIMIT:
+            return []
+        return [EngineEvent(self._received_at, "fio_message", {"message": line})]
+
+    def _not_understood(self, reason: str) -> EngineEvent:
+        return EngineEvent(self._received_at, "output_not_understood", {"message": reason})
+
+    def _end(self, exit_status: int) -> EngineEnd:
+        if exit_status in (0, STOPPED_STATUS, -signal.SIGINT):
+            return EngineEnd("completed")
+        how = f"was killed by signal {-exit_status}" if exit_status < 0 else f"exited with status {exit_status}"
+        said = f": {'; '.join(self._messages)}" if self._messages else ""
+        return EngineEnd("failed", f"fio {how}{said}")

@@ -1,0 +1,135 @@
+"""One cumulative report of fio's, reduced to what windows are made of, and the difference of two."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from cliffwatch.histogram import Histogram
+
+#: The latency names of a window, which are also fio's names of its directions.
+OPERATIONS = ("write", "read", "sync")
+#: The last of fio's latency bins, in nanoseconds: all that took longer is counted there.
+LAST_BIN_NANOSECONDS = 17_112_760_320
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """All latencies of one direction so far: counts by nanoseconds (the middle of fio's bin), and the longest."""
+
+    bins: dict[int, int]
+    longest_nanoseconds: int
+
+    @property
+    def count(self) -> int:
+        return sum(self.bins.values())
+
+
+_NONE = Latencies({}, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All since the start of fio's jobs. `at_seconds` is on fio's wall clock; the runtime is by its monotonic clock."""
+
+    at_seconds: float
+    runtime_seconds: float
+    written_bytes: int = 0
+    read_bytes: int = 0
+    errors: int = 0
+    write: Latencies = _NONE
+    read: Latencies = _NONE
+    sync: Latencies = _NONE
+
+    def latencies(self) -> dict[str, Latencies]:
+        return {"write": self.write, "read": self.read, "sync": self.sync}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What happened between two snapshots. `beyond` counts latencies by direction that fio's bins cannot tell apart."""
+
+    counters: dict[str, int]
+    latency: dict[str, Histogram]
+    beyond: dict[str, int]
+
+
+class WentBackError(ValueError):
+    """A later snapshot holds less than an earlier one; the message says of what."""
+
+
+def read_snapshot(document: dict[str, Any]) -> Snapshot:
+    """A snapshot from fio's JSON (`json+`), its jobs added up. Raises ValueError when it is not one."""
+    try:
+        jobs = document["jobs"]
+        return Snapshot(
+            at_seconds=document["timestamp_ms"] / 1000,
+            runtime_seconds=max((job[way]["runtime"] for job in jobs for way in ("read", "write")), default=0) / 1000,
+            written_bytes=sum(job["write"]["io_bytes"] for job in jobs),
+            read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
+            errors=sum(job.get("total_err", int(job["error"] != 0)) for job in jobs),
+            write=_latencies(jobs, "write"),
+            read=_latencies(jobs, "read"),
+            sync=_latencies(jobs, "sync"),
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a report of fio's: {type(error).__name__}: {error}") from error
+
+
+def _latencies(jobs: list[dict[str, Any]], operation: str) -> Latencies:
+    """Total latency where fio binned it, else completion latency."""
+    bins: dict[int, int] = {}
+    longest = 0
+    for job in jobs:
+        described = job.get(operation, {})
+        for measure in ("lat_ns", "clat_ns"):
+            if counted := described.get(measure, {}).get("bins"):
+                for nanoseconds, count in counted.items():
+                    bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
+                longest = max(longest, int(described[measure]["max"]))
+                break
+    return Latencies(bins, longest)
+
+
+def difference(earlier: Snapshot, later: Snapshot) -> Difference:
+    """What happened from `earlier` to `later`. Raises WentBackError."""
+    latency: dict[str, Histogram] = {}
+    beyond: dict[str, int] = {}
+    before = earlier.latencies()
+    for operation, after in later.latencies().items():
+        latency[operation], beyond[operation] = _histogram_between(operation, before[operation], after)
+    counters = {
+        "operations": latency["write"].count + latency["read"].count,
+        "bytes": later.written_bytes + later.read_bytes - earlier.written_bytes - earlier.read_bytes,
+        "errors": later.errors - earlier.errors,
+        "written_bytes": later.written_bytes - earlier.written_bytes,
+        "read_bytes": later.read_bytes - earlier.read_bytes,
+        **{f"{operation}_operations": latency[operation].count for operation in OPERATIONS},
+    }
+    for name, value in counters.items():
+        if value < 0:
+            raise WentBackError(f"{name} by {-value}")
+    return Difference(
+        counters,
+        {operation: histogram for operation, histogram in latency.items() if later.latencies()[operation].bins},
+        {operation: count for operation, count in beyond.items() if count},
+    )
+
+
+def _histogram_between(operation: str, before: Latencies, after: Latencies) -> tuple[Histogram, int]:
+    """The histogram between two, and how many of it lie in fio's last bin.
+
+    The longest latency so far is known exactly: where it grew within the last bin, one count is put there.
+    """
+    values = sorted(before.bins.keys() | after.bins.keys())
+    counts = [after.bins.get(value, 0) - before.bins.get(value, 0) for value in values]
+    if counts and min(counts) < 0:
+        raise WentBackError(f"latencies of {operation}")
+    beyond = sum(count for value, count in zip(values, counts, strict=True) if value >= LAST_BIN_NANOSECONDS)
+    if beyond and after.longest_nanoseconds > max(before.longest_nanoseconds, LAST_BIN_NANOSECONDS):
+        counts[-1] -= 1
+        values.append(after.longest_nanoseconds)
+        counts.append(1)
+    histogram = Histogram()
+    histogram.record_many(np.array(values, dtype=np.int64), np.array(counts, dtype=np.int64))
+    return histogram, beyond
