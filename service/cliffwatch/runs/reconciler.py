@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.clock import Clock
+from cliffwatch.drives.safety import targets_overlap
 from cliffwatch.errors import Problem
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.runs import launcher
@@ -63,18 +64,19 @@ class Reconciler:
         """One round. A run that cannot be looked after does not keep the others from it."""
         with self._database.session() as session:
             runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
-        busy: set[str] = set()
+        busy: list[str] = []
         queued: list[LiveRun] = []
         for run in runs:
             state = self._guarded(run, self._look_after)
             if state is RunState.QUEUED:
                 queued.append(run)
             elif state is not RunState.FINISHED:
-                busy.add(run.target_key)
+                busy.append(run.target_key)
         for run in queued:
-            if run.target_key not in busy:
-                busy.add(run.target_key)
+            if not any(targets_overlap(run.target_key, key) for key in busy):
                 self._guarded(run, self._begin)
+            # Whoever waits for a part of this run's target waits behind it.
+            busy.append(run.target_key)
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_SECONDS):

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from cliffwatch.drives.diskstats import DeviceCounters, read_counters
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
 from cliffwatch.runs.specification import Workload
 from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.engine_process import EngineProcess
 from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
 
@@ -53,12 +53,11 @@ class Load:
         self._timeline = timeline
         self._path = path
         self._is_device = is_device
-        self._devices = devices
+        self._device_io = DeviceIo(devices)
         self._phase: str | None = None
         self._stop: LoadEnd | None = None
         self._gap_reason = "worker_interrupted" if context.windows.last else "engine_started_late"
         self._engine_end: EngineEnd | None = None
-        self._device_counters: DeviceCounters | None = None
 
     def carry_out(self) -> LoadOutcome:
         """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
@@ -115,7 +114,7 @@ class Load:
         if self._stop is not None:
             return ""
         self._engine_end = None
-        self._device_counters = self._read_devices()
+        self._device_io.restart()
         with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
             context.engine_identity = process.identity
             context.beat_now()
@@ -165,7 +164,7 @@ class Load:
         context = self._context
         context.advance_virtual(window.end)
         previous_end = context.windows.last.end if context.windows.last else self._timeline.load_start
-        self._add_device_counters(window)
+        window.counters.update(self._device_io.since_last())
         try:
             committed = context.windows.append(window, self._timeline.phase_at(window.start))
         except OverlapError as error:
@@ -179,18 +178,6 @@ class Load:
     def _tell_gap(self, start: float, end: float) -> None:
         if end - start > self._window_seconds * GAP_TOLERANCE:
             self._context.tell(EventType.GAP, self._gap_reason, start=start, end=end, seconds=round(end - start, 6))
-
-    def _read_devices(self) -> DeviceCounters | None:
-        return sum_counters(self._devices)
-
-    def _add_device_counters(self, window: EngineWindow) -> None:
-        """Put what the kernel saw of the drives since the last window beside what the engine says it did."""
-        before, after = self._device_counters, self._read_devices()
-        if before is None or after is None:
-            return
-        self._device_counters = after
-        window.counters["device_written_bytes"] = max(0, after.written_bytes - before.written_bytes)
-        window.counters["device_read_bytes"] = max(0, after.read_bytes - before.read_bytes)
 
     def _enter_phase(self, moment: float) -> None:
         phase = self._timeline.phase_at(moment)
@@ -222,14 +209,3 @@ class Load:
             self._context.wait(min(_POLL_SECONDS, end - clock.now()))
             self._context.beat()
             self._look_for_stop()
-
-
-def sum_counters(devices: list[str]) -> DeviceCounters | None:
-    """The counters of several drives together; None when there is none, or one of them is gone."""
-    counters = read_counters(devices)
-    if not devices or len(counters) < len(devices):
-        return None
-    total, *rest = counters.values()
-    for item in rest:
-        total = total + item
-    return total

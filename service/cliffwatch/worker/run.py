@@ -11,14 +11,17 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from cliffwatch.drives.facts import collect_facts
-from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, remove_run_directory, require_clear
+from cliffwatch.drives.run_directory import remove_run_directory, run_directory
+from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, require_clear
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import EventType
+from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import RunState, RunStatus, VerdictName
 from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, sum_counters
+from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline, grid_line_at_or_after
 
 _REPORT_TIMEOUT_SECONDS = 600
@@ -34,6 +37,7 @@ def carry_out(context: RunContext) -> None:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
                 context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
             return
+        _remove_files(context)
         usage = resource.getrusage(resource.RUSAGE_SELF)
         context.tell(
             EventType.ENGINE,
@@ -71,7 +75,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             if not resumed:
                 context.tell(EventType.PHASE, PREPARE)
             examination = examine(context.order.target, context.order.run_id)
-            path = held.enter_context(hold(examination, resumed=resumed))
+            path = held.enter_context(hold(examination))
             timeline = _plan(context, examination, path, status)
         except Problem as problem:
             context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
@@ -95,9 +99,19 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             outcome = LoadOutcome(LoadEnd.FAILED, str(problem))
         if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
             _cool_down(context, path, devices, outcome)
-    if outcome.end is not LoadEnd.INTERRUPTED and not examination.is_device:
-        remove_run_directory(path, context.order.run_id)
     return outcome
+
+
+def _remove_files(context: RunContext) -> None:
+    """Remove what the engine wrote into a directory. What cannot be removed is told; it does not fail the run."""
+    target = context.order.target
+    if not isinstance(target, DirectoryTarget):
+        return
+    path = run_directory(Path(target.path), context.order.run_id)
+    try:
+        remove_run_directory(path, context.order.run_id)
+    except (Problem, OSError) as error:
+        context.tell(EventType.NOTE, "files_left_behind", path=str(path), message=str(error))
 
 
 def _plan(context: RunContext, examination: Examination, path: Path, status: RunStatus) -> Timeline:
@@ -134,18 +148,13 @@ def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: Loa
     length = context.workload.phases.cool_down if outcome.end is LoadEnd.COMPLETED else 0.0
     context.tell(EventType.PHASE, COOL_DOWN, start=start, end=start + length)
     context.figures.move(COOL_DOWN, 1.0)
-    before = sum_counters(devices)
-    if before is not None:
-        subprocess.run(["sync", "--file-system", str(path)], check=False, stdin=subprocess.DEVNULL)
-        after = sum_counters(devices)
-        if after is not None:
-            context.tell(
-                EventType.DEVICE,
-                "flushed",
-                device_written_bytes=max(0, after.written_bytes - before.written_bytes),
-                device_read_bytes=max(0, after.read_bytes - before.read_bytes),
-                seconds=round(context.run_clock.now() - start, 3),
-            )
+    device_io = DeviceIo(devices)
+    if devices:
+        # A device node's own data, or the whole file system that the run's directory is on.
+        scope = [] if path.is_block_device() else ["--file-system"]
+        subprocess.run(["sync", *scope, str(path)], check=False, stdin=subprocess.DEVNULL)
+    if moved := device_io.since_last():
+        context.tell(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     while not context.take_signal() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))
         context.beat()

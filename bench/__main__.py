@@ -1,0 +1,37 @@
+"""`make bench`: measure every figure that the README states, and say which are reached.
+
+`python -m bench NAME…` measures only those.
+"""
+
+import sys
+from collections.abc import Callable
+
+from bench import api, fio, kills, long_run
+from bench.figures import Figure
+
+BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
+    "long-run": long_run.figures,
+    "kills": kills.figures,
+    "api": api.figures,
+    "fio": fio.figures,
+}
+
+
+def main(names: list[str]) -> int:
+    unknown = set(names) - set(BENCHMARKS)
+    if unknown:
+        print(
+            f"there is no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr
+        )
+        return 2
+    missed = 0
+    for name in names or BENCHMARKS:
+        for figure in BENCHMARKS[name]():
+            print(figure, flush=True)
+            missed += not figure.is_reached
+    print(f"# {missed} figures missed")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,87 @@
+"""A 36 h run in virtual time: does its cost grow, how large is its journal, how long does its report take?"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figure
+from tests.worker.runs import queue_run, start_worker
+
+from cliffwatch.journal import JournalReader, files
+
+WINDOWS = 12_960
+FIRST_HOUR_WINDOWS = 360
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A worker as /proc shows it once `windows` were committed."""
+
+    windows: int
+    resident_bytes: int
+    open_files: int
+
+
+def sample(pid: int, directory: Path) -> Sample | None:
+    """None once the process is gone."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text()
+        open_files = len(list(Path(f"/proc/{pid}/fd").iterdir()))
+        resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
+    except (FileNotFoundError, ProcessLookupError, PermissionError, StopIteration):
+        return None
+    last = JournalReader(directory).last_window()
+    return Sample(last.seq + 1 if last else 0, int(resident.split()[1]) * 1024, open_files)
+
+
+def watch(directory: Path) -> list[Sample]:
+    """Carry the run out; samples of the worker while it commits windows."""
+    worker = start_worker(directory)
+    samples = []
+    while worker.poll() is None:
+        taken = sample(worker.pid, directory)
+        if taken is not None and 0 < taken.windows < WINDOWS:
+            samples.append(taken)
+        time.sleep(0.05)
+    if worker.returncode != 0:
+        raise RuntimeError(f"the worker ended with status {worker.returncode}")
+    return samples
+
+
+def figures() -> list[Figure]:
+    base = Path(tempfile.mkdtemp(prefix="cliffwatch-bench-"))
+    try:
+        directory = queue_run(
+            base / "long",
+            {"time": "virtual", "cliff_after": "12h"},
+            window="10s",
+            phases={"warm_up": "1h", "baseline": "1h", "soak": "34h"},
+        )
+        samples = watch(directory)
+        first = next(item for item in samples if item.windows >= FIRST_HOUR_WINDOWS)
+        last = samples[-1]
+        later = [item for item in samples if item.windows >= FIRST_HOUR_WINDOWS]
+        journal_bytes = sum((directory / name).stat().st_size for name in (files.WINDOWS, files.LATENCY, files.EVENTS))
+        started = time.perf_counter()
+        subprocess.run(
+            [sys.executable, "-m", "cliffwatch.report", str(directory)], check=True, stdout=subprocess.DEVNULL
+        )
+        report_seconds = time.perf_counter() - started
+        report_bytes = (directory / files.REPORT_HTML).stat().st_size
+    finally:
+        shutil.rmtree(base)
+    spread = max(item.open_files for item in later) - min(item.open_files for item in later)
+    return [
+        Figure(
+            "36 h run: worker memory at the end / after one hour", last.resident_bytes / first.resident_bytes, "", 1.05
+        ),
+        Figure("36 h run: worker memory at the end", last.resident_bytes / 1e6, "MB", 120),
+        Figure("36 h run: change in the worker's open files", spread, "", 0),
+        Figure("36 h run: journal", journal_bytes / 1e6, "MB", 60),
+        Figure("36 h run: time to make the report", report_seconds, "s", 10),
+        Figure("36 h run: report.html", report_bytes / 1e6, "MB", 5),
+    ]

@@ -1,0 +1,187 @@
+"""What a worker does with a run, from its start to its report, in real processes."""
+
+import signal
+import urllib.request
+from pathlib import Path
+
+import pytest
+from tests.worker.runs import (
+    assert_no_window_twice,
+    carry_out,
+    events,
+    names,
+    queue_run,
+    report,
+    start_worker,
+    status,
+    wait_until,
+    window_count,
+)
+
+from cliffwatch.journal import EventLog, JournalReader
+from cliffwatch.runs.launcher import request_stop, worker_is_alive
+from cliffwatch.runs.states import RunState, VerdictName, change_state
+from cliffwatch.worker.heartbeat import Heartbeat
+
+
+def test_a_run_goes_through_its_phases_to_a_verdict(tmp_path: Path) -> None:
+    phases = {"warm_up": "300ms", "baseline": "400ms", "soak": "600ms", "cool_down": "100ms"}
+    directory = queue_run(tmp_path / "whole", phases=phases)
+    finished = carry_out(directory)
+    assert finished.state is RunState.FINISHED
+    assert finished.verdict is VerdictName.PASS
+    assert names(directory, "state") == ["queued", "starting", "running", "reporting", "finished"]
+    assert names(directory, "phase") == ["prepare", "warm_up", "baseline", "soak", "cool_down"]
+    windows = list(JournalReader(directory).windows())
+    assert [window.phase for window in windows] == ["warm_up"] * 3 + ["baseline"] * 4 + ["soak"] * 6
+    assert names(directory, "gap") == []
+    assert report(directory)["verdict"] == "pass"
+    assert (directory / "report.html").stat().st_size > 1000
+
+
+def test_windows_lie_on_the_grid_of_the_wall_clock(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "grid", window="200ms")
+    carry_out(directory)
+    for window in JournalReader(directory).windows():
+        assert window.start / 0.2 == pytest.approx(round(window.start / 0.2), abs=1e-4)
+        assert window.end - window.start == pytest.approx(0.2)
+
+
+def test_thirty_six_hours_pass_in_virtual_time(tmp_path: Path) -> None:
+    directory = queue_run(
+        tmp_path / "virtual",
+        {"time": "virtual", "cliff_after": "12h"},
+        window="60s",
+        phases={"warm_up": "1h", "baseline": "1h", "soak": "34h"},
+    )
+    finished = carry_out(directory)
+    assert finished.verdict is VerdictName.PASS
+    windows = list(JournalReader(directory).windows())
+    assert len(windows) == 36 * 60
+    before, after = (windows[index].latency["publish"]["p50"] for index in (11 * 60, 13 * 60))
+    assert before is not None
+    assert after is not None
+    assert after / before > 50
+    assert report(directory)["coverage"]["ratio"] == 1.0
+
+
+def test_an_engine_that_dies_is_started_again_and_the_pause_is_a_gap(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "dies", {"fail_after_windows": 10}, phases={"soak": "4s"}, engine_restarts=5)
+    finished = carry_out(directory)
+    assert finished.state is RunState.FINISHED
+    assert finished.verdict is VerdictName.INVALID
+    assert "died" in names(directory, "engine")
+    gaps = [event for event in events(directory) if event.type == "gap" and event.name == "engine_restarted"]
+    assert gaps
+    assert all(gap.detail["seconds"] >= 1 for gap in gaps)
+    assert_no_window_twice(directory)
+    coverage = report(directory)["coverage"]
+    assert coverage["ratio"] < 0.99
+    assert coverage["measured_seconds"] == pytest.approx(window_count(directory) * 0.1)
+
+
+def test_an_engine_that_keeps_dying_fails_the_run(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "keeps-dying", {"fail_after_windows": 1}, phases={"soak": "1h"}, engine_restarts=1)
+    finished = carry_out(directory)
+    assert finished.verdict is VerdictName.FAILED
+    assert "died 2 times" in finished.reasons[0]
+    assert window_count(directory) == 2
+    assert report(directory)["verdict"] == "failed"
+
+
+def test_a_stop_lets_the_window_end_and_makes_the_report(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "stopped", phases={"soak": "1h"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    request_stop(directory, force=False)
+    assert worker.wait(60) == 0
+    assert status(directory).verdict is VerdictName.STOPPED
+    assert names(directory, "state")[-3:] == ["stopping", "reporting", "finished"]
+    assert report(directory)["verdict"] == "stopped"
+    assert report(directory)["coverage"]["ratio"] > 0.5
+
+
+def test_a_signal_without_a_stop_interrupts_and_a_new_worker_resumes(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "resumed", phases={"soak": "5s"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(60) == 0
+    assert status(directory).state is RunState.INTERRUPTED
+    measured = window_count(directory)
+    change_state(EventLog(directory), RunState.STARTING, status(directory).since)
+    finished = carry_out(directory)
+    assert finished.state is RunState.FINISHED
+    assert window_count(directory) > measured
+    assert_no_window_twice(directory)
+    assert finished.load_stop == pytest.approx((finished.load_start or 0) + 5)
+    last = JournalReader(directory).last_window()
+    assert last is not None
+    assert last.end == pytest.approx(finished.load_stop or 0)
+
+
+@pytest.mark.parametrize("victim", ["worker", "engine"])
+def test_a_kill_loses_no_committed_window(tmp_path: Path, victim: str) -> None:
+    directory = queue_run(tmp_path / f"killed-{victim}", phases={"soak": "4s"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 3, "a third window")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    assert heartbeat.engine is not None
+    (heartbeat.worker if victim == "worker" else heartbeat.engine).send(signal.SIGKILL)
+    before = [window.to_line() for window in JournalReader(directory).windows()]
+    if victim == "worker":
+        assert worker.wait(60) == -signal.SIGKILL
+        engine = heartbeat.engine
+        wait_until(lambda: not engine.is_alive(), "the engine's death with its worker")
+        assert not worker_is_alive(directory)
+        change_state(EventLog(directory), RunState.INTERRUPTED, status(directory).since)
+        change_state(EventLog(directory), RunState.STARTING, status(directory).since)
+        carry_out(directory)
+    else:
+        assert worker.wait(60) == 0
+    after = [window.to_line() for window in JournalReader(directory).windows()]
+    assert after[: len(before)] == before
+    assert_no_window_twice(directory)
+    assert status(directory).state is RunState.FINISHED
+    reason = "worker_interrupted" if victim == "worker" else "engine_restarted"
+    assert reason in names(directory, "gap")
+
+
+def test_a_workload_may_say_to_end_when_its_worker_dies(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "ends", phases={"soak": "1h"}, on_interruption="end")
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    worker.kill()
+    worker.wait(60)
+    change_state(EventLog(directory), RunState.INTERRUPTED, status(directory).since)
+    change_state(EventLog(directory), RunState.STARTING, status(directory).since)
+    finished = carry_out(directory)
+    assert finished.verdict is VerdictName.FAILED
+    assert report(directory)["verdict"] == "failed"
+
+
+def test_one_run_has_one_worker(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "one", phases={"soak": "1h"})
+    first = start_worker(directory)
+    wait_until(lambda: worker_is_alive(directory), "the first worker's lock")
+    assert start_worker(directory).wait(60) == 4
+    wait_until(lambda: window_count(directory) >= 1, "a first window")
+    request_stop(directory, force=False)
+    assert first.wait(60) == 0
+
+
+def test_a_worker_shows_its_run_to_prometheus(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "metrics", phases={"soak": "1h"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    with urllib.request.urlopen(f"http://127.0.0.1:{heartbeat.metrics_port}/metrics") as answer:
+        text = answer.read().decode()
+    request_stop(directory, force=False)
+    assert worker.wait(60) == 0
+    assert 'cliffwatch_run_info{engine="synthetic",run_id="metrics",target="synthetic:metrics"' in text
+    assert 'cliffwatch_run_phase{phase="soak",run_id="metrics"} 1.0' in text
+    assert 'cliffwatch_latency_seconds_bucket{le="+Inf",operation="publish",run_id="metrics"}' in text
+    assert 'cliffwatch_window_latency_seconds{operation="publish",quantile="0.99",run_id="metrics"}' in text
