@@ -1,5 +1,6 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
+import errno
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -95,6 +96,12 @@ def device_objections(drive: Drive, *, is_held: bool = False, sys: Path = SYS, p
     if not is_held:
         objections += _exclusive_objections(drive)
     return objections
+
+
+def not_exclusive(node: Path, error: OSError) -> Objection:
+    """Why the kernel did not grant the device exclusively."""
+    remedy = "stop what uses it" if error.errno == errno.EBUSY else "root may open devices"
+    return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
 
 
 def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Path) -> Examination:
@@ -215,7 +222,7 @@ def _exclusive_objections(drive: Drive) -> list[Objection]:
     try:
         os.close(os.open(drive.node, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
-        return [Objection("in_use", f"{drive.node} cannot be opened exclusively: {error.strerror}; free it first")]
+        return [not_exclusive(drive.node, error)]
     return []
 
 

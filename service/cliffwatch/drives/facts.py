@@ -5,7 +5,7 @@
     processor        model; count of processors that this process may use
     memory_bytes
     dirty_pages      vm.dirty_*: when the page cache is written back
-    cgroup           version (1, 2 or null) and controllers
+    cgroup           controllers of version 2 (null: not mounted) and of version 1
     target           kind, key (its physical drives), path
     file_system      mount point, type, options, source; null for a device or no drive
     device           the block device below the file system or under test, with its members; null when there are several
@@ -114,13 +114,12 @@ def _processor_model(proc: Path) -> str | None:
 
 
 def _cgroup(proc: Path) -> dict[str, Any]:
-    """Version 2 counts only where it has controllers: beside version 1 it is often mounted without any."""
-    mounts = read_mounts(proc)
-    for mount in mounts:
-        controllers = read_text(mount.mount_point / "cgroup.controllers") if mount.file_system == "cgroup2" else None
-        if controllers is not None:
-            return {"version": 2, "controllers": controllers.split()}
-    legacy = [mount for mount in mounts if mount.file_system == "cgroup"]
-    names = sorted({option for mount in legacy for option in mount.options} - {"rw", "ro", "relatime", "xattr"})
-    plain = [name for name in names if "=" not in name and not name.startswith("no")]
-    return {"version": 1 if legacy else None, "controllers": plain}
+    """Controllers by the version that has them; null where version 2 is not mounted. Many machines have both."""
+    unified = [mount.mount_point for mount in read_mounts(proc) if mount.file_system == "cgroup2"]
+    controllers = read_text(unified[0] / "cgroup.controllers") if unified else None
+    # Name, number of the version 1 hierarchy (0: none), and two more columns: cgroups(7).
+    rows = [line.split() for line in (proc / "cgroups").read_text().splitlines() if not line.startswith("#")]
+    return {
+        "version_2": (controllers or "").split() if unified else None,
+        "version_1": sorted(row[0] for row in rows if row[1] != "0"),
+    }

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from cliffwatch.drives.examination import Examination, device_objections
+from cliffwatch.drives.examination import Examination, device_objections, not_exclusive
 from cliffwatch.drives.inventory import drive_at, drives_by_identity, volume_of
 from cliffwatch.drives.objections import Objection, require_clear
 from cliffwatch.drives.run_directory import claimed
@@ -38,8 +38,7 @@ def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc
     try:
         descriptor = os.open(examination.path, os.O_RDONLY | os.O_EXCL)
     except OSError as error:
-        message = f"{examination.path} cannot be opened exclusively: {error.strerror}; free it first"
-        require_clear([Objection("in_use", message)])
+        require_clear([not_exclusive(examination.path, error)])
         raise
     try:
         require_clear(_changes(examination, target, descriptor, sys))

@@ -99,10 +99,9 @@ def _space_objections(place: Path, needed_bytes: int, reserve_ratio: float, sys:
     if available - needed_bytes < reserve:
         message = (
             f"{format_size(needed_bytes)} would be written to {volume.mount_point}, where {format_size(available)} of "
-            f"{format_size(total)} are free and {reserve_ratio:.0%} ({format_size(reserve)}) must stay free; write less "
-            "or make room"
+            f"{format_size(total)} are free and {format_size(reserve)} ({reserve_ratio:.0%}) must stay free"
         )
-        return [Objection("reserve", message)]
+        return [Objection("reserve", f"{message}; write less or make room")]
     objections = []
     for drive in volume.drives:
         objections += _backing_objections(drive, needed_bytes, reserve_ratio, sys, proc)
