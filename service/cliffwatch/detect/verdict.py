@@ -1,0 +1,265 @@
+"""The verdict: what the evidence of a run allows to be said about it.
+
+`RULES` is the whole of it: one row per reason, the most severe verdict first. Every row that applies contributes its
+sentence; the first one that applies names the verdict. A run to which none applies passes.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cliffwatch.detect.coverage import Coverage
+from cliffwatch.runs.states import VerdictName
+from cliffwatch.units import format_duration, format_size
+
+#: Below this part of the time asked for, a run cannot pass.
+COVERAGE_MINIMUM = 0.99
+#: Below this part of the engine's bytes, the device did not do the engine's work. The rest of the way to 1 is left to
+#: what a file system rewrites in place and to the write that is on its way when a window ends.
+DEVICE_BYTES_MINIMUM = 0.9
+#: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
+LOST_LATENCY_MAXIMUM = 0.01
+#: Findings of these kinds say that the run did not stay as healthy as it was.
+DEGRADING_KINDS = frozenset({"cliff", "step", "drift"})
+
+
+class LoadEnd(StrEnum):
+    """How the load ended."""
+
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSummary:
+    """A finding as the verdict sees it: its kind (`cliff`, `step`, …) and the sentence that states it."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What is known of a run when it is judged.
+
+    `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began. The bytes
+    are of all windows; the device's include what reached it in the cool-down, and are None when it was not watched.
+    `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
+    read any more.
+    """
+
+    load_end: LoadEnd | None
+    message: str = ""
+    coverage: Coverage | None
+    windows: int
+    target_kind: str
+    has_drive: bool | None = None
+    operations: int = 0
+    errors: int = 0
+    written_bytes: int = 0
+    read_bytes: int = 0
+    device_written_bytes: int | None = None
+    device_read_bytes: int | None = None
+    recorded_latencies: int = 0
+    lost_latencies: int = 0
+    journal_faults: int = 0
+    findings: tuple[FindingSummary, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A run's verdict and the sentences that account for it, the most severe first."""
+
+    name: VerdictName
+    reasons: tuple[str, ...]
+
+
+#: The sentence that holds of the evidence, or None where the rule does not apply.
+Rule = Callable[[Evidence], str | None]
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """The verdict on a run."""
+    met = [(name, sentence) for name, rule in RULES if (sentence := rule(evidence)) is not None]
+    if not met:
+        return Verdict(VerdictName.PASS, (_accomplished(evidence),))
+    return Verdict(met[0][0], tuple(sentence for _, sentence in met))
+
+
+def percent(ratio: float) -> str:
+    """A ratio for reading, never rounded up to a limit it misses: 0.98996 → `98.99 %`."""
+    return f"{int(ratio * 10_000 + 1e-6) / 100:.2f} %"
+
+
+def _never_began(evidence: Evidence) -> str | None:
+    if evidence.load_end in (None, LoadEnd.STOPPED) or evidence.coverage is not None:
+        return None
+    return _with_message("The load never began", evidence.message)
+
+
+def _load_failed(evidence: Evidence) -> str | None:
+    if evidence.load_end is not LoadEnd.FAILED or evidence.coverage is None:
+        return None
+    return _with_message("The load failed for good", evidence.message)
+
+
+def _no_window(evidence: Evidence) -> str | None:
+    if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
+        return None
+    return f"Not one window was measured in the {span(evidence.coverage.asked_seconds)} of load that were asked for."
+
+
+def _no_operation(evidence: Evidence) -> str | None:
+    if evidence.windows == 0 or evidence.operations or evidence.load_end in (None, LoadEnd.STOPPED):
+        return None
+    return f"The engine completed no operation in {evidence.windows} windows; it failed {evidence.errors} times."
+
+
+def _stopped(evidence: Evidence) -> str | None:
+    if evidence.load_end is not LoadEnd.STOPPED:
+        return None
+    if evidence.coverage is None:
+        return "A user stopped the run before its load began."
+    return f"A user stopped the run after {span(evidence.coverage.asked_seconds)} of load."
+
+
+def _not_ended(evidence: Evidence) -> str | None:
+    if evidence.load_end is not None:
+        return None
+    return "The journal does not say how the load ended: the run still goes on, or its worker was killed."
+
+
+def _coverage_low(evidence: Evidence) -> str | None:
+    coverage = evidence.coverage
+    if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
+        return None
+    count = len(coverage.gaps)
+    gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
+    why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
+    return (
+        f"Only {percent(coverage.ratio)} of the time asked for was measured ({span(coverage.measured_seconds)} of "
+        f"{span(coverage.asked_seconds)}{gaps}), less than the {COVERAGE_MINIMUM:.0%} that a verdict needs{why}."
+    )
+
+
+def _latencies_lost(evidence: Evidence) -> str | None:
+    recorded, lost = evidence.recorded_latencies, evidence.lost_latencies
+    if recorded == 0 or lost <= recorded * LOST_LATENCY_MAXIMUM:
+        return None
+    return (
+        f"{percent(lost / recorded)} of the latencies that were recorded cannot be read any more (at most "
+        f"{LOST_LATENCY_MAXIMUM:.0%} may be lost): the journal's latency.hlog is damaged or missing."
+    )
+
+
+def _no_drive(evidence: Evidence) -> str | None:
+    if evidence.target_kind == "synthetic" or evidence.has_drive is not False or evidence.written_bytes == 0:
+        return None
+    return (
+        f"No drive stands below the target, so the {format_size(evidence.written_bytes)} that the engine wrote went "
+        "to memory or to a place that cannot be watched."
+    )
+
+
+def _device_not_watched(evidence: Evidence) -> str | None:
+    if evidence.target_kind == "synthetic" or evidence.has_drive is False or evidence.windows == 0:
+        return None
+    unproven = [
+        f"{format_size(engine)} {verb}"
+        for engine, device, verb in (
+            (evidence.written_bytes, evidence.device_written_bytes, "written"),
+            (evidence.read_bytes, evidence.device_read_bytes, "read"),
+        )
+        if engine > 0 and device is None
+    ]
+    if not unproven:
+        return None
+    return f"Nothing shows that the device did the work ({', '.join(unproven)}): its counters were not recorded."
+
+
+def _writes_cached(evidence: Evidence) -> str | None:
+    return _cached(evidence, evidence.written_bytes, evidence.device_written_bytes, "wrote", "reached")
+
+
+def _reads_cached(evidence: Evidence) -> str | None:
+    return _cached(evidence, evidence.read_bytes, evidence.device_read_bytes, "read", "came from")
+
+
+def _cached(evidence: Evidence, engine_bytes: int, device_bytes: int | None, verb: str, moved: str) -> str | None:
+    if evidence.target_kind == "synthetic" or evidence.has_drive is False or device_bytes is None:
+        return None
+    if engine_bytes == 0 or device_bytes >= engine_bytes * DEVICE_BYTES_MINIMUM:
+        return None
+    return (
+        f"The run was served by the page cache: the engine {verb} {format_size(engine_bytes)}, but only "
+        f"{format_size(device_bytes)} ({percent(device_bytes / engine_bytes)}) {moved} the device, less than the "
+        f"{DEVICE_BYTES_MINIMUM:.0%} that a measurement of the device needs."
+    )
+
+
+def _degraded(evidence: Evidence) -> str | None:
+    sentences = [finding.sentence for finding in evidence.findings if finding.kind in DEGRADING_KINDS]
+    return " ".join(sentences) or None
+
+
+def _errors(evidence: Evidence) -> str | None:
+    if evidence.errors == 0:
+        return None
+    attempts = evidence.operations + evidence.errors
+    return f"{evidence.errors:,} of {attempts:,} operations failed ({_small_percent(evidence.errors / attempts)})."
+
+
+def _accomplished(evidence: Evidence) -> str:
+    assert evidence.coverage is not None, "a run without load does not pass"
+    proof = ""
+    if evidence.target_kind != "synthetic" and evidence.written_bytes and evidence.device_written_bytes is not None:
+        proof = (
+            f", and the device took {format_size(evidence.device_written_bytes)} for the "
+            f"{format_size(evidence.written_bytes)} that the engine wrote"
+        )
+    return (
+        f"{evidence.operations:,} operations without an error in {span(evidence.coverage.measured_seconds)} of "
+        f"measurement, {percent(evidence.coverage.ratio)} of the time asked for{proof}."
+    )
+
+
+def _small_percent(ratio: float) -> str:
+    """Two digits of a ratio that may be tiny, without an exponent."""
+    hundredths = ratio * 100
+    return (
+        "less than 0.0001 %"
+        if hundredths < 0.0001
+        else f"{float(f'{hundredths:.2g}'):.6f}".rstrip("0").rstrip(".") + " %"
+    )
+
+
+def _with_message(claim: str, message: str) -> str:
+    told = " ".join(message.split()).rstrip(".")
+    return f"{claim}: {told}." if told else f"{claim}."
+
+
+def span(seconds: float) -> str:
+    """For reading: hours stay hours, since a soak is spoken of as 36h and not as a day and a half."""
+    hours, rest = divmod(round(seconds, 1), 3600)
+    return (f"{hours:.0f}h" if hours else "") + (format_duration(rest) if rest or not hours else "")
+
+
+#: Most severe first. docs/report.md holds the same thresholds for people.
+RULES: tuple[tuple[VerdictName, Rule], ...] = (
+    (VerdictName.FAILED, _never_began),
+    (VerdictName.FAILED, _load_failed),
+    (VerdictName.FAILED, _no_window),
+    (VerdictName.FAILED, _no_operation),
+    (VerdictName.STOPPED, _stopped),
+    (VerdictName.INVALID, _not_ended),
+    (VerdictName.INVALID, _no_drive),
+    (VerdictName.INVALID, _writes_cached),
+    (VerdictName.INVALID, _reads_cached),
+    (VerdictName.INVALID, _device_not_watched),
+    (VerdictName.INVALID, _coverage_low),
+    (VerdictName.INVALID, _latencies_lost),
+    (VerdictName.DEGRADED, _degraded),
+    (VerdictName.DEGRADED, _errors),
+)

@@ -1,0 +1,25 @@
+"""`python -m cliffwatch.report RUN_DIRECTORY` makes both files of a report and prints the verdict as one JSON line."""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from cliffwatch.report.build import write
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m cliffwatch.report", description="Make a run's report.")
+    parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
+    directory: Path = parser.parse_args(arguments).directory
+    try:
+        report = write(directory)
+    except OSError as error:
+        print(f"the report of {directory} could not be made: {error}", file=sys.stderr)
+        return 3
+    print(json.dumps({"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

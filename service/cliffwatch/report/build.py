@@ -1,0 +1,39 @@
+"""A run's report, from its journal alone and always the same: the verdict, report.json and report.html."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.detect.verdict import Verdict, judge
+from cliffwatch.journal import files
+from cliffwatch.report.collect import collect, evidence_of, recorded_verdict
+from cliffwatch.report.document import document_of
+from cliffwatch.report.html import render
+from cliffwatch.report.series import Series, series_of
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`document` is report.json; `series` is what report.html draws on top of it."""
+
+    verdict: Verdict
+    document: dict[str, Any]
+    series: Series
+
+
+def build(directory: Path) -> Report:
+    """The report of the run whose journal is in `directory`, whole or damaged, finished or not.
+
+    Raises FileNotFoundError when there is no such directory.
+    """
+    run = collect(directory)
+    verdict = recorded_verdict(run) or judge(evidence_of(run))
+    return Report(verdict, document_of(run, verdict), series_of(run))
+
+
+def write(directory: Path) -> Report:
+    """Build the report and put both of its files into the journal, each durable when this returns."""
+    report = build(directory)
+    files.write_json_durably(directory / files.REPORT_JSON, report.document)
+    files.write_durably(directory / files.REPORT_HTML, render(report.document, report.series))
+    return report

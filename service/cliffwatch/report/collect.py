@@ -1,0 +1,265 @@
+"""Everything that a report is made of, read from a journal once.
+
+A journal may be whole, still growing, cut short by a kill at any moment, or damaged. Nothing here raises because of
+that: what cannot be read is listed in `faults`, and what is missing is missing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from cliffwatch.detect.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
+from cliffwatch.detect.verdict import Evidence, FindingSummary, LoadEnd, Verdict
+from cliffwatch.errors import Problem
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, files
+from cliffwatch.runs.specification import RunOrder
+from cliffwatch.runs.states import RunState, RunStatus, advance
+
+HOUR_SECONDS = 3600.0
+#: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
+_WINDOW_SECONDS_ASSUMED = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The interval that the run was asked to measure, in seconds since the epoch.
+
+    `start` is the zero of the report's elapsed time. `asked_end` is earlier than the planned end for a run that was
+    stopped, and for one that nothing says has ended.
+    """
+
+    start: float
+    asked_end: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyGroup:
+    """Merged histograms, by latency name, of the windows that share a phase and an hour (from 0) of elapsed time."""
+
+    phase: str
+    hour: int
+    histograms: dict[str, Histogram]
+
+
+@dataclass(frozen=True, slots=True)
+class Collected:
+    """A journal as the report sees it. `events` end with the one that finished the run."""
+
+    directory: Path
+    order: RunOrder | None
+    facts: dict[str, Any]
+    events: list[Event]
+    status: RunStatus | None
+    windows: list[JournalWindow]
+    load: Load | None
+    coverage: Coverage | None
+    latency: list[LatencyGroup]
+    faults: list[JournalFault]
+
+    @property
+    def run_id(self) -> str:
+        return self.order.run_id if self.order else self.directory.name
+
+    def last_event(self, kind: EventType, name: str) -> Event | None:
+        return _last_event(self.events, kind, name)
+
+    def counter(self, name: str) -> int:
+        return sum(window.counters.get(name, 0) for window in self.windows)
+
+    def device_counter(self, name: str) -> int | None:
+        """Of all windows and of what was flushed after them; None when no window has it."""
+        found = [window.counters[name] for window in self.windows if name in window.counters]
+        if not found:
+            return None
+        flushed = sum(
+            int(event.detail.get(name, 0))
+            for event in self.events
+            if event.type is EventType.DEVICE and event.name == "flushed"
+        )
+        return sum(found) + flushed
+
+
+def collect(directory: Path) -> Collected:
+    """Read a journal. Raises FileNotFoundError when there is no such directory."""
+    if not directory.is_dir():
+        raise FileNotFoundError(f"{directory} is not a run's directory")
+    reader = JournalReader(directory)
+    order = _order(reader)
+    facts = _facts(reader)
+    events = _events_until_finished(reader)
+    windows = list(reader.windows())
+    status = _status(events, reader.faults)
+    load = _load(order, events, status, windows)
+    window_seconds = order.workload.window if order else _WINDOW_SECONDS_ASSUMED
+    coverage = None
+    if load is not None:
+        intervals = (MeasuredInterval(window.start, window.end, window.seconds) for window in windows)
+        coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, _told_gaps(events))
+    return Collected(
+        directory=directory,
+        order=order,
+        facts=facts,
+        events=events,
+        status=status,
+        windows=windows,
+        load=load,
+        coverage=coverage,
+        latency=_latency(reader, windows, load),
+        faults=reader.faults,
+    )
+
+
+def evidence_of(run: Collected) -> Evidence:
+    """What the journal gives the verdict to go by."""
+    ended = run.last_event(EventType.ENGINE, "load_ended")
+    recorded, read = _latency_counts(run)
+    return Evidence(
+        load_end=_load_end(ended),
+        message=str(ended.detail.get("message", "")) if ended else "",
+        coverage=run.coverage,
+        windows=len(run.windows),
+        target_kind=run.order.target.kind if run.order else "",
+        has_drive=_has_drive(run.facts),
+        operations=run.counter("operations"),
+        errors=run.counter("errors"),
+        written_bytes=run.counter("written_bytes"),
+        read_bytes=run.counter("read_bytes"),
+        device_written_bytes=run.device_counter("device_written_bytes"),
+        device_read_bytes=run.device_counter("device_read_bytes"),
+        recorded_latencies=recorded,
+        lost_latencies=recorded - read,
+        journal_faults=len(run.faults),
+        findings=tuple(finding_summary(event) for event in run.events if event.type is EventType.FINDING),
+    )
+
+
+def recorded_verdict(run: Collected) -> Verdict | None:
+    """The verdict that a run was given when it ended without a load: refused, or stopped while it was queued."""
+    status = run.status
+    if status is None or status.verdict is None or run.last_event(EventType.ENGINE, "load_ended") is not None:
+        return None
+    return Verdict(status.verdict, status.reasons)
+
+
+def finding_summary(event: Event) -> FindingSummary:
+    """A finding event's kind, and its sentence or what stands for one."""
+    kind = str(event.detail.get("kind", event.name))
+    return FindingSummary(kind, str(event.detail.get("summary", f"A {kind} was found.")))
+
+
+def _has_drive(facts: dict[str, Any]) -> bool | None:
+    """Whether the facts name a drive below the target; None when they do not say."""
+    drives = facts.get("drives")
+    return len(drives) > 0 if isinstance(drives, list) else None
+
+
+def _order(reader: JournalReader) -> RunOrder | None:
+    try:
+        return RunOrder.model_validate(reader.document(files.ORDER))
+    except Problem as problem:
+        reader.faults.append(JournalFault(files.ORDER, 1, problem.detail))
+    except ValidationError as error:
+        reader.faults.append(JournalFault(files.ORDER, 1, f"not an order: {error.error_count()} fields are wrong"))
+    return None
+
+
+def _facts(reader: JournalReader) -> dict[str, Any]:
+    try:
+        return reader.facts()
+    except Problem as problem:
+        reader.faults.append(JournalFault(files.FACTS, 1, problem.detail))
+        return {}
+
+
+def _events_until_finished(reader: JournalReader) -> list[Event]:
+    """What comes in after a run has finished is not part of it, and would change a report that people have read."""
+    events = []
+    for stored in reader.events():
+        events.append(stored.event)
+        if stored.event.type is EventType.STATE and stored.event.name == RunState.FINISHED:
+            break
+    return events
+
+
+def _status(events: Sequence[Event], faults: list[JournalFault]) -> RunStatus | None:
+    status: RunStatus | None = None
+    for event in events:
+        try:
+            status = advance(status, event)
+        except (KeyError, TypeError, ValueError) as error:
+            faults.append(JournalFault(files.EVENTS, 0, f"a {event.type} event cannot be followed: {error!r}"))
+    return status
+
+
+def _last_event(events: Sequence[Event], kind: EventType, name: str) -> Event | None:
+    return next((event for event in reversed(events) if event.type is kind and event.name == name), None)
+
+
+def _load_end(ended: Event | None) -> LoadEnd | None:
+    if ended is None:
+        return None
+    try:
+        return LoadEnd(str(ended.detail.get("how")))
+    except ValueError:
+        return LoadEnd.FAILED
+
+
+def _load(
+    order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, windows: Sequence[JournalWindow]
+) -> Load | None:
+    planned = (status.load_start, status.load_stop) if status else (None, None)
+    start, stop = planned
+    if start is None or stop is None:
+        if not windows:
+            return None
+        # The event that began the load is damaged; the windows show that it did begin.
+        start = windows[0].start
+        stop = start + order.workload.phases.load_seconds if order else windows[-1].end
+    ended = _last_event(events, EventType.ENGINE, "load_ended")
+    how = _load_end(ended)
+    last_end = windows[-1].end if windows else start
+    if how is LoadEnd.STOPPED and ended is not None:
+        asked = [event.at for event in events if event.type is EventType.STATE and event.name == RunState.STOPPING]
+        return Load(start, max(start, min(stop, ended.at, max([last_end, *asked[:1]]))))
+    if how is None:
+        return Load(start, max(start, min(stop, max(last_end, events[-1].at if events else last_end))))
+    return Load(start, stop)
+
+
+def _told_gaps(events: Sequence[Event]) -> list[Gap]:
+    gaps = []
+    for event in events:
+        if event.type is EventType.GAP:
+            start, end = event.detail.get("start"), event.detail.get("end")
+            if isinstance(start, int | float) and isinstance(end, int | float):
+                gaps.append(Gap(float(start), float(end), event.name))
+    return gaps
+
+
+def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: Load | None) -> list[LatencyGroup]:
+    """One pass over latency.hlog; whatever else is wanted is merged from these groups."""
+    zero = load.start if load else 0.0
+    recording = [window for window in windows if window.latency]
+    if recording and not (reader.directory / files.LATENCY).exists():
+        reader.faults.append(JournalFault(files.LATENCY, 1, "the file is missing"))
+    groups = reader.merged(recording, lambda window: f"{_hour(window, zero)}/{window.phase}")
+    found = []
+    for key, histograms in groups.items():
+        hour, _, phase = key.partition("/")
+        found.append(LatencyGroup(phase, int(hour), histograms))
+    return found
+
+
+def _hour(window: JournalWindow, zero: float) -> int:
+    return max(0, int((window.start - zero + 1e-6) // HOUR_SECONDS))
+
+
+def _latency_counts(run: Collected) -> tuple[int, int]:
+    """How many latencies the windows counted, and how many of them the histograms still hold."""
+    recorded = sum(int(summary.get("count") or 0) for window in run.windows for summary in window.latency.values())
+    read = sum(histogram.count for group in run.latency for histogram in group.histograms.values())
+    return recorded, min(read, recorded)

@@ -1,0 +1,268 @@
+"""report.json: a run as one document, whose fields report.schema.json describes.
+
+It is a function of the journal alone, so making it again gives the same bytes. What does not apply is absent.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from cliffwatch.detect.verdict import Verdict
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.journal.windows import summarise
+from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup
+from cliffwatch.report.headline import headline
+from cliffwatch.runs.specification import RunOrder, format_workload
+from cliffwatch.runs.states import RunState
+
+FORMAT_VERSION = 1
+#: More events than this are counted and not listed; events.jsonl holds them all.
+EVENT_LIMIT = 2000
+_LAST_MOMENT = 253_402_300_799.0
+
+
+def timestamp(moment: float) -> str:
+    """RFC 3339, UTC, to the millisecond. A moment beyond the calendar, from a damaged journal, is brought into it."""
+    return (
+        datetime.fromtimestamp(min(max(0.0, moment), _LAST_MOMENT), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
+
+
+def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
+    """The whole document. Raises nothing for a journal that `collect` could read."""
+    phases = _phases(run)
+    latency = _latency(run)
+    body: dict[str, Any] = {
+        "format_version": FORMAT_VERSION,
+        "run": _run(run),
+        "verdict": {"name": verdict.name.value, "reasons": list(verdict.reasons)},
+        "phases": phases,
+        "latency": latency,
+        "totals": _totals(run),
+        "throughput": _throughput(run),
+        "findings": [_event(event, run) for event in run.events if event.type is EventType.FINDING],
+        "facts": run.facts,
+        "journal_faults": [{"file": fault.file, "line": fault.line, "message": fault.message} for fault in run.faults],
+        "watching_cost": _watching_cost(run),
+    }
+    body |= _events(run)
+    if run.coverage is not None:
+        body["coverage"] = _coverage(run)
+    if (device := _device(run)) is not None:
+        body["device"] = device
+    if run.order is not None:
+        body["reproduction"] = _reproduction(run.order)
+    body["headline"] = headline(body)
+    return body
+
+
+def _run(run: Collected) -> dict[str, Any]:
+    body: dict[str, Any] = {"id": run.run_id}
+    if run.order is not None:
+        workload = run.order.workload
+        body |= {
+            "workload": {"name": workload.name, "description": workload.description, "engine": workload.engine},
+            "target": str(run.order.target),
+            "created_by": run.order.created_by,
+            "created": timestamp(run.order.created_at),
+            "window_seconds": workload.window,
+        }
+    if run.status is not None and run.status.started_at is not None:
+        body["started"] = timestamp(run.status.started_at)
+    if run.load is not None:
+        body["load_start"] = timestamp(run.load.start)
+        body["load_asked_end"] = timestamp(run.load.asked_end)
+    # The moment the report was due, not the one at which it was made: a report must not depend on when it is made.
+    reporting = run.last_event(EventType.STATE, RunState.REPORTING)
+    if reporting is not None:
+        body["finished"] = timestamp(reporting.at)
+    return body
+
+
+def _coverage(run: Collected) -> dict[str, Any]:
+    assert run.coverage is not None, "called for runs with a load"
+    coverage = run.coverage
+    return {
+        "asked_seconds": round(coverage.asked_seconds, 3),
+        "measured_seconds": round(coverage.measured_seconds, 3),
+        "ratio": round(coverage.ratio, 6),
+        "windows": len(run.windows),
+        "partial_windows": coverage.partial_windows,
+        "partial_seconds": round(coverage.partial_seconds, 3),
+        "gaps": [
+            {
+                "start": timestamp(gap.start),
+                "end": timestamp(gap.end),
+                "start_seconds": _elapsed(run, gap.start),
+                "end_seconds": _elapsed(run, gap.end),
+                "seconds": round(gap.seconds, 3),
+                "reason": gap.reason,
+            }
+            for gap in coverage.gaps
+        ],
+    }
+
+
+def _phases(run: Collected) -> list[dict[str, Any]]:
+    """Each phase in the order it came: planned bounds where an event tells them, else those of its windows."""
+    bounds: dict[str, tuple[float, float]] = {}
+    entered = [event for event in run.events if event.type is EventType.PHASE]
+    for event, following in zip(entered, [*entered[1:], None], strict=True):
+        # Preparing takes as long as it takes: it ends where the next phase begins.
+        start = float(event.detail.get("start", event.at))
+        begins = start if following is None else float(following.detail.get("start", following.at))
+        bounds.setdefault(event.name, (start, float(event.detail.get("end", begins))))
+    measured: dict[str, list[JournalWindow]] = {}
+    for window in run.windows:
+        measured.setdefault(window.phase, []).append(window)
+    for name, windows in measured.items():
+        bounds.setdefault(name, (windows[0].start, windows[-1].end))
+    return [
+        {
+            "name": name,
+            "start": timestamp(start),
+            "end": timestamp(end),
+            "start_seconds": _elapsed(run, start),
+            "end_seconds": _elapsed(run, end),
+            "windows": len(measured.get(name, ())),
+            "measured_seconds": round(sum(window.seconds for window in measured.get(name, ())), 3),
+        }
+        for name, (start, end) in sorted(bounds.items(), key=lambda item: item[1][0])
+    ]
+
+
+def _latency(run: Collected) -> dict[str, Any]:
+    """Latency name → whole load, phases and hours, each read off the histogram merged over just those windows."""
+    whole = _merge(run.latency, lambda group: "load")
+    phases = _merge(run.latency, lambda group: group.phase)
+    hours = _merge(run.latency, lambda group: str(group.hour))
+    body: dict[str, Any] = {}
+    for name, histogram in sorted(whole.get("load", {}).items()):
+        body[name] = {
+            "load": _percentiles(histogram),
+            "phases": [
+                {"phase": phase} | _percentiles(histograms[name])
+                for phase, histograms in phases.items()
+                if name in histograms
+            ],
+            "hours": [
+                {"hour": int(hour), "start_seconds": int(hour) * HOUR_SECONDS} | _percentiles(histograms[name])
+                for hour, histograms in sorted(hours.items(), key=lambda item: int(item[0]))
+                if name in histograms
+            ],
+        }
+    return body
+
+
+def _merge(groups: Iterable[LatencyGroup], key: Callable[[LatencyGroup], str]) -> dict[str, dict[str, Histogram]]:
+    merged: dict[str, dict[str, Histogram]] = {}
+    for group in groups:
+        into = merged.setdefault(key(group), {})
+        for name, histogram in group.histograms.items():
+            into.setdefault(name, Histogram()).merge(histogram)
+    return merged
+
+
+def _percentiles(histogram: Histogram) -> dict[str, Any]:
+    """Count, and in seconds p50…p9999 and max, which are absent when nothing was counted."""
+    summary = summarise(histogram)
+    body: dict[str, Any] = {"count": histogram.count}
+    body |= {f"{name}_seconds": value for name, value in summary.items() if name != "count" and value is not None}
+    if histogram.overflow:
+        body["overflow"] = histogram.overflow
+    return body
+
+
+def _totals(run: Collected) -> dict[str, Any]:
+    debts = [
+        window.gauges["schedule_debt_seconds"] for window in run.windows if "schedule_debt_seconds" in window.gauges
+    ]
+    body: dict[str, Any] = {"counters": _sums(run.windows)}
+    if debts:
+        body["schedule_debt_max_seconds"] = max(debts)
+    return body
+
+
+def _sums(windows: Iterable[JournalWindow]) -> dict[str, int]:
+    sums: dict[str, int] = {}
+    for window in windows:
+        for name, count in window.counters.items():
+            sums[name] = sums.get(name, 0) + count
+    return sums
+
+
+def _throughput(run: Collected) -> dict[str, Any]:
+    """Rates over the seconds that were measured, never over those of a gap."""
+    phases: dict[str, list[JournalWindow]] = {}
+    for window in run.windows:
+        phases.setdefault(window.phase, []).append(window)
+    body: dict[str, Any] = {"phases": [{"phase": name} | _rates(windows) for name, windows in phases.items()]}
+    if run.windows:
+        body["load"] = _rates(run.windows)
+    return body
+
+
+def _rates(windows: list[JournalWindow]) -> dict[str, Any]:
+    seconds = sum(window.seconds for window in windows)
+    sums = _sums(windows)
+    body: dict[str, Any] = {"measured_seconds": round(seconds, 3), "errors": sums.get("errors", 0)}
+    if seconds > 0:
+        body["operations_per_second"] = round(sums.get("operations", 0) / seconds, 3)
+        body["bytes_per_second"] = round(sums.get("bytes", 0) / seconds, 3)
+    return body
+
+
+def _device(run: Collected) -> dict[str, Any] | None:
+    """The engine's bytes against the device's, both over all windows and what was flushed after them."""
+    body: dict[str, Any] = {}
+    for kind in ("written", "read"):
+        device = run.device_counter(f"device_{kind}_bytes")
+        if device is None:
+            continue
+        engine = run.counter(f"{kind}_bytes")
+        body[kind] = {"engine_bytes": engine, "device_bytes": device}
+        if engine:
+            body[kind]["ratio"] = round(device / engine, 6)
+    return body or None
+
+
+def _events(run: Collected) -> dict[str, Any]:
+    """Events in the order they came. Where there are too many, what engines say goes first: it alone is unbounded."""
+    told = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
+    ranked = sorted(range(len(told)), key=lambda index: (told[index].type is EventType.ENGINE, index))
+    body: dict[str, Any] = {"events": [_event(told[index], run) for index in sorted(ranked[:EVENT_LIMIT])]}
+    if len(told) > EVENT_LIMIT:
+        body["events_omitted"] = len(told) - EVENT_LIMIT
+    return body
+
+
+def _event(event: Event, run: Collected) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "at": timestamp(event.at),
+        "type": event.type.value,
+        "name": event.name,
+        "detail": event.detail,
+    }
+    if run.load is not None:
+        body["at_seconds"] = _elapsed(run, event.at)
+    return body
+
+
+def _watching_cost(run: Collected) -> dict[str, Any]:
+    event = run.last_event(EventType.ENGINE, "worker_cost")
+    return dict(event.detail) if event is not None else {}
+
+
+def _reproduction(order: RunOrder) -> dict[str, Any]:
+    return {
+        "workload_yaml": format_workload(order.workload),
+        "command": f"cliffwatch run start --workload workload.yaml --target {order.target}",
+    }
+
+
+def _elapsed(run: Collected, moment: float) -> float:
+    """Seconds since the load began; negative before it."""
+    return round(moment - (run.load.start if run.load else moment), 3)

@@ -1,0 +1,104 @@
+"""Quantities as people read them: the filters of the report's pages, and the numbers in its sentences."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from cliffwatch.detect.verdict import percent, span
+from cliffwatch.units import format_size
+
+#: Keys of event details that hold moments, in seconds since the epoch.
+_MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop"})
+_LATENCY_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+
+
+def latency(seconds: float | None) -> str:
+    """Three digits and a unit: 0.0123 → `12.3 ms`. A dash where nothing was counted."""
+    if seconds is None:
+        return "–"
+    for size, unit in _LATENCY_UNITS:
+        if seconds >= size * 0.9995 or unit == "µs":
+            value = seconds / size
+            return f"{value:,.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
+def duration(seconds: float) -> str:
+    """`35h59m50s`; a minus sign for what came before the zero."""
+    return f"−{span(-seconds)}" if seconds < 0 else span(seconds)
+
+
+def elapsed(seconds: float) -> str:
+    """A place on the run's time line: `12:03:20`, hours going on past 24."""
+    whole = abs(round(seconds))
+    sign = "−" if seconds <= -0.5 else ""
+    return f"{sign}{whole // 3600:d}:{whole % 3600 // 60:02d}:{whole % 60:02d}"
+
+
+def count(number: float) -> str:
+    """`1,296,000`; from ten million on `12.96 million`, since nobody reads eleven digits."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if number >= size * (10 if word == "million" else 1):
+            return f"{number / size:.4g} {word}"
+    return f"{number:,.0f}"
+
+
+def size(size_bytes: float) -> str:
+    return format_size(size_bytes)
+
+
+def rate(per_second: float | None) -> str:
+    return "–" if per_second is None else f"{count(per_second)} /s"
+
+
+def byte_rate(bytes_per_second: float | None) -> str:
+    return "–" if bytes_per_second is None else f"{format_size(bytes_per_second)}/s"
+
+
+def moment(timestamp: str) -> str:
+    """`2026-11-21 07:34:13 UTC` of an RFC 3339 timestamp in UTC."""
+    return datetime.fromisoformat(timestamp).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def label(name: str) -> str:
+    """A key or a name as words: `size_bytes` → `size`, `cool_down` → `cool down`."""
+    for suffix in ("_bytes", "_seconds", "_ratio"):
+        name = name.removesuffix(suffix)
+    return name.replace("_", " ")
+
+
+def value(name: str, content: Any) -> str:
+    """A plain value as its key's unit says."""
+    if isinstance(content, bool):
+        return "yes" if content else "no"
+    if isinstance(content, int | float):
+        if name.endswith("_bytes"):
+            return f"{format_size(content)}"
+        if name.endswith("_seconds"):
+            return f"{content:g} s"
+        if name.endswith("_ratio"):
+            return percent(content)
+        return f"{content:,}" if abs(content) >= 10_000 and isinstance(content, int) else f"{content}"
+    return "–" if content in (None, "") else str(content)
+
+
+def detail(content: dict[str, Any], limit: int = 400) -> str:
+    """An event's detail on one line: `status 1, seconds 3.2`. What is longer than `limit` is cut, visibly."""
+    parts = []
+    for name, item in content.items():
+        if item in (None, ""):
+            continue
+        if name in _MOMENTS and isinstance(item, int | float):
+            text = datetime.fromtimestamp(item, UTC).strftime("%H:%M:%S UTC")
+        else:
+            text = _flat(item) if isinstance(item, dict | list) else value(name, item)
+        parts.append(f"{label(name)} {text}")
+    line = ", ".join(parts)
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _flat(item: Any) -> str:
+    if isinstance(item, dict):
+        return " ".join(f"{label(str(name))} {_flat(inner)}" for name, inner in item.items())
+    if isinstance(item, list):
+        return " ".join(_flat(inner) for inner in item)
+    return str(item)

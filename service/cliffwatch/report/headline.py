@@ -1,0 +1,62 @@
+"""One sentence that says what happened to a run, and why."""
+
+from typing import Any
+
+from cliffwatch.report.format import count, duration, latency
+from cliffwatch.runs.states import VerdictName
+
+#: The latency that a run is spoken of by, the most telling first: what a client waits for comes before what it causes.
+_SPOKEN_OF = ("publish", "end_to_end", "write", "sync", "append", "read")
+
+
+def primary_latency(names: list[str]) -> str | None:
+    """The latency that headlines speak of and charts show first."""
+    return next((name for name in _SPOKEN_OF if name in names), names[0] if names else None)
+
+
+def headline(document: dict[str, Any]) -> str:
+    """From a report document that has everything but its headline."""
+    reasons = document["verdict"]["reasons"]
+    if document["verdict"]["name"] != VerdictName.PASS:
+        first = reasons[0] if reasons else "No reason was recorded."
+        change = _change(document)
+        return f"{first} {change}" if change else first
+    change = _change(document) or _level(document)
+    counters = document["totals"]["counters"]
+    measured = document["coverage"]["measured_seconds"]
+    return (
+        f"{count(counters.get('operations', 0))} operations in {duration(measured)} without an error. {change}".rstrip()
+    )
+
+
+def _change(document: dict[str, Any]) -> str | None:
+    """How p99 moved: from the first hour to the last, or from the baseline to the soak of a run shorter than that."""
+    name = primary_latency(list(document["latency"]))
+    if name is None:
+        return None
+    groups = document["latency"][name]
+    hours = [row for row in groups["hours"] if "p99_seconds" in row]
+    if len(hours) > 2:
+        first, last = hours[0], hours[-1]
+        bounds = f"in the first hour and {latency(last['p99_seconds'])} in the last"
+        worst = max(hours, key=lambda row: row["p99_seconds"])
+        peak = ""
+        if worst is not first and worst is not last:
+            peak = f", at worst {latency(worst['p99_seconds'])} in hour {worst['hour'] + 1}"
+        return f"The p99 of {name} was {latency(first['p99_seconds'])} {bounds}{peak}."
+    phases = {row["phase"]: row for row in groups["phases"] if "p99_seconds" in row}
+    if "baseline" in phases and "soak" in phases:
+        first, last = phases["baseline"], phases["soak"]
+        return (
+            f"The p99 of {name} was {latency(first['p99_seconds'])} in the baseline and "
+            f"{latency(last['p99_seconds'])} in the soak."
+        )
+    return None
+
+
+def _level(document: dict[str, Any]) -> str:
+    name = primary_latency(list(document["latency"]))
+    row = document["latency"][name]["load"] if name else {}
+    if "p99_seconds" not in row:
+        return ""
+    return f"The p99 of {name} was {latency(row['p99_seconds'])}, the maximum {latency(row['max_seconds'])}."

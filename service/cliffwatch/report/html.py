@@ -1,0 +1,125 @@
+"""report.html: the document as one page that needs nothing but itself.
+
+Whatever comes from outside (workload, facts, events) reaches the page through Jinja's autoescaping, or as JSON whose
+markup characters are escaped. The page's own policy lets no script run but the two that are written into it.
+"""
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from cliffwatch.detect.verdict import percent
+from cliffwatch.report import format as formats
+from cliffwatch.report.headline import primary_latency
+from cliffwatch.report.series import Series, as_data
+from cliffwatch.runs.states import VerdictName
+
+_TEMPLATES = Path(__file__).parent / "templates"
+#: Where `make assets` puts the chart library.
+CHART_LIBRARY = Path(__file__).parents[1] / "web" / "assets" / "node_modules" / "uplot"
+#: Rows of a table beyond which the page points to report.json.
+ROW_LIMIT = 400
+
+#: What each verdict looks like besides its colour, which not everybody sees, and what it means.
+VERDICTS: dict[str, tuple[str, str]] = {
+    VerdictName.PASS: (
+        "✓",
+        "The measurement can be trusted, and neither an error nor a finding speaks against the target.",
+    ),
+    VerdictName.DEGRADED: ("▲", "The measurement holds, and it shows that the target did not."),
+    VerdictName.INVALID: ("?", "The measurement cannot be trusted, so it says nothing about the target."),
+    VerdictName.FAILED: ("✕", "The load could not be carried out."),
+    VerdictName.STOPPED: ("■", "The load was ended early on request."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ChartLibrary:
+    """uPlot as it is written into the page. Its licence asks to go where it goes."""
+
+    script: str
+    style: str
+    licence: str
+
+
+def chart_library(directory: Path = CHART_LIBRARY) -> ChartLibrary | None:
+    """uPlot from where `make assets` puts it; None when it is not there."""
+    try:
+        return ChartLibrary(
+            script=(directory / "dist" / "uPlot.iife.min.js").read_text(encoding="utf-8"),
+            style=(directory / "dist" / "uPlot.min.css").read_text(encoding="utf-8"),
+            licence=(directory / "LICENSE").read_text(encoding="utf-8"),
+        )
+    except FileNotFoundError:
+        return None
+
+
+def render(document: dict[str, Any], series: Series, library_directory: Path = CHART_LIBRARY) -> str:
+    """The page for a report document and its series. Without the chart library it has tables and says so."""
+    library = chart_library(library_directory)
+    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    scripts = [script] if library is None else [library.script, script]
+    mark, meaning = VERDICTS[document["verdict"]["name"]]
+    page = (
+        _environment()
+        .get_template("report.html")
+        .render(
+            document=document,
+            library=library,
+            mark=mark,
+            meaning=meaning,
+            primary=primary_latency(list(document["latency"])),
+            row_limit=ROW_LIMIT,
+            data=json_for_script(as_data(series, document)),
+            policy=" ".join(f"'{_digest(content)}'" for content in scripts),
+            script=Markup(script),  # noqa: S704 - our own file
+            style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+        )
+    )
+    # A lone surrogate, which JSON can carry and UTF-8 cannot, must not be what keeps a report from being made.
+    return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def json_for_script(content: Any) -> Markup:
+    """Compact JSON that is safe between script tags: nothing in it can end the element or begin a comment."""
+    text = json.dumps(content, separators=(",", ":"))
+    return Markup(  # noqa: S704 - the characters that HTML could take for markup are escaped here
+        text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    )
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "latency": formats.latency,
+        "duration": formats.duration,
+        "elapsed": formats.elapsed,
+        "count": formats.count,
+        "size": formats.size,
+        "rate": formats.rate,
+        "byte_rate": formats.byte_rate,
+        "moment": formats.moment,
+        "label": formats.label,
+        "detail": formats.detail,
+        "percent": percent,
+        "trusted": Markup,
+    }
+    environment.globals["plain_value"] = formats.value
+    return environment
+
+
+def _digest(script: str) -> str:
+    """How a content security policy names a script that may run."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")

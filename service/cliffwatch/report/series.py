@@ -1,0 +1,130 @@
+"""What the report's charts draw: one column per measure, one row per window, compact enough for a 36 h run.
+
+A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cliffwatch.detect.coverage import GAP_TOLERANCE
+from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.format import detail, label
+from cliffwatch.runs.states import RunState
+
+#: The latency measures that are charted, by their keys in a window.
+CHARTED = ("p50", "p99", "p999", "max")
+#: Beyond so many, marks hide the chart; the list of events below it has the rest.
+MARK_LIMIT = 500
+#: What an engine or a state change says in the ordinary course of a run needs no mark.
+_ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
+_MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
+_MARKED_TYPES = frozenset({EventType.FINDING, EventType.ALERT, EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
+
+Column = list[float | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """`elapsed` holds the middle of each window in seconds since the load began; every column is as long.
+
+    `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
+    measured second. `marks` are (elapsed seconds, type, text).
+    """
+
+    elapsed: list[float | int]
+    latency: dict[str, dict[str, Column]]
+    rates: dict[str, Column]
+    marks: list[tuple[float, str, str]]
+
+
+def series_of(run: Collected) -> Series:
+    """Columns of all windows, rounded to four significant digits."""
+    zero = run.load.start if run.load else 0.0
+    rows: list[JournalWindow | None] = []
+    elapsed: list[float | int] = []
+    end: float | None = None
+    for window in run.windows:
+        if end is not None and window.start - end > (window.end - window.start) * GAP_TOLERANCE:
+            rows.append(None)
+            elapsed.append(_plain(round((end + window.start) / 2 - zero, 3)))
+        rows.append(window)
+        elapsed.append(_plain(round((window.start + window.end) / 2 - zero, 3)))
+        end = window.end
+    names = dict.fromkeys(name for window in run.windows for name in window.latency)
+    return Series(
+        elapsed=elapsed,
+        latency={name: {measure: _latencies(rows, name, measure) for measure in CHARTED} for name in names},
+        rates=_rates(rows),
+        marks=_marks(run, zero),
+    )
+
+
+def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Column:
+    return [None if row is None else _microseconds(row.latency.get(name, {}).get(measure)) for row in rows]
+
+
+def _microseconds(seconds: float | None) -> float | int | None:
+    return None if seconds is None else four_digits(seconds * 1e6)
+
+
+def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
+    """Per measured second. The device's two directions are one column, since the engine's bytes are too."""
+    sources = {
+        "bytes": ("bytes",),
+        "operations": ("operations",),
+        "device_bytes": ("device_written_bytes", "device_read_bytes"),
+        "errors": ("errors",),
+    }
+    rates = {name: [_rate(row, counters) for row in rows] for name, counters in sources.items()}
+    if not any(rates["errors"]):
+        del rates["errors"]
+    return {name: column for name, column in rates.items() if any(entry is not None for entry in column)}
+
+
+def _rate(row: JournalWindow | None, counters: tuple[str, ...]) -> float | int | None:
+    if row is None or row.seconds <= 0:
+        return None
+    found = [row.counters[name] for name in counters if name in row.counters]
+    return four_digits(sum(found) / row.seconds) if found else None
+
+
+def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
+    if run.load is None:
+        return []
+    marked = [event for event in run.events if _is_marked(event) and zero <= event.at <= run.load.asked_end]
+    return [(round(event.at - zero, 3), event.type.value, _text(event)) for event in marked[:MARK_LIMIT]]
+
+
+def _is_marked(event: Event) -> bool:
+    if event.type is EventType.STATE:
+        return event.name in _MARKED_STATES
+    return event.type in _MARKED_TYPES or (event.type is EventType.ENGINE and event.name not in _ORDINARY)
+
+
+def _text(event: Event) -> str:
+    told = detail(event.detail, limit=160)
+    return f"{event.type.value}: {label(event.name)}" + (f" ({told})" if told else "")
+
+
+def four_digits(number: float) -> float | int:
+    """Rounded to four significant digits, and an int where it is whole: `12.0` takes two bytes more than `12`."""
+    return _plain(float(f"{number:.4g}"))
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if number == int(number) else number
+
+
+def as_data(series: Series, document: dict[str, Any]) -> dict[str, Any]:
+    """What the page's script reads."""
+    coverage = document.get("coverage", {})
+    return {
+        "elapsed": series.elapsed,
+        "latency": series.latency,
+        "rates": series.rates,
+        "marks": series.marks,
+        "end": coverage.get("asked_seconds", 0),
+        "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
+        "gaps": [[gap["start_seconds"], gap["end_seconds"], gap["reason"]] for gap in coverage.get("gaps", ())],
+    }

@@ -1,0 +1,299 @@
+"use strict";
+// Draws the report's charts from the data written into the page. Without the chart library the tables stand alone.
+(function () {
+  const data = JSON.parse(document.getElementById("report-data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const done = () => { document.documentElement.dataset.ready = "true"; };
+  const charts = byId("charts");
+  if (!charts || typeof uPlot === "undefined") return done();
+
+  const zero = Date.parse(charts.dataset.loadStart) / 1000;
+  const MEASURES = [["p50", "p50", 1.5], ["p99", "p99", 2], ["p999", "p99.9", 1.25], ["max", "max", 1]];
+  const RATES = {
+    bytes: { label: "bytes per second", format: bytes, device: true },
+    operations: { label: "operations per second", format: plain, device: false },
+    errors: { label: "errors per second", format: plain, device: false },
+  };
+  const shown = { p50: true, p99: true, p999: true, max: true };
+  let span = [0, data.end];
+  let latencyName = charts.dataset.primary, rateName = "bytes";
+  let latencyChart = null, rateChart = null;
+
+  function round3(value) { return String(Number(value.toPrecision(3))); }
+  function latency(us) {
+    if (us == null) return "–";
+    return us >= 999.5e3 ? round3(us / 1e6) + " s" : us >= 999.5 ? round3(us / 1e3) + " ms" : round3(us) + " µs";
+  }
+  function scaled(value, base, units) {
+    let unit = 0;
+    while (Math.abs(value) >= base * 0.9995 && unit < units.length - 1) { value /= base; unit += 1; }
+    return round3(value) + units[unit];
+  }
+  function bytes(value) { return value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"]); }
+  function plain(value) { return value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s", " G/s"]); }
+  function two(number) { return String(number).padStart(2, "0"); }
+  function elapsed(seconds) {
+    const whole = Math.floor(Math.abs(seconds) + 1e-6);
+    return Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
+  }
+  function utc(seconds) { return new Date((zero + seconds) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC"; }
+  function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); }
+
+  // A row of nothing at either end makes the axis span the whole load, whatever was measured of it.
+  const elapsedColumn = [Math.min(0, data.elapsed[0])].concat(data.elapsed, [Math.max(data.end, data.elapsed[data.elapsed.length - 1])]);
+  function column(values) { return [null].concat(values, [null]); }
+  function logColumn(values) { return column(values.map((value) => (value > 0 ? value : null))); }
+  function latencyData() {
+    const measures = data.latency[latencyName];
+    return [elapsedColumn].concat(MEASURES.map(([key]) => logColumn(measures[key])));
+  }
+  function rateData() {
+    const none = data.elapsed.map(() => null);
+    const device = RATES[rateName].device ? data.rates.device_bytes || none : none;
+    return [elapsedColumn, column(data.rates[rateName]), column(device)];
+  }
+
+  function hatch(context) {
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 8;
+    const pen = tile.getContext("2d");
+    pen.strokeStyle = colour("gap");
+    pen.lineWidth = 2;
+    pen.beginPath();
+    for (const shift of [-8, 0, 8]) { pen.moveTo(shift, 8); pen.lineTo(shift + 8, 0); }
+    pen.stroke();
+    return context.createPattern(tile, "repeat");
+  }
+  // Left edge and width in canvas pixels of what can be seen of an interval; a short one stays visible.
+  function place(chart, from, to) {
+    if (to <= chart.scales.x.min || from >= chart.scales.x.max) return null;
+    const left = chart.valToPos(Math.max(from, chart.scales.x.min), "x", true);
+    const right = chart.valToPos(Math.min(to, chart.scales.x.max), "x", true);
+    return [left, Math.max(right - left, 2 * devicePixelRatio)];
+  }
+  function background(chart) {
+    const pen = chart.ctx, box = chart.bbox;
+    pen.save();
+    pen.beginPath();
+    pen.rect(box.left, box.top, box.width, box.height);
+    pen.clip();
+    data.phases.forEach(([, from, to], index) => {
+      const where = place(chart, from, to);
+      if (!where || index % 2) return;
+      pen.fillStyle = colour("phase");
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    });
+    const pattern = hatch(pen);
+    for (const [from, to] of data.gaps) {
+      const where = place(chart, from, to);
+      if (!where) continue;
+      pen.fillStyle = pattern;
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    }
+    pen.restore();
+  }
+  function labels(chart) {
+    const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
+    pen.save();
+    pen.font = 11 * unit + "px system-ui, sans-serif";
+    pen.textAlign = "left";
+    pen.textBaseline = "middle";
+    const write = (words, where, top) => {
+      const width = pen.measureText(words).width + 8 * unit;
+      if (width > where[1]) return;
+      pen.fillStyle = colour("card");
+      pen.fillRect(where[0] + 1, top - 8 * unit, width, 16 * unit);
+      pen.fillStyle = colour("quiet");
+      pen.fillText(words, where[0] + 4 * unit, top);
+    };
+    for (const [name, from, to] of data.phases) {
+      const where = place(chart, from, to);
+      if (where) write(name.replace("_", " "), where, box.top + 9 * unit);
+    }
+    for (const [from, to] of data.gaps) {
+      const where = place(chart, from, to);
+      if (where) write("not measured", where, box.top + box.height / 2);
+    }
+    pen.restore();
+  }
+  function marks(chart) {
+    const pen = chart.ctx, box = chart.bbox, size = 5 * devicePixelRatio;
+    pen.save();
+    pen.strokeStyle = pen.fillStyle = colour("mark");
+    pen.lineWidth = devicePixelRatio;
+    pen.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const [at] of data.marks) {
+      if (at < chart.scales.x.min || at > chart.scales.x.max) continue;
+      const left = chart.valToPos(at, "x", true), bottom = box.top + box.height;
+      pen.beginPath();
+      pen.moveTo(left, box.top);
+      pen.lineTo(left, bottom);
+      pen.stroke();
+      pen.beginPath();
+      pen.moveTo(left, bottom - 2 * size);
+      pen.lineTo(left + size, bottom);
+      pen.lineTo(left - size, bottom);
+      pen.fill();
+    }
+    pen.restore();
+  }
+
+  // A window between two gaps has no neighbour to draw a line to: it is drawn as a point.
+  function isolated(chart, index, show) {
+    if (show) return null;
+    const values = chart.data[index], found = [];
+    for (let row = 1; row < values.length - 1; row += 1) {
+      if (values[row] != null && values[row - 1] == null && values[row + 1] == null) found.push(row);
+    }
+    return found.length ? found : null;
+  }
+  function seriesOf(label, tone, width, show) {
+    return { label: label, stroke: () => colour(tone), width: width, show: show, points: { size: 5, fill: () => colour(tone), filter: isolated } };
+  }
+
+  function tipOf(chart) {
+    const tip = document.createElement("div");
+    tip.className = "tip";
+    tip.hidden = true;
+    chart.over.appendChild(tip);
+    return tip;
+  }
+  function told(chart) {
+    const left = chart.cursor.left;
+    if (left == null || left < 0) return "";
+    const at = chart.posToVal(left, "x"), reach = Math.abs(chart.posToVal(left + 6, "x") - at);
+    const lines = data.marks.filter(([when]) => Math.abs(when - at) <= reach).slice(0, 5).map(([when, , words]) => elapsed(when) + "  " + words);
+    for (const [from, to, reason] of data.gaps) {
+      if (at >= from - reach && at <= to + reach) lines.push("not measured from " + elapsed(from) + " to " + elapsed(to) + ": " + reason.replaceAll("_", " "));
+    }
+    return lines.slice(0, 6).join("\n");
+  }
+  function onCursor(chart) {
+    const row = chart.cursor.idx, left = chart.cursor.left;
+    const inside = row != null && left >= 0;
+    if (chart === latencyChart) {
+      for (const output of byId("latency-legend").querySelectorAll("output")) {
+        output.textContent = inside ? latency(chart.data[Number(output.dataset.series)][row]) : "";
+      }
+    } else if (chart === rateChart) {
+      for (const output of byId("rate-legend").querySelectorAll("output")) {
+        output.textContent = inside ? RATES[rateName].format(chart.data[Number(output.dataset.series)][row]) : "";
+      }
+    }
+    const at = inside ? chart.posToVal(left, "x") : 0;
+    byId("readout").textContent = inside ? elapsed(at) + " elapsed · " + utc(at) : "\u00a0";
+    const words = told(chart);
+    chart.tip.hidden = words === "";
+    if (words !== "") {
+      chart.tip.textContent = words;
+      const right = left > chart.over.clientWidth / 2;
+      chart.tip.style.left = right ? "auto" : left + 12 + "px";
+      chart.tip.style.right = right ? chart.over.clientWidth - left + 12 + "px" : "auto";
+    }
+  }
+  function onScale(chart, key) {
+    if (key !== "x") return;
+    const { min, max } = chart.scales.x;
+    if (min == null || (span[0] === min && span[1] === max)) return;
+    span = [min, max];
+    charts.dataset.span = span.join(" ");
+    for (const other of [latencyChart, rateChart]) {
+      if (other && other !== chart) other.setScale("x", { min: min, max: max });
+    }
+  }
+
+  const STEPS = [1e-2, 1e-1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400, 172800, 604800];
+  function tick(seconds, wide) {
+    const clock = new Date((zero + seconds) * 1000).toISOString();
+    return elapsed(seconds) + "\n" + (wide ? clock.slice(11, 16) : clock.slice(11, 19));
+  }
+  const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
+  function optionsFor(target, height, scale, format, series) {
+    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { stroke: () => colour("grid"), width: 1 }, font: "11px system-ui, sans-serif" };
+    return {
+      width: Math.max(240, target.clientWidth), height: height, legend: { show: false },
+      scales: { x: { time: false }, y: scale },
+      axes: [
+        Object.assign({}, axis, { incrs: STEPS, space: 74, size: 46, values: (chart, splits) => splits.map((at) => tick(at, chart.scales.x.max - chart.scales.x.min > 7200)) }),
+        Object.assign({}, axis, scale.distr !== 3 && rateName === "bytes" ? { incrs: POWERS_OF_TWO } : {}, { size: 80, values: (chart, splits) => splits.map((value) => (value == null ? "" : format(value))) }),
+      ],
+      series: [{}].concat(series),
+      cursor: { drag: { x: true, y: false, dist: 4 }, sync: { key: "run", scales: ["x", null] }, y: false },
+      hooks: { drawClear: [background], drawAxes: [labels], draw: [marks], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
+    };
+  }
+  function draw() {
+    const keep = span.slice();
+    for (const chart of [latencyChart, rateChart]) if (chart) chart.destroy();
+    latencyChart = rateChart = null;
+    const narrow = charts.clientWidth < 600;
+    latencyChart = new uPlot(
+      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
+      latencyData(), byId("latency-chart"));
+    const range = (chart, min, max) => [0, max > 0 ? max * 1.2 : 1];
+    rateChart = new uPlot(
+      optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
+      rateData(), byId("rate-chart"));
+    zoom(keep);
+  }
+  function zoom(to) {
+    span = to.slice();
+    charts.dataset.span = span.join(" ");
+    for (const chart of [latencyChart, rateChart]) chart.setScale("x", { min: to[0], max: to[1] });
+  }
+  function refill(chart, rows) {
+    chart.setData(rows, false);
+    chart.setScale("x", { min: span[0], max: span[1] });
+  }
+
+  function toggle(label, tone, index, key) {
+    const button = document.createElement(key ? "button" : "span"), swatch = document.createElement("span"), output = document.createElement("output");
+    button.className = "series";
+    button.style.setProperty("--tone", "var(--" + tone + ")");
+    swatch.className = "swatch";
+    output.dataset.series = index;
+    button.append(swatch, label, output);
+    if (key) {
+      button.type = "button";
+      button.setAttribute("aria-pressed", "true");
+      button.addEventListener("click", () => {
+        shown[key] = !shown[key];
+        button.setAttribute("aria-pressed", String(shown[key]));
+        latencyChart.setSeries(index, { show: shown[key] });
+      });
+    }
+    return button;
+  }
+  function choose(select, options, chosen, onChange) {
+    for (const [value, words] of options) select.add(new Option(words, value, false, value === chosen));
+    select.addEventListener("change", () => onChange(select.value));
+  }
+  function rateLegend() {
+    for (const old of byId("rate-legend").querySelectorAll(".series")) old.remove();
+    byId("rate-legend").append(toggle("engine", "rate", 1, null));
+    if (RATES[rateName].device && data.rates.device_bytes) byId("rate-legend").append(toggle("device", "rate-device", 2, null));
+  }
+
+  charts.hidden = false;
+  if (!data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
+  MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
+  choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
+    (name) => { latencyName = name; refill(latencyChart, latencyData()); });
+  choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,
+    (name) => { rateName = name; rateLegend(); draw(); });
+  choose(byId("span"), data.phases.filter(([, from, to]) => to > from && from >= 0 && from < data.end).map(([name], index) => [name, name.replace("_", " ")]), "",
+    (name) => {
+      const phase = data.phases.find(([candidate]) => candidate === name);
+      zoom(phase ? [phase[1], Math.min(phase[2], data.end)] : [0, data.end]);
+    });
+  byId("reset").addEventListener("click", () => { byId("span").value = ""; zoom([0, data.end]); });
+  rateLegend();
+  draw();
+
+  let width = charts.clientWidth;
+  new ResizeObserver(() => {
+    if (charts.clientWidth !== width) { width = charts.clientWidth; draw(); }
+  }).observe(charts);
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", draw);
+  done();
+})();
