@@ -39,6 +39,7 @@ def read_signatures(node: Path, search_path: str | None = None) -> tuple[Signatu
     where = default_search_path() if search_path is None else search_path
     listing = _output(where, "wipefs", ["--no-act", "--json", "--output", "TYPE,USAGE", str(node)], {0})
     try:
+        # Older versions print nothing at all for a device without signatures.
         rows = json.loads(listing or '{"signatures": []}')["signatures"]
         found = dict.fromkeys(Signature(row["type"] or "unknown", row["usage"] or "other") for row in rows)
     except (ValueError, KeyError, TypeError) as error:
