@@ -1,0 +1,323 @@
+//! A page-mapped flash translation layer: where each logical page lies, and how room is made for the next one.
+//!
+//! A physical address is a superblock number above an offset of a fixed number of bits, so that no address on the hot
+//! path is ever divided. Four bytes per logical page (where it is), four per physical page (whose it is) and one bit per
+//! physical page (whether it is still valid) are all that grows with the drive.
+
+mod cleaning;
+mod media;
+mod shape;
+mod victim;
+
+pub use media::{Media, Untimed};
+pub use shape::{Placement, Shape};
+pub use victim::{CostBenefit, Fifo, Greedy, VictimPolicy};
+
+use crate::error::Result;
+use crate::memory::{announce, table};
+use cleaning::Cleaning;
+use std::collections::VecDeque;
+
+/// The address of a logical page that holds nothing, and the owner of a physical page that belongs to nobody.
+const NOWHERE: u32 = u32::MAX;
+
+/// What the layer has done since it was made, in pages unless said otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Counters {
+    /// Written by the host, those absorbed by the write buffer included.
+    pub host_pages: u64,
+    /// Of those, partial writes that met their page in the write buffer and cost no program.
+    pub merged_pages: u64,
+    /// Partial writes that made the drive read the rest of the page first.
+    pub rewritten_pages: u64,
+    /// Copied by cleaning.
+    pub copied_pages: u64,
+    /// Programmed empty to complete an operation.
+    pub padded_pages: u64,
+    /// Made invalid by TRIM.
+    pub trimmed_pages: u64,
+    /// Superblocks erased.
+    pub erased_blocks: u64,
+}
+
+impl Counters {
+    /// Pages programmed on the flash.
+    #[must_use]
+    pub fn media_pages(&self) -> u64 {
+        self.host_pages - self.merged_pages + self.copied_pages + self.padded_pages
+    }
+}
+
+/// A superblock being filled. `next == end` when it is full.
+#[derive(Clone, Copy, Default)]
+struct Frontier {
+    next: u32,
+    end: u32,
+    /// Where the owner of the page at `next` is recorded.
+    next_index: usize,
+}
+
+/// A page in the write buffer: which, and when it came as a count of host pages.
+#[derive(Clone, Copy)]
+struct Buffered {
+    page: u32,
+    at: u64,
+}
+
+/// The translation layer of one drive, with the cleaning policy `V`.
+pub struct Ftl<V> {
+    shape: Shape,
+    offset_bits: u32,
+    words_per_block: usize,
+    /// Logical page → physical address.
+    map: Vec<u32>,
+    /// Physical page (densely numbered) → logical page. Right wherever the page is valid.
+    owner: Vec<u32>,
+    /// One bit per physical page, whole words per superblock.
+    valid: Vec<u64>,
+    valid_pages: Vec<u32>,
+    closed_at: Vec<u64>,
+    closed_count: u64,
+    closed_blocks: u32,
+    mapped_pages: u32,
+    clean: VecDeque<u32>,
+    frontiers: Vec<Frontier>,
+    victims: V,
+    cleaning: Option<Cleaning>,
+    buffered: Vec<Buffered>,
+    counters: Counters,
+}
+
+impl<V: VictimPolicy> Ftl<V> {
+    /// A drive on which nothing was written yet.
+    ///
+    /// # Errors
+    /// Those of [`Shape::check`].
+    pub fn new(shape: Shape) -> Result<Self> {
+        shape.check()?;
+        let blocks = shape.total_blocks() as usize;
+        let words_per_block = shape.pages_per_block.div_ceil(64) as usize;
+        let nothing = Buffered { page: NOWHERE, at: 0 };
+        let mut ftl = Self {
+            offset_bits: shape.offset_bits(),
+            words_per_block,
+            map: table(shape.logical_pages as usize, NOWHERE),
+            owner: table(blocks * shape.pages_per_block as usize, NOWHERE),
+            valid: table(blocks * words_per_block, 0),
+            valid_pages: vec![0; blocks],
+            closed_at: vec![0; blocks],
+            closed_count: 0,
+            closed_blocks: 0,
+            mapped_pages: 0,
+            clean: (0..shape.total_blocks()).collect(),
+            frontiers: vec![Frontier::default(); shape.open_blocks() as usize],
+            victims: V::new(shape.total_blocks(), shape.pages_per_block),
+            cleaning: None,
+            buffered: vec![nothing; shape.buffer_pages.next_power_of_two() as usize],
+            counters: Counters::default(),
+            shape,
+        };
+        (0..ftl.frontiers.len()).for_each(|frontier| ftl.open(frontier));
+        Ok(ftl)
+    }
+
+    /// Writes one whole logical page. `stream` is the host's hint for [`Placement::Hint`]. `page` must be below the
+    /// shape's `logical_pages`.
+    #[inline]
+    pub fn write<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) {
+        let frontier = self.frontier_for(page, stream);
+        if self.frontiers[frontier].next == self.frontiers[frontier].end {
+            self.make_room(frontier, media);
+        }
+        // Only now: making room may have moved the page.
+        let old = self.map[page as usize];
+        if old == NOWHERE {
+            self.mapped_pages += 1;
+        } else {
+            self.invalidate(old);
+        }
+        let offset = self.program(page, frontier);
+        self.counters.host_pages += 1;
+        media.host_page(frontier, offset);
+        if self.shape.pacing_pages != 0 && self.clean.len() < self.shape.reserve_blocks as usize {
+            self.clean_a_little(media);
+        }
+    }
+
+    /// Writes part of a logical page. Returns what it cost: nothing while the page waits in the write buffer; otherwise a
+    /// read of the old page (if there is one) and a whole program.
+    pub fn write_part<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) -> PartialWrite {
+        let slot = page as usize & (self.buffered.len() - 1);
+        let Buffered { page: waiting, at } = self.buffered[slot];
+        let buffer_pages = u64::from(self.shape.buffer_pages);
+        if waiting == page && self.counters.host_pages - at <= buffer_pages && self.map[page as usize] != NOWHERE {
+            self.counters.host_pages += 1;
+            self.counters.merged_pages += 1;
+            return PartialWrite::Merged;
+        }
+        self.buffered[slot] = Buffered { page, at: self.counters.host_pages };
+        let old = self.locate(page);
+        self.write(page, stream, media);
+        match old {
+            Some(location) => {
+                self.counters.rewritten_pages += 1;
+                PartialWrite::Rewrote(location)
+            }
+            None => PartialWrite::New,
+        }
+    }
+
+    /// Tells the drive that the host no longer needs this page.
+    pub fn trim(&mut self, page: u32) {
+        let old = std::mem::replace(&mut self.map[page as usize], NOWHERE);
+        if old != NOWHERE {
+            self.invalidate(old);
+            self.mapped_pages -= 1;
+            self.counters.trimmed_pages += 1;
+        }
+    }
+
+    /// Completes every program operation that is only partly filled, with empty pages: what a flush costs a drive whose
+    /// write buffer does not survive a loss of power.
+    pub fn pad<M: Media>(&mut self, media: &mut M) {
+        for frontier in 0..self.shape.frontiers as usize {
+            while (self.frontiers[frontier].next & self.offset_mask()) % self.shape.pages_per_program != 0
+                && self.frontiers[frontier].next != self.frontiers[frontier].end
+            {
+                let Frontier { next, next_index, .. } = &mut self.frontiers[frontier];
+                let address = *next;
+                self.owner[*next_index] = NOWHERE;
+                *next += 1;
+                *next_index += 1;
+                self.invalidate(address);
+                self.counters.padded_pages += 1;
+                media.padded_page(frontier, address & self.offset_mask());
+            }
+        }
+    }
+
+    /// The offset of a logical page in its superblock, `None` if it holds nothing.
+    #[inline]
+    #[must_use]
+    pub fn locate(&self, page: u32) -> Option<u32> {
+        let address = self.map[page as usize];
+        (address != NOWHERE).then_some(address & self.offset_mask())
+    }
+
+    /// Announces a write to `page`: its entry of the map is fetched.
+    #[inline(always)]
+    pub fn announce_map(&self, page: u32) {
+        announce(&self.map, page as usize);
+    }
+
+    /// Announces a write to `page` whose entry of the map was fetched: what its old version needs is fetched.
+    #[inline(always)]
+    pub fn announce_old(&self, page: u32) {
+        let old = self.map[page as usize];
+        if old != NOWHERE {
+            let (block, offset) = self.split(old);
+            announce(&self.valid, block * self.words_per_block + offset as usize / 64);
+        }
+    }
+
+    /// What the layer has done so far.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The layer's sizes.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// Logical pages that hold data, as far as the drive knows.
+    #[must_use]
+    pub fn mapped_pages(&self) -> u32 {
+        self.mapped_pages
+    }
+
+    /// The share of all superblocks that is erased and ready to be written.
+    #[must_use]
+    pub fn clean_ratio(&self) -> f64 {
+        self.clean.len() as f64 / f64::from(self.shape.total_blocks())
+    }
+
+    /// Whether cleaning has to keep up with the host: no more clean superblocks than the reserve.
+    #[must_use]
+    pub fn is_out_of_clean_blocks(&self) -> bool {
+        self.clean.len() <= self.shape.reserve_blocks as usize
+    }
+
+    /// Bytes that the layer's tables occupy.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        (self.map.capacity() + self.owner.capacity() + self.valid_pages.capacity() + self.clean.capacity()) * 4
+            + (self.valid.capacity() + self.closed_at.capacity()) * 8
+            + self.buffered.capacity() * size_of::<Buffered>()
+            + self.victims.memory_bytes()
+    }
+
+    #[inline(always)]
+    fn offset_mask(&self) -> u32 {
+        (1 << self.offset_bits) - 1
+    }
+
+    /// A physical address as superblock and offset.
+    #[inline(always)]
+    fn split(&self, address: u32) -> (usize, u32) {
+        ((address >> self.offset_bits) as usize, address & self.offset_mask())
+    }
+
+    #[inline(always)]
+    fn frontier_for(&self, page: u32, stream: u32) -> usize {
+        if self.shape.frontiers == 1 {
+            return 0;
+        }
+        match self.shape.placement {
+            Placement::Hint => (stream % self.shape.frontiers) as usize,
+            Placement::Recency => match self.map[page as usize] {
+                NOWHERE => 0,
+                address => {
+                    let age = self.closed_count - self.closed_at[(address >> self.offset_bits) as usize];
+                    usize::from(age < u64::from(self.shape.blocks / 2))
+                }
+            },
+        }
+    }
+
+    /// Puts `page` at the frontier, which must have room, and returns the offset there.
+    #[inline(always)]
+    fn program(&mut self, page: u32, frontier: usize) -> u32 {
+        let Frontier { next, next_index, .. } = &mut self.frontiers[frontier];
+        let address = *next;
+        self.owner[*next_index] = page;
+        *next += 1;
+        *next_index += 1;
+        self.map[page as usize] = address;
+        address & self.offset_mask()
+    }
+
+    #[inline(always)]
+    fn invalidate(&mut self, address: u32) {
+        let (block, offset) = self.split(address);
+        self.valid[block * self.words_per_block + offset as usize / 64] &= !(1 << (offset % 64));
+        self.valid_pages[block] -= 1;
+        self.victims.page_died(block as u32, self.valid_pages[block]);
+    }
+}
+
+/// What a partial write of a page cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartialWrite {
+    /// Nothing: the page was still in the write buffer.
+    Merged,
+    /// A program; the page held nothing before.
+    New,
+    /// A read of the old page, which lay at this offset of its superblock, and a program.
+    Rewrote(u32),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,252 @@
+//! Which superblock is cleaned next: the seam between the translation layer and the cleaning policies.
+
+/// A cleaning policy over the closed superblocks. `time` is the number of superblocks closed so far, the layer's clock.
+pub trait VictimPolicy {
+    /// An empty policy for a drive with this many superblocks of this many pages.
+    fn new(blocks: u32, pages_per_block: u32) -> Self;
+
+    /// A superblock was filled; `valid_pages` of its pages are still valid.
+    fn add(&mut self, block: u32, valid_pages: u32, time: u64);
+
+    /// A page of `block` became invalid and `valid_pages` are left. Also told about superblocks that are not closed,
+    /// which a policy ignores.
+    fn page_died(&mut self, block: u32, valid_pages: u32);
+
+    /// Takes out the superblock to clean, `None` if none is closed.
+    fn take(&mut self, time: u64) -> Option<u32>;
+
+    /// Bytes that the policy's own tables occupy.
+    fn memory_bytes(&self) -> usize;
+}
+
+const UNLISTED: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+struct Link {
+    previous: u32,
+    next: u32,
+}
+
+/// Superblocks in one list per class, each in the order in which they came into it: every operation takes constant time.
+/// The lists are circular through one sentinel per class, so that taking a member out needs no case distinction.
+struct Classes {
+    links: Vec<Link>,
+    sentinels_from: u32,
+}
+
+impl Classes {
+    fn new(blocks: u32, classes: u32) -> Self {
+        let unlisted = Link { previous: UNLISTED, next: UNLISTED };
+        let mut links = vec![unlisted; (blocks + classes) as usize];
+        for sentinel in blocks..blocks + classes {
+            links[sentinel as usize] = Link { previous: sentinel, next: sentinel };
+        }
+        Self { links, sentinels_from: blocks }
+    }
+
+    #[inline]
+    fn is_listed(&self, block: u32) -> bool {
+        self.links[block as usize].next != UNLISTED
+    }
+
+    #[inline]
+    fn append(&mut self, block: u32, class: u32) {
+        let sentinel = self.sentinels_from + class;
+        let last = self.links[sentinel as usize].previous;
+        self.links[block as usize] = Link { previous: last, next: sentinel };
+        self.links[last as usize].next = block;
+        self.links[sentinel as usize].previous = block;
+    }
+
+    #[inline]
+    fn remove(&mut self, block: u32) {
+        let Link { previous, next } = self.links[block as usize];
+        self.links[previous as usize].next = next;
+        self.links[next as usize].previous = previous;
+        self.links[block as usize].next = UNLISTED;
+    }
+
+    #[inline]
+    fn first(&self, class: u32) -> Option<u32> {
+        let sentinel = self.sentinels_from + class;
+        let first = self.links[sentinel as usize].next;
+        (first != sentinel).then_some(first)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.links.capacity() * size_of::<Link>()
+    }
+}
+
+/// Greedy cleaning: the superblock with the fewest valid pages, the one longest at that number among equals.
+pub struct Greedy {
+    by_valid_pages: Classes,
+    classes: u32,
+    /// No superblock is listed in a class below this one.
+    lowest: u32,
+}
+
+impl VictimPolicy for Greedy {
+    fn new(blocks: u32, pages_per_block: u32) -> Self {
+        let classes = pages_per_block + 1;
+        Self { by_valid_pages: Classes::new(blocks, classes), classes, lowest: classes }
+    }
+
+    fn add(&mut self, block: u32, valid_pages: u32, _time: u64) {
+        self.by_valid_pages.append(block, valid_pages);
+        self.lowest = self.lowest.min(valid_pages);
+    }
+
+    #[inline]
+    fn page_died(&mut self, block: u32, valid_pages: u32) {
+        if self.by_valid_pages.is_listed(block) {
+            self.by_valid_pages.remove(block);
+            self.by_valid_pages.append(block, valid_pages);
+            self.lowest = self.lowest.min(valid_pages);
+        }
+    }
+
+    fn take(&mut self, _time: u64) -> Option<u32> {
+        while self.lowest < self.classes {
+            if let Some(block) = self.by_valid_pages.first(self.lowest) {
+                self.by_valid_pages.remove(block);
+                return Some(block);
+            }
+            self.lowest += 1;
+        }
+        None
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.by_valid_pages.memory_bytes()
+    }
+}
+
+/// First-in-first-out cleaning: the superblock that was closed longest ago.
+pub struct Fifo {
+    closed: std::collections::VecDeque<u32>,
+}
+
+impl VictimPolicy for Fifo {
+    fn new(blocks: u32, _pages_per_block: u32) -> Self {
+        Self { closed: std::collections::VecDeque::with_capacity(blocks as usize) }
+    }
+
+    fn add(&mut self, block: u32, _valid_pages: u32, _time: u64) {
+        self.closed.push_back(block);
+    }
+
+    #[inline]
+    fn page_died(&mut self, _block: u32, _valid_pages: u32) {}
+
+    fn take(&mut self, _time: u64) -> Option<u32> {
+        self.closed.pop_front()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.closed.capacity() * size_of::<u32>()
+    }
+}
+
+/// Cost-benefit cleaning (Rosenblum and Ousterhout 1992): the largest (1 − u) · age / (1 + u), where u is the share of
+/// valid pages. Superblocks are kept in 64 classes of u; of each class the one longest in it is weighed, so that a
+/// choice looks at no more than 64 superblocks however large the drive is.
+pub struct CostBenefit {
+    by_utilisation: Classes,
+    closed_at: Vec<u64>,
+    valid_pages: Vec<u32>,
+    pages_per_block: u32,
+}
+
+impl CostBenefit {
+    const CLASSES: u32 = 64;
+
+    fn class_of(&self, valid_pages: u32) -> u32 {
+        (u64::from(valid_pages) * u64::from(Self::CLASSES - 1) / u64::from(self.pages_per_block)) as u32
+    }
+
+    fn benefit(&self, block: u32, time: u64) -> f64 {
+        let used = f64::from(self.valid_pages[block as usize]) / f64::from(self.pages_per_block);
+        let age = (time - self.closed_at[block as usize] + 1) as f64;
+        (1.0 - used) * age / (1.0 + used)
+    }
+}
+
+impl VictimPolicy for CostBenefit {
+    fn new(blocks: u32, pages_per_block: u32) -> Self {
+        Self {
+            by_utilisation: Classes::new(blocks, Self::CLASSES),
+            closed_at: vec![0; blocks as usize],
+            valid_pages: vec![0; blocks as usize],
+            pages_per_block,
+        }
+    }
+
+    fn add(&mut self, block: u32, valid_pages: u32, time: u64) {
+        self.closed_at[block as usize] = time;
+        self.valid_pages[block as usize] = valid_pages;
+        self.by_utilisation.append(block, self.class_of(valid_pages));
+    }
+
+    #[inline]
+    fn page_died(&mut self, block: u32, valid_pages: u32) {
+        if self.by_utilisation.is_listed(block) {
+            let before = std::mem::replace(&mut self.valid_pages[block as usize], valid_pages);
+            if self.class_of(before) != self.class_of(valid_pages) {
+                self.by_utilisation.remove(block);
+                self.by_utilisation.append(block, self.class_of(valid_pages));
+            }
+        }
+    }
+
+    fn take(&mut self, time: u64) -> Option<u32> {
+        let heads = (0..Self::CLASSES).filter_map(|class| self.by_utilisation.first(class));
+        let best = heads.max_by(|&a, &b| self.benefit(a, time).total_cmp(&self.benefit(b, time)))?;
+        self.by_utilisation.remove(best);
+        Some(best)
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.by_utilisation.memory_bytes() + self.closed_at.capacity() * 8 + self.valid_pages.capacity() * 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn greedy_takes_the_emptiest_and_the_oldest_among_equals() {
+        let mut greedy = Greedy::new(4, 8);
+        for (block, valid) in [(0, 5), (1, 3), (2, 4), (3, 3)] {
+            greedy.add(block, valid, 0);
+        }
+        greedy.page_died(2, 3);
+        assert_eq!([(); 5].map(|()| greedy.take(0)), [Some(1), Some(3), Some(2), Some(0), None]);
+    }
+
+    #[test]
+    fn greedy_ignores_blocks_that_are_not_closed() {
+        let mut greedy = Greedy::new(2, 8);
+        greedy.page_died(0, 1);
+        greedy.add(1, 8, 0);
+        assert_eq!((greedy.take(0), greedy.take(0)), (Some(1), None));
+    }
+
+    #[test]
+    fn fifo_takes_the_one_closed_first() {
+        let mut fifo = Fifo::new(2, 8);
+        fifo.add(1, 0, 0);
+        fifo.add(0, 8, 1);
+        assert_eq!((fifo.take(2), fifo.take(2), fifo.take(2)), (Some(1), Some(0), None));
+    }
+
+    #[test]
+    fn cost_benefit_prefers_an_old_block_to_a_slightly_emptier_young_one() {
+        let mut policy = CostBenefit::new(2, 100);
+        policy.add(0, 60, 0);
+        policy.add(1, 50, 100);
+        assert_eq!(policy.take(100), Some(0));
+        assert_eq!(policy.take(100), Some(1));
+    }
+}
