@@ -35,7 +35,7 @@ def test_a_run_goes_through_its_phases_to_a_verdict(tmp_path: Path) -> None:
     windows = list(JournalReader(directory).windows())
     assert [window.phase for window in windows] == ["warm_up"] * 3 + ["baseline"] * 4 + ["soak"] * 6
     assert names(directory, "gap") == []
-    assert report(directory)["verdict"] == "pass"
+    assert report(directory)["verdict"]["name"] == "pass"
     assert (directory / "report.html").stat().st_size > 1000
 
 
@@ -86,7 +86,7 @@ def test_an_engine_that_keeps_dying_fails_the_run(tmp_path: Path) -> None:
     assert finished.verdict is VerdictName.FAILED
     assert "died 2 times" in finished.reasons[0]
     assert window_count(directory) == 2
-    assert report(directory)["verdict"] == "failed"
+    assert report(directory)["verdict"]["name"] == "failed"
 
 
 def test_a_stop_lets_the_window_end_and_makes_the_report(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_a_stop_lets_the_window_end_and_makes_the_report(tmp_path: Path) -> None
     assert worker.wait(60) == 0
     assert status(directory).verdict is VerdictName.STOPPED
     assert names(directory, "state")[-3:] == ["stopping", "reporting", "finished"]
-    assert report(directory)["verdict"] == "stopped"
+    assert report(directory)["verdict"]["name"] == "stopped"
     assert report(directory)["coverage"]["ratio"] > 0.5
 
 
@@ -158,7 +158,7 @@ def test_a_workload_may_say_to_end_when_its_worker_dies(tmp_path: Path) -> None:
     change_state(EventLog(directory), RunState.STARTING, status(directory).since)
     finished = carry_out(directory)
     assert finished.verdict is VerdictName.FAILED
-    assert report(directory)["verdict"] == "failed"
+    assert report(directory)["verdict"]["name"] == "failed"
 
 
 def test_one_run_has_one_worker(tmp_path: Path) -> None:

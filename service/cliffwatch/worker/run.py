@@ -161,24 +161,28 @@ def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: Loa
 
 
 def _report(context: RunContext) -> tuple[VerdictName, list[str]]:
-    """Make the report in a process of its own, whose memory ends with it. A report that fails does not fail the run."""
+    """Make the report in a process of its own, whose memory ends with it.
+
+    The verdict is printed before the files are written: files that cannot be written do not cost it.
+    """
     command = [sys.executable, "-m", "cliffwatch.report", str(context.directory)]
     try:
         done = subprocess.run(
             command,
-            check=True,
+            check=False,
             capture_output=True,
             text=True,
             timeout=_REPORT_TIMEOUT_SECONDS,
             stdin=subprocess.DEVNULL,
         )
-        body = json.loads(done.stdout)
+        output, message = done.stdout, "" if done.returncode == 0 else done.stderr.strip()[-2000:]
+    except subprocess.TimeoutExpired:
+        output, message = "", f"it took longer than {_REPORT_TIMEOUT_SECONDS} s"
+    if message:
+        context.tell(EventType.NOTE, "report_failed", message=message)
+    try:
+        body = json.loads(output)
         return VerdictName(body["verdict"]), [str(reason) for reason in body["reasons"]]
-    except subprocess.CalledProcessError as error:
-        message = (error.stderr or "").strip()[-2000:]
-    except (subprocess.TimeoutExpired, ValueError, KeyError) as error:
-        message = repr(error)
-    context.tell(EventType.NOTE, "report_failed", message=message)
-    return VerdictName.INVALID, [
-        f"the report could not be made: {message.splitlines()[-1] if message else 'no reason given'}"
-    ]
+    except (ValueError, KeyError):
+        reason = message.splitlines()[-1] if message else "it printed no verdict"
+        return VerdictName.INVALID, [f"the verdict could not be found: {reason}"]
