@@ -73,7 +73,8 @@ PRESETS: dict[str, Preset] = {
         size_bytes=2 * GIBIBYTE,
     ),
     "small-direct-writes": Preset(
-        "16 jobs write 4 KiB blocks past the page cache, an fdatasync after each: every message is on flash",
+        "16 jobs write 4 KiB blocks past the page cache, an fdatasync after each: "
+        "every message acknowledged from flash",
         (
             Stream(
                 "write",

@@ -47,6 +47,8 @@ def _lay_out(command: list[str]) -> int:
     """Let fio create files and pass on what it says of errors. Returns its exit status; a signal to stop reaches it."""
     begun = time.monotonic()
     environment = os.environ | runtime_environment(1)
+    # Whoever kills this process outright must not leave a fio behind.
+    command = ["setpriv", "--pdeathsig", "KILL", "--", *command]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=sys.stdout, env=environment)
     signal.signal(signal.SIGINT, lambda number, frame: process.send_signal(number))
     status = process.wait()
