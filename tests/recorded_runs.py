@@ -15,8 +15,8 @@ from cliffwatch.runs.states import RunState
 from cliffwatch.window import EngineWindow
 from cliffwatch.worker.timeline import Timeline
 
-#: 2026-09-21 14:13:20 UTC, a multiple of every window length that tests use.
-LOAD_START = 1_790_000_000.0
+#: 2026-09-21 15:00:00 UTC, on the grid of every window length that divides an hour.
+LOAD_START = 1_790_002_800.0
 
 CountersOf = Callable[[int], dict[str, int]]
 LatencyOf = Callable[[int], dict[str, Histogram]]

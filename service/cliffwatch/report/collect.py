@@ -51,6 +51,7 @@ class Collected:
 
     directory: Path
     order: RunOrder | None
+    workload_yaml: str
     facts: dict[str, Any]
     events: list[Event]
     status: RunStatus | None
@@ -102,6 +103,7 @@ def collect(directory: Path) -> Collected:
     return Collected(
         directory=directory,
         order=order,
+        workload_yaml=_workload_yaml(directory),
         facts=facts,
         events=events,
         status=status,
@@ -116,7 +118,7 @@ def collect(directory: Path) -> Collected:
 def evidence_of(run: Collected) -> Evidence:
     """What the journal gives the verdict to go by."""
     ended = run.last_event(EventType.ENGINE, "load_ended")
-    recorded, read = _latency_counts(run)
+    recorded, read = latency_counts(run.windows, run.latency)
     return Evidence(
         load_end=_load_end(ended),
         message=str(ended.detail.get("message", "")) if ended else "",
@@ -165,6 +167,14 @@ def _order(reader: JournalReader) -> RunOrder | None:
     except ValidationError as error:
         reader.faults.append(JournalFault(files.ORDER, 1, f"not an order: {error.error_count()} fields are wrong"))
     return None
+
+
+def _workload_yaml(directory: Path) -> str:
+    """The document as it can be submitted again; empty when it is missing or not text."""
+    try:
+        return (directory / files.WORKLOAD).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _facts(reader: JournalReader) -> dict[str, Any]:
@@ -244,22 +254,23 @@ def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: Load
     """One pass over latency.hlog; whatever else is wanted is merged from these groups."""
     zero = load.start if load else 0.0
     recording = [window for window in windows if window.latency]
-    if recording and not (reader.directory / files.LATENCY).exists():
-        reader.faults.append(JournalFault(files.LATENCY, 1, "the file is missing"))
-    groups = reader.merged(recording, lambda window: f"{_hour(window, zero)}/{window.phase}")
-    found = []
-    for key, histograms in groups.items():
+    groups = []
+    for key, histograms in reader.merged(recording, lambda window: f"{_hour(window, zero)}/{window.phase}").items():
         hour, _, phase = key.partition("/")
-        found.append(LatencyGroup(phase, int(hour), histograms))
-    return found
+        groups.append(LatencyGroup(phase, int(hour), histograms))
+    recorded, read = latency_counts(windows, groups)
+    if read < recorded and not any(fault.file == files.LATENCY for fault in reader.faults):
+        message = f"missing or cut short: {recorded - read} of {recorded} latencies are not there"
+        reader.faults.append(JournalFault(files.LATENCY, 0, message))
+    return groups
 
 
 def _hour(window: JournalWindow, zero: float) -> int:
     return max(0, int((window.start - zero + 1e-6) // HOUR_SECONDS))
 
 
-def _latency_counts(run: Collected) -> tuple[int, int]:
+def latency_counts(windows: Sequence[JournalWindow], latency: Sequence[LatencyGroup]) -> tuple[int, int]:
     """How many latencies the windows counted, and how many of them the histograms still hold."""
-    recorded = sum(int(summary.get("count") or 0) for window in run.windows for summary in window.latency.values())
-    read = sum(histogram.count for group in run.latency for histogram in group.histograms.values())
+    recorded = sum(int(summary.get("count") or 0) for window in windows for summary in window.latency.values())
+    read = sum(histogram.count for group in latency for histogram in group.histograms.values())
     return recorded, min(read, recorded)

@@ -3,8 +3,10 @@
 It is a function of the journal alone, so making it again gives the same bytes. What does not apply is absent.
 """
 
+import shlex
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import Any
 
 from cliffwatch.detect.verdict import Verdict
@@ -54,7 +56,7 @@ def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
     if (device := _device(run)) is not None:
         body["device"] = device
     if run.order is not None:
-        body["reproduction"] = _reproduction(run.order)
+        body["reproduction"] = _reproduction(run.order, run.workload_yaml)
     body["headline"] = headline(body)
     return body
 
@@ -110,7 +112,7 @@ def _phases(run: Collected) -> list[dict[str, Any]]:
     """Each phase in the order it came: planned bounds where an event tells them, else those of its windows."""
     bounds: dict[str, tuple[float, float]] = {}
     entered = [event for event in run.events if event.type is EventType.PHASE]
-    for event, following in zip(entered, [*entered[1:], None], strict=True):
+    for event, following in zip_longest(entered, entered[1:]):
         # Preparing takes as long as it takes: it ends where the next phase begins.
         start = float(event.detail.get("start", event.at))
         begins = start if following is None else float(following.detail.get("start", following.at))
@@ -256,10 +258,10 @@ def _watching_cost(run: Collected) -> dict[str, Any]:
     return dict(event.detail) if event is not None else {}
 
 
-def _reproduction(order: RunOrder) -> dict[str, Any]:
+def _reproduction(order: RunOrder, workload_yaml: str) -> dict[str, Any]:
     return {
-        "workload_yaml": format_workload(order.workload),
-        "command": f"cliffwatch run start --workload workload.yaml --target {order.target}",
+        "workload_yaml": workload_yaml or format_workload(order.workload),
+        "command": f"cliffwatch run start workload.yaml --target {shlex.quote(str(order.target))}",
     }
 
 

@@ -14,10 +14,12 @@
     operations: { label: "operations per second", format: plain, device: false },
     errors: { label: "errors per second", format: plain, device: false },
   };
+  const hasLatency = Object.keys(data.latency).length > 0, hasRates = Object.keys(RATES).some((name) => name in data.rates);
   const shown = { p50: true, p99: true, p999: true, max: true };
   let span = [0, data.end];
   let latencyName = charts.dataset.primary, rateName = "bytes";
   let latencyChart = null, rateChart = null;
+  function drawn() { return [latencyChart, rateChart].filter((chart) => chart !== null); }
 
   function round3(value) { return String(Number(value.toPrecision(3))); }
   function latency(us) {
@@ -197,8 +199,8 @@
     if (min == null || (span[0] === min && span[1] === max)) return;
     span = [min, max];
     charts.dataset.span = span.join(" ");
-    for (const other of [latencyChart, rateChart]) {
-      if (other && other !== chart) other.setScale("x", { min: min, max: max });
+    for (const other of drawn()) {
+      if (other !== chart) other.setScale("x", { min: min, max: max });
     }
   }
 
@@ -224,14 +226,14 @@
   }
   function draw() {
     const keep = span.slice();
-    for (const chart of [latencyChart, rateChart]) if (chart) chart.destroy();
+    for (const chart of drawn()) chart.destroy();
     latencyChart = rateChart = null;
     const narrow = charts.clientWidth < 600;
-    latencyChart = new uPlot(
+    if (hasLatency) latencyChart = new uPlot(
       optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
       latencyData(), byId("latency-chart"));
     const range = (chart, min, max) => [0, max > 0 ? max * 1.2 : 1];
-    rateChart = new uPlot(
+    if (hasRates) rateChart = new uPlot(
       optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
       rateData(), byId("rate-chart"));
     zoom(keep);
@@ -239,7 +241,7 @@
   function zoom(to) {
     span = to.slice();
     charts.dataset.span = span.join(" ");
-    for (const chart of [latencyChart, rateChart]) chart.setScale("x", { min: to[0], max: to[1] });
+    for (const chart of drawn()) chart.setScale("x", { min: to[0], max: to[1] });
   }
   function refill(chart, rows) {
     chart.setData(rows, false);
@@ -275,7 +277,9 @@
   }
 
   charts.hidden = false;
-  if (!data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
+  byId("latency-chart").closest("figure").hidden = byId("latency-name").parentElement.hidden = !hasLatency;
+  byId("rate-chart").closest("figure").hidden = !hasRates;
+  if (hasRates && !data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
@@ -287,7 +291,7 @@
       zoom(phase ? [phase[1], Math.min(phase[2], data.end)] : [0, data.end]);
     });
   byId("reset").addEventListener("click", () => { byId("span").value = ""; zoom([0, data.end]); });
-  rateLegend();
+  if (hasRates) rateLegend();
   draw();
 
   let width = charts.clientWidth;

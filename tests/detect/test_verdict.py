@@ -1,0 +1,126 @@
+"""What the evidence allows to be said."""
+
+from dataclasses import replace
+
+import pytest
+
+from cliffwatch.detect.coverage import Coverage, Gap
+from cliffwatch.detect.verdict import Evidence, FindingSummary, LoadEnd, judge, percent
+from cliffwatch.runs.states import VerdictName
+
+GIB = 2**30
+
+#: A run against a drive with which nothing is wrong.
+SOUND = Evidence(
+    load_end=LoadEnd.COMPLETED,
+    coverage=Coverage(asked_seconds=3600.0, measured_seconds=3600.0),
+    windows=360,
+    target_kind="directory",
+    has_drive=True,
+    operations=1_000_000,
+    written_bytes=100 * GIB,
+    read_bytes=10 * GIB,
+    device_written_bytes=102 * GIB,
+    device_read_bytes=10 * GIB,
+    recorded_latencies=1_000_000,
+)
+
+
+def covered(measured_seconds: float) -> Coverage:
+    return Coverage(10_000.0, measured_seconds, (Gap(measured_seconds, 10_000.0, "unexplained"),))
+
+
+def test_a_sound_run_passes_with_its_figures() -> None:
+    verdict = judge(SOUND)
+    assert verdict.name is VerdictName.PASS
+    assert verdict.reasons == (
+        "1,000,000 operations without an error in 1h of measurement, 100.00 % of the time asked for, and the device "
+        "took 102.0 GiB for the 100.0 GiB that the engine wrote.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "name", "words"),
+    [
+        (
+            {"load_end": LoadEnd.FAILED, "message": "status 1."},
+            VerdictName.FAILED,
+            "The load failed for good: status 1.",
+        ),
+        ({"windows": 0, "coverage": Coverage(60.0, 0.0)}, VerdictName.FAILED, "Not one window was measured in the 1m"),
+        ({"operations": 0, "errors": 7}, VerdictName.FAILED, "no operation in 360 windows; it failed 7 times"),
+        ({"load_end": LoadEnd.STOPPED}, VerdictName.STOPPED, "stopped the run after 1h of load"),
+        ({"load_end": None}, VerdictName.INVALID, "does not say how the load ended"),
+        ({"coverage": covered(9899.0)}, VerdictName.INVALID, "Only 98.99 % of the time asked for"),
+        (
+            {"device_written_bytes": 89 * GIB},
+            VerdictName.INVALID,
+            "served by the page cache: the engine wrote 100.0 GiB",
+        ),
+        ({"device_read_bytes": 0}, VerdictName.INVALID, "the engine read 10.0 GiB, but only 0 B (0.00 %) came from"),
+        ({"has_drive": False}, VerdictName.INVALID, "No drive stands below the target"),
+        (
+            {"device_written_bytes": None},
+            VerdictName.INVALID,
+            "Nothing shows that the device did the work (100.0 GiB wr",
+        ),
+        ({"lost_latencies": 10_001}, VerdictName.INVALID, "1.00 % of the latencies that were recorded cannot be read"),
+        ({"errors": 13}, VerdictName.DEGRADED, "13 of 1,000,013 operations failed (0.0013 %)"),
+        ({"errors": 1, "operations": 10**9}, VerdictName.DEGRADED, "failed (less than 0.0001 %)"),
+        (
+            {"findings": (FindingSummary("cliff", "p99 rose 40-fold at 12:00."),)},
+            VerdictName.DEGRADED,
+            "p99 rose 40-fold at 12:00.",
+        ),
+    ],
+)
+def test_each_fault_has_its_verdict_and_a_sentence(change: dict[str, object], name: VerdictName, words: str) -> None:
+    verdict = judge(replace(SOUND, **change))  # type: ignore[arg-type]  # fields by name
+    assert verdict.name is name
+    assert words in verdict.reasons[0]
+
+
+def test_coverage_passes_from_99_percent_on_and_not_below() -> None:
+    assert judge(replace(SOUND, coverage=covered(9900.0))).name is VerdictName.PASS
+    assert judge(replace(SOUND, coverage=covered(9890.0))).name is VerdictName.INVALID
+
+
+def test_the_device_must_have_done_nine_tenths_of_the_engines_work() -> None:
+    assert judge(replace(SOUND, device_written_bytes=90 * GIB)).name is VerdictName.PASS
+    assert judge(replace(SOUND, device_written_bytes=90 * GIB - 1)).name is VerdictName.INVALID
+
+
+def test_the_most_severe_verdict_names_the_run_and_the_other_reasons_follow() -> None:
+    verdict = judge(replace(SOUND, load_end=LoadEnd.STOPPED, errors=1, device_written_bytes=0))
+    assert verdict.name is VerdictName.STOPPED
+    assert [reason.split()[0] for reason in verdict.reasons] == ["A", "The", "1"]
+
+
+def test_nothing_is_asked_of_a_device_that_the_target_does_not_have() -> None:
+    synthetic = replace(
+        SOUND, target_kind="synthetic", has_drive=False, device_written_bytes=None, device_read_bytes=None
+    )
+    assert judge(synthetic).name is VerdictName.PASS
+
+
+def test_a_run_that_moves_no_bytes_needs_no_device() -> None:
+    assert judge(replace(SOUND, written_bytes=0, read_bytes=0, has_drive=None, device_written_bytes=None)).name is (
+        VerdictName.PASS
+    )
+
+
+def test_a_load_that_never_began_failed_with_what_stood_in_its_way_or_was_stopped() -> None:
+    refused = replace(SOUND, load_end=LoadEnd.FAILED, coverage=None, windows=0, message="the device is\n  mounted")
+    assert judge(refused).reasons == ("The load never began: the device is mounted.",)
+    stopped = replace(SOUND, load_end=LoadEnd.STOPPED, coverage=None, windows=0)
+    assert judge(stopped).name is VerdictName.STOPPED
+
+
+@pytest.mark.parametrize("kind", ["spikes", "recovery"])
+def test_findings_of_other_kinds_do_not_degrade(kind: str) -> None:
+    assert judge(replace(SOUND, findings=(FindingSummary(kind, "…"),))).name is VerdictName.PASS
+
+
+def test_a_percentage_is_never_rounded_up_to_a_limit_that_it_misses() -> None:
+    assert percent(0.98999) == "98.99 %"
+    assert percent(0.99) == "99.00 %"

@@ -1,0 +1,215 @@
+"""report.json: what it says of a journal, and that it always says the same."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from tests.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
+
+from cliffwatch import report as report_package
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.report.build import build
+from cliffwatch.report.document import EVENT_LIMIT
+from cliffwatch.runs.states import VerdictName
+
+SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json").read_text())
+
+
+def document_of(directory: Path) -> dict[str, Any]:
+    """The report's document, once it is known to be of the schema."""
+    document = build(directory).document
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
+    return document
+
+
+def test_a_percentile_of_the_whole_is_that_of_the_merged_histogram_and_not_a_mean(tmp_path: Path) -> None:
+    """Nine quiet windows of much, one terrible window of little: the mean of the p99s is far from the p99."""
+
+    def latency(index: int) -> dict[str, Histogram]:
+        slow = index == 9
+        return {"publish": Histogram.from_values({2_000_000_000: 10} if slow else {1_000_000: 990, 3_000_000: 10})}
+
+    document = document_of(make_journal(tmp_path, JournalPlan(windows=10, baseline_windows=9, latency=latency)))
+    merged = Histogram.from_values({1_000_000: 9 * 990, 3_000_000: 90, 2_000_000_000: 10})
+    expected = dict(zip(("p50", "p99", "p999"), merged.percentiles_seconds((0.5, 0.99, 0.999)), strict=True))
+    load = document["latency"]["publish"]["load"]
+    assert {name: load[f"{name}_seconds"] for name in expected} == expected
+    assert load["p99_seconds"] == pytest.approx(0.003, rel=0.001)
+    assert load["count"] == 9010
+    of_phases = {row["phase"]: row["p99_seconds"] for row in document["latency"]["publish"]["phases"]}
+    mean_of_phases = sum(of_phases.values()) / 2
+    assert of_phases["soak"] == pytest.approx(2.0, rel=0.001)
+    assert mean_of_phases > 100 * load["p99_seconds"]
+
+
+def test_hours_count_from_the_start_of_the_load(tmp_path: Path) -> None:
+    def latency(index: int) -> dict[str, Histogram]:
+        return {"publish": Histogram.from_values({(index // 60 + 1) * 1_000_000: 100})}
+
+    document = document_of(make_journal(tmp_path, JournalPlan(windows=150, window_seconds=60.0, latency=latency)))
+    hours = document["latency"]["publish"]["hours"]
+    assert [(row["hour"], row["count"]) for row in hours] == [(0, 6000), (1, 6000), (2, 3000)]
+    assert [round(row["p50_seconds"], 3) for row in hours] == [0.001, 0.002, 0.003]
+    assert "was 1 ms in the first hour and 3 ms in the last" in document["headline"]
+
+
+def test_gaps_have_their_place_and_reason_and_rates_leave_them_out(tmp_path: Path) -> None:
+    plan = JournalPlan(windows=400, missing={200, 201, 300}, gaps=(GapEvent(200, 201, "engine_restart"),))
+    document = document_of(make_journal(tmp_path, plan))
+    coverage = document["coverage"]
+    assert (coverage["asked_seconds"], coverage["measured_seconds"], coverage["ratio"]) == (4000, 3970, 0.9925)
+    places = [(gap["start_seconds"], gap["end_seconds"], gap["reason"]) for gap in coverage["gaps"]]
+    assert places == [(2000.0, 2020.0, "engine_restart"), (3000.0, 3010.0, "unexplained")]
+    assert document["throughput"]["load"]["operations_per_second"] == 1000
+    assert document["verdict"]["name"] == "pass"
+
+
+def test_below_99_percent_coverage_there_is_no_pass(tmp_path: Path) -> None:
+    document = document_of(
+        make_journal(tmp_path, JournalPlan(windows=1000, window_seconds=1.0, missing=set(range(11))))
+    )
+    assert document["coverage"]["ratio"] == 0.989
+    assert document["verdict"]["name"] == "invalid"
+    assert "Only 98.90 % of the time asked for was measured" in document["headline"]
+
+
+def drive_facts(**changes: Any) -> dict[str, Any]:
+    return {"target": {"kind": "directory"}, "drives": [{"name": "nvme0n1"}]} | changes
+
+
+def written(device_bytes: int) -> Any:
+    return lambda index: {"written_bytes": 1_000_000, "device_written_bytes": device_bytes}
+
+
+def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path) -> None:
+    plan = JournalPlan(target="directory:/data", facts=drive_facts(), counters=written(100_000))
+    document = document_of(make_journal(tmp_path, plan))
+    assert document["verdict"]["name"] == "invalid"
+    assert "served by the page cache" in document["headline"]
+    assert document["device"]["written"] == {"engine_bytes": 30_000_000, "device_bytes": 3_000_000, "ratio": 0.1}
+
+
+def test_what_was_flushed_after_the_load_counts_for_the_device(tmp_path: Path) -> None:
+    flushed = {"device_written_bytes": 27_000_000, "device_read_bytes": 0}
+    plan = JournalPlan(target="directory:/data", facts=drive_facts(), counters=written(100_000), flushed=flushed)
+    document = document_of(make_journal(tmp_path, plan))
+    assert document["device"]["written"]["device_bytes"] == 30_000_000
+    assert document["verdict"]["name"] == "pass"
+
+
+def test_a_target_without_a_drive_is_invalid(tmp_path: Path) -> None:
+    plan = JournalPlan(
+        target="directory:/dev/shm", facts=drive_facts(drives=[]), counters=lambda index: {"written_bytes": 1_000_000}
+    )
+    document = document_of(make_journal(tmp_path, plan))
+    assert document["verdict"]["name"] == "invalid"
+    assert "No drive stands below the target" in document["headline"]
+    assert "device" not in document
+
+
+def test_a_stopped_run_is_asked_only_for_the_time_until_the_stop(tmp_path: Path) -> None:
+    plan = JournalPlan(windows=30, missing=set(range(12, 30)), ending=Ending(None))
+    directory = make_journal(tmp_path, plan)
+    log = EventLog(directory)
+    stop = at_window(plan, 11) + 4
+    log.append(Event(stop, EventType.STATE, "stopping"))
+    log.append(Event(stop + 7, EventType.ENGINE, "load_ended", {"how": "stopped", "message": ""}))
+    log.append(Event(stop + 7, EventType.STATE, "reporting"))
+    document = document_of(directory)
+    assert document["coverage"]["asked_seconds"] == 120
+    assert document["coverage"]["ratio"] == 1
+    assert document["verdict"]["name"] == "stopped"
+
+
+def test_a_run_that_failed_is_asked_for_all_it_had_planned(tmp_path: Path) -> None:
+    ending = Ending("failed", "fio exited with status 1")
+    document = document_of(make_journal(tmp_path, JournalPlan(missing=set(range(10, 30)), ending=ending)))
+    assert document["coverage"]["asked_seconds"] == 300
+    assert document["verdict"]["name"] == "failed"
+    assert document["headline"] == "The load failed for good: fio exited with status 1."
+
+
+def test_a_refused_run_has_a_report_with_what_stood_in_its_way(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, JournalPlan(facts=None, ending=Ending(None)))
+    for name in ("events.jsonl", "windows.jsonl", "latency.hlog"):
+        (directory / name).unlink()
+    log = EventLog(directory)
+    log.append(Event(LOAD_START, EventType.STATE, "queued"))
+    log.append(Event(LOAD_START + 1, EventType.STATE, "starting"))
+    log.append(Event(LOAD_START + 2, EventType.ENGINE, "load_ended", {"how": "failed", "message": "sda1 is mounted"}))
+    log.append(Event(LOAD_START + 2, EventType.STATE, "reporting"))
+    document = document_of(directory)
+    assert document["verdict"] == {"name": "failed", "reasons": ["The load never began: sda1 is mounted."]}
+    assert "coverage" not in document
+
+
+def test_a_run_that_ended_without_a_load_keeps_the_verdict_it_was_given(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, JournalPlan(facts=None, ending=Ending(None)))
+    for name in ("events.jsonl", "windows.jsonl", "latency.hlog"):
+        (directory / name).unlink()
+    log = EventLog(directory)
+    log.append(Event(LOAD_START, EventType.STATE, "queued"))
+    log.append(Event(LOAD_START + 1, EventType.STATE, "finished", {"verdict": "stopped", "reasons": ["while queued"]}))
+    assert document_of(directory)["verdict"] == {"name": "stopped", "reasons": ["while queued"]}
+
+
+def test_findings_degrade_and_are_listed(tmp_path: Path) -> None:
+    finding = Event(LOAD_START + 60, EventType.FINDING, "cliff", {"summary": "p99 rose 40-fold.", "ratio": 40.0})
+    document = document_of(make_journal(tmp_path, JournalPlan(events=(finding,))))
+    assert document["verdict"]["name"] == "degraded"
+    assert document["headline"].startswith("p99 rose 40-fold.")
+    assert document["findings"][0]["at_seconds"] == 60
+
+
+def test_what_engines_say_gives_way_when_there_is_too_much_of_it(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, JournalPlan(ending=Ending(finished=False)))
+    chatter = "".join(
+        Event(LOAD_START + 1, EventType.ENGINE, "segment_deleted", {"number": number}).to_line()
+        for number in range(EVENT_LIMIT)
+    )
+    events = directory / "events.jsonl"
+    before = len(events.read_text().splitlines())
+    events.write_text(events.read_text() + chatter + Event(LOAD_START + 2, EventType.NOTE, "seen").to_line())
+    document = document_of(directory)
+    assert document["events_omitted"] == before + 1
+    assert len(document["events"]) == EVENT_LIMIT
+    assert document["events"][-1]["name"] == "seen"
+
+
+def run_module(directory: Path) -> tuple[dict[str, Any], bytes, bytes]:
+    done = subprocess.run(
+        [sys.executable, "-m", "cliffwatch.report", str(directory)], check=True, capture_output=True, text=True
+    )
+    return json.loads(done.stdout), (directory / "report.json").read_bytes(), (directory / "report.html").read_bytes()
+
+
+def test_the_same_journal_gives_the_same_bytes_before_and_after_the_run_is_finished(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, JournalPlan(windows=12, missing={5}))
+    first = run_module(directory)
+    verdict = first[0]
+    assert set(verdict) == {"verdict", "reasons"}
+    assert verdict["verdict"] == VerdictName.INVALID
+    EventLog(directory).append(Event(LOAD_START + 500, EventType.STATE, "finished", verdict))
+    EventLog(directory).append(Event(LOAD_START + 900, EventType.ALERT, "too_late", {}))
+    assert run_module(directory) == first
+
+
+def test_a_directory_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "cliffwatch.report", str(tmp_path / "none")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert "none is not a run's directory" in done.stderr
+
+
+def test_the_reproduction_reads_back_to_the_same_workload(tmp_path: Path) -> None:
+    document = document_of(make_journal(tmp_path, replace(JournalPlan(), target="directory:/data/it's here")))
+    assert document["reproduction"]["workload_yaml"] == (tmp_path / "workload.yaml").read_text()
+    assert document["reproduction"]["command"].endswith("""--target 'directory:/data/it'"'"'s here'""")

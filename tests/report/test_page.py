@@ -1,0 +1,107 @@
+"""report.html: one page that needs nothing but itself, and that nothing from outside can break out of."""
+
+import html.parser
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+
+from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.journal import Event, EventType
+from cliffwatch.report.build import build, write
+from cliffwatch.report.html import CHART_LIBRARY, VERDICTS, chart_library, render
+from cliffwatch.runs.states import VerdictName
+
+HOSTILE = """</script><img src=x onerror="document.title='broken'"> <b>&amp;</b>"""
+
+
+def page_of(directory: Path) -> str:
+    write(directory)
+    return (directory / "report.html").read_text(encoding="utf-8")
+
+
+class Elements(html.parser.HTMLParser):
+    """Every element with its attributes, as a browser would find them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+
+def test_the_page_refers_to_nothing_outside_it(tmp_path: Path) -> None:
+    page = page_of(make_journal(tmp_path))
+    elements = Elements(page).found
+    references = [
+        value
+        for tag, attributes in elements
+        for name, value in attributes.items()
+        if name in {"src", "href", "action", "poster", "srcset", "data"}
+    ]
+    assert references == []
+    assert {tag for tag, _ in elements} & {"link", "img", "iframe", "object", "base", "form"} == set()
+    assert re.search(r"@import|url\(", page) is None
+    policy = next(item["content"] for tag, item in elements if tag == "meta" and "http-equiv" in item)
+    assert policy is not None
+    assert policy.startswith("default-src 'none'")
+
+
+def test_what_comes_from_outside_cannot_become_markup(tmp_path: Path) -> None:
+    note = Event(LOAD_START + 20, EventType.NOTE, HOSTILE, {"text": HOSTILE, HOSTILE: "lone \ud800 surrogate"})
+    facts = {"kernel": HOSTILE, HOSTILE: [{"name": HOSTILE}], "warnings": [HOSTILE], "drives": []}
+    plan = JournalPlan(description=HOSTILE, facts=facts, events=(note,))
+    page = page_of(make_journal(tmp_path, plan))
+    assert "<img" not in page
+    assert "</script><" not in page.replace("</script>\n", "")
+    assert "&lt;/script&gt;&lt;img src=x" in page
+    data = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    assert "<" not in data[1]
+    assert any(HOSTILE in mark[2] for mark in json.loads(data[1])["marks"])
+
+
+def test_lines_break_where_nothing_was_measured(tmp_path: Path) -> None:
+    series = build(make_journal(tmp_path, JournalPlan(windows=6, missing={2, 3}))).series
+    assert series.elapsed == [5, 15, 30, 45, 55]
+    assert [value is None for value in series.latency["publish"]["p99"]] == [False, False, True, False, False]
+    assert series.rates["operations"] == [1000, 1000, None, 1000, 1000]
+
+
+def test_charted_values_have_four_digits(tmp_path: Path) -> None:
+    series = build(make_journal(tmp_path, JournalPlan(windows=3))).series
+    for column in series.latency["publish"].values():
+        assert all(len(str(value).replace(".", "").strip("0")) <= 4 for value in column)
+
+
+def test_without_the_chart_library_the_page_has_its_tables_and_says_what_is_missing(tmp_path: Path) -> None:
+    report = build(make_journal(tmp_path))
+    page = render(report.document, report.series, library_directory=tmp_path / "none")
+    assert "make assets" in page
+    assert "uPlot" not in page.replace('typeof uPlot === "undefined"', "").split("<script>")[0]
+    assert "whole load" in page
+    assert 'id="charts"' not in page
+
+
+def test_the_chart_library_is_installed_and_its_licence_goes_with_it(tmp_path: Path) -> None:
+    library = chart_library(CHART_LIBRARY)
+    assert library is not None, "make assets installs it"
+    page = page_of(make_journal(tmp_path))
+    assert library.script in page
+    assert "Permission is hereby granted, free of charge" in page
+
+
+@pytest.mark.parametrize("name", VerdictName)
+def test_every_verdict_has_its_mark_and_meaning(tmp_path: Path, name: VerdictName) -> None:
+    report = build(make_journal(tmp_path, replace(JournalPlan(), windows=2, load=SyntheticLoad(seed=2))))
+    report.document["verdict"] = {"name": name.value, "reasons": ["because"]}
+    page = render(report.document, report.series)
+    mark, meaning = VERDICTS[name]
+    assert f'<span aria-hidden="true">{mark}</span> {name.value}' in page
+    assert meaning in page
