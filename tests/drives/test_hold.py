@@ -89,6 +89,12 @@ def test_a_drive_that_went_away_is_not_held(tmp_path: Path) -> None:
         assert "is not now" in refusal_to_hold(examination)
 
 
+def test_an_identity_that_names_a_second_drive_by_now_is_not_held(drive: LoopDrive) -> None:
+    examination = examine(drive.target(), "r1")
+    with loop_drive(drive.file):
+        assert "the one drive" in refusal_to_hold(examination)
+
+
 def test_the_run_s_own_directory_is_private_and_marked(tmp_path: Path) -> None:
     with hold(examined(tmp_path)) as path:
         assert path == tmp_path / "cliffwatch-r1"

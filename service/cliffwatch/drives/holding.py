@@ -51,7 +51,10 @@ def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc
 def _changes(examination: Examination, target: DeviceTarget, descriptor: int, sys: Path) -> list[Objection]:
     examined = examination.drives[0]
     number = number_of(os.fstat(descriptor))
-    message = f"{examination.path} was {target.identity} when it was examined and is not now; examine it again"
+    message = (
+        f"{examination.path} was the one drive named {target.identity!r} when it was examined and is not now; "
+        "examine it again"
+    )
     changed = [Objection("target_changed", message)]
     try:
         named = [drive.major_minor for drive in drives_by_identity(target.identity, sys)]
