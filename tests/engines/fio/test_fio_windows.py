@@ -124,6 +124,18 @@ def test_jitter_between_two_lines_moves_no_window(context: MakeContext, document
     assert events_of(records) == []
 
 
+def test_a_report_that_came_late_does_not_make_the_next_window_less_measured(
+    context: MakeContext, document: MakeDocument
+) -> None:
+    translator = FioTranslator(context(seconds=20))
+    records = [
+        record
+        for count, at in enumerate([1.1, 2.18, 3.1, 4.15, 5.1], start=1)
+        for record in translator.feed(document(at, at - 0.2, write={FAST: count}), START + at)
+    ]
+    assert [window.gauges["measured_seconds"] for window in windows_of(records)] == [0.9, 1.0, 1.0, 1.0, 1.0]
+
+
 def test_the_last_report_closes_the_last_window_once(context: MakeContext, document: MakeDocument) -> None:
     translator = FioTranslator(context(seconds=3))
     reports = [(1.15, 10), (2.15, 20), (3.15, 30), (3.2, 31)]
@@ -298,6 +310,8 @@ def test_windows_sum_to_fio_s_total_whatever_its_timer_does(
                 other for nanoseconds, other in bins.items() if nanoseconds <= value
             ), (value, count)
     assert counters["bytes"] == 4096 * (so_far["write"].total() + so_far["read"].total())
+    # The clock learns the true delay as it goes, so the span is known only as well as the timestamps are.
+    assert sum(window.gauges["measured_seconds"] for window in windows) <= at - startup + 0.1
     for earlier, later_window in itertools.pairwise(windows):
         assert earlier.end == later_window.start
     for window in windows:

@@ -83,6 +83,7 @@ class FioTranslator:
         self._phase_seconds: float | None = None
         self._base: tuple[Snapshot, float, int] | None = None
         self._held: tuple[Snapshot, float] | None = None
+        self._excess_seconds = 0.0
         self._messages: list[str] = []
         self._message_count = 0
         self._received_at = context.start
@@ -146,9 +147,16 @@ class FioTranslator:
             change = difference(earlier, snapshot)
         except WentBackError as error:
             return [EngineEvent(end, "counters_went_back", {"what": str(error), "since": start})]
-        measured = max(0.0, min(moment - earlier_moment, end - start))
+        measured = self._measured(moment - earlier_moment, end - start)
         window = EngineWindow(start, end, change.counters, {"measured_seconds": round(measured, 3)}, change.latency)
         return [window, *self._remarks(change, line - earlier_line, end)]
+
+    def _measured(self, passed_seconds: float, length_seconds: float) -> float:
+        """How much of a window was measured. Excess goes to the next: a report after a late one comes sooner."""
+        passed_seconds += self._excess_seconds
+        measured = max(0.0, min(passed_seconds, length_seconds))
+        self._excess_seconds = max(0.0, passed_seconds - measured)
+        return measured
 
     def _remarks(self, change: Difference, lines: int, end: float) -> list[EngineRecord]:
         remarks: list[EngineRecord] = []
