@@ -16,6 +16,7 @@ class Code(StrEnum):
     FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
+    BODY_TOO_LARGE = "body_too_large"
     CONFLICT = "conflict"
     WRONG_STATE = "wrong_state"
     WORKLOAD_INVALID = "workload_invalid"
@@ -46,6 +47,7 @@ KINDS: dict[Code, Kind] = {
     Code.FORBIDDEN: Kind(403, "The token's scope does not allow this."),
     Code.NOT_FOUND: Kind(404, "There is no such thing."),
     Code.METHOD_NOT_ALLOWED: Kind(405, "This resource does not answer that method."),
+    Code.BODY_TOO_LARGE: Kind(413, "The request's body is too large."),
     Code.CONFLICT: Kind(409, "Something else has this name."),
     Code.WRONG_STATE: Kind(409, "The run's state does not allow this."),
     Code.WORKLOAD_INVALID: Kind(422, "The workload is not valid."),

@@ -6,6 +6,7 @@ A secret is 256 random bits, so a plain hash is as good as a slow one, and one r
 import hashlib
 import hmac
 import secrets
+import time
 from enum import IntEnum
 
 from sqlalchemy import func, select
@@ -72,12 +73,12 @@ def revoke_token(session: Session, token_id: str, now: float) -> None:
     row.revoked_at = now
 
 
-def ensure_first_token(session: Session, now: float) -> str | None:
+def ensure_first_token(session: Session, now: float | None = None) -> str | None:
     """On a database that never had a token, make one of scope admin and give its text; otherwise None."""
     take_turns(session, "tokens")
     if session.scalar(select(func.count()).select_from(TokenRow)):
         return None
-    return create_token(session, FIRST_TOKEN_NAME, Scope.ADMIN, now)[1]
+    return create_token(session, FIRST_TOKEN_NAME, Scope.ADMIN, time.time() if now is None else now)[1]
 
 
 def _hash(secret: str) -> str:

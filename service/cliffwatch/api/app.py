@@ -1,0 +1,135 @@
+"""The application: routes, and what is started before the first request and stopped after the last."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from fastapi import APIRouter, FastAPI
+
+from cliffwatch import __version__
+from cliffwatch.api import drives, health, journals, live, metrics, problems, runs, schedules, tokens, workloads
+from cliffwatch.api.context import Services
+from cliffwatch.api.http_figures import BodyLimit, HttpFigures, Measured
+from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.engines.registry import load_of
+from cliffwatch.errors import Code
+from cliffwatch.runs import launcher
+from cliffwatch.runs.scheduler import Scheduler
+from cliffwatch.runs.scheduler_lock import SchedulerLock
+from cliffwatch.runs.service import RunService
+from cliffwatch.runs.specification import parse_workload
+from cliffwatch.runs.submission import RunRequest
+from cliffwatch.settings import Settings
+from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.index import index_missing
+from cliffwatch.store.workloads import add_built_in
+
+_LOG = logging.getLogger(__name__)
+API_PREFIX = "/api/v1"
+BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
+_PROTECTED = (Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.BAD_REQUEST, Code.INTERNAL, Code.NOT_READY)
+_OPEN = (Code.INTERNAL, Code.NOT_READY)
+
+
+class Background(Protocol):
+    """Something that goes on beside the requests."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+BackgroundFactory = Callable[[Database, Clock], Background]
+
+
+def create_app(
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    reconciler: BackgroundFactory | None = None,
+    request_stop: Callable[[Path, bool], None] = launcher.request_stop,
+) -> FastAPI:
+    """The service. `reconciler` and `request_stop` are the ways to run workers; tests give their own."""
+    app = FastAPI(
+        title="Cliffwatch",
+        version=__version__,
+        description="Soak tests that say, while they run, when, where and why latency fell off a cliff.",
+        lifespan=_lifespan_of(settings, clock or SystemClock(), reconciler or _reconciler, request_stop),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.http = HttpFigures()
+    problems.install(app)
+    api = APIRouter(prefix=API_PREFIX, responses=problems.responses(*_PROTECTED))
+    for module in (runs, live, journals, workloads, schedules, drives, tokens):
+        api.include_router(module.router)
+    app.include_router(api)
+    for module in (health, metrics):
+        app.include_router(module.router, responses=problems.responses(*_OPEN))
+    problems.declare(app)
+    app.state.http.know(_templates(app))
+    app.add_middleware(BodyLimit)
+    app.add_middleware(Measured, figures=app.state.http)
+    return app
+
+
+def _lifespan_of(
+    settings: Settings, clock: Clock, reconciler_of: BackgroundFactory, request_stop: Callable[[Path, bool], None]
+) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        upgrade(settings.database_url)
+        database = open_database(settings.database_url)
+        service = RunService(settings.runs_directory, database, clock, request_stop)
+        service.sweep()
+        _take_stock(settings, database, clock)
+        scheduler = _scheduler(settings, database, clock, service)
+        reconciler = reconciler_of(database, clock)
+        scheduler.start()
+        reconciler.start()
+        app.state.services = Services(settings, clock, database, service, scheduler, app.state.http)
+        try:
+            yield
+        finally:
+            app.state.services = None
+            scheduler.stop()
+            reconciler.stop()
+            database.close()
+
+    return lifespan
+
+
+def _scheduler(settings: Settings, database: Database, clock: Clock, service: RunService) -> Scheduler:
+    def submit(request: RunRequest, created_by: str, schedule_id: str) -> str:
+        return service.submit(request, created_by, schedule_id=schedule_id)[0]
+
+    lock = SchedulerLock(settings.state_directory / "scheduler.lock", database.engine, clock)
+    return Scheduler(database, clock, lock, settings.misfire_grace, submit)
+
+
+def _take_stock(settings: Settings, database: Database, clock: Clock) -> None:
+    """Store the workloads that come with the program, and index the journals that are not indexed yet."""
+    with database.session() as session:
+        for path in sorted(BUILT_IN_WORKLOADS.glob("*.yaml")):
+            workload = parse_workload(path.read_text(encoding="utf-8"))
+            load_of(workload)
+            add_built_in(session, workload, clock.wall())
+        report = index_missing(session, settings.runs_directory)
+    for run_id, faults in report.faults.items():
+        _LOG.warning("the journal of run %s is damaged: %s", run_id, "; ".join(faults))
+
+
+def _reconciler(database: Database, clock: Clock) -> Background:
+    from cliffwatch.runs.reconciler import Reconciler
+
+    return Reconciler(database, clock)
+
+
+def _templates(app: FastAPI) -> list[tuple[str, str]]:
+    """(method, path template) of every route."""
+    paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
+    return [(method.upper(), path) for path, methods in paths.items() for method in methods]

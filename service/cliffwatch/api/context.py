@@ -1,0 +1,90 @@
+"""What every route needs: the service's parts, and who asks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from cliffwatch.api.http_figures import HttpFigures
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.scheduler import Scheduler
+from cliffwatch.runs.service import RunService
+from cliffwatch.runs.specification import NAME_PATTERN
+from cliffwatch.settings import Settings
+from cliffwatch.store.database import Database
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.tokens import Scope, find_token
+
+_bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token create` prints it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of a running service."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    runs: RunService
+    scheduler: Scheduler
+    http: HttpFigures
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token came with the request."""
+
+    name: str
+    scope: Scope
+
+
+def services_of(request: Request) -> Services:
+    services = getattr(request.app.state, "services", None)
+    if services is None:
+        raise Problem(Code.NOT_READY, "the service is starting or stopping; try again")
+    assert isinstance(services, Services)
+    return services
+
+
+Context = Annotated[Services, Depends(services_of)]
+
+
+def _requires(needed: Scope) -> Callable[..., Caller]:
+    def authenticate(
+        services: Context, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Caller:
+        if credentials is None:
+            raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token; send Authorization: Bearer cw_…")
+        with services.database.snapshot() as session:
+            row = find_token(session, credentials.credentials)
+        if row is None:
+            raise Problem(Code.UNAUTHENTICATED, "the token is not known here, or it was revoked")
+        caller = Caller(row.name, Scope.of(row.scope))
+        if caller.scope < needed:
+            raise Problem(
+                Code.FORBIDDEN, f"this needs a token of scope {needed.label}; yours is of scope {caller.scope.label}"
+            )
+        return caller
+
+    return authenticate
+
+
+Reader = Annotated[Caller, Depends(_requires(Scope.READ))]
+Operator = Annotated[Caller, Depends(_requires(Scope.OPERATE))]
+Admin = Annotated[Caller, Depends(_requires(Scope.ADMIN))]
+
+RunId = Annotated[str, Path(pattern=NAME_PATTERN, description="id of a run")]
+WorkloadName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a workload")]
+ShortId = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
+
+
+def find_run(services: Services, run_id: str) -> RunRow:
+    """Raises Problem(not_found)."""
+    with services.database.snapshot() as session:
+        row = session.get(RunRow, run_id)
+    if row is None:
+        raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+    return row

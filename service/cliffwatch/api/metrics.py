@@ -1,0 +1,107 @@
+"""/metrics: the service's own figures, made anew for each scrape. Runs have their own, at their workers."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from fastapi import APIRouter, Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from cliffwatch import __version__
+from cliffwatch.api.context import Context, Services
+from cliffwatch.api.http_figures import BUCKETS_SECONDS, HttpFigures
+from cliffwatch.journal import files
+from cliffwatch.runs.scheduler import FAILED, MISSED, QUEUED
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
+from cliffwatch.store.queries import count_runs_by_state, unfinished_runs
+
+router = APIRouter(tags=["health"])
+_PREFIX = "cliffwatch_service_"
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
+def metrics(services: Context) -> Response:
+    """The service's metrics in the Prometheus text format."""
+    registry = CollectorRegistry()
+    registry.register(ServiceCollector(services))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class ServiceCollector(Collector):
+    """One scrape."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    def collect(self) -> Iterator[Metric]:
+        build = GaugeMetricFamily(f"{_PREFIX}build_info", "The service's version.", labels=["version"])
+        build.add_metric([__version__], 1)
+        yield build
+        yield GaugeMetricFamily(
+            f"{_PREFIX}scheduler_running",
+            "Whether the scheduler runs and holds its lock.",
+            value=float(self._services.scheduler.is_running),
+        )
+        with self._services.database.snapshot() as session:
+            yield from _run_metrics(session)
+            yield from _schedule_metrics(session)
+        yield from _http_metrics(self._services.http)
+
+
+def _run_metrics(session: Session) -> Iterator[Metric]:
+    runs = GaugeMetricFamily(f"{_PREFIX}runs", "Runs in the index, by state.", labels=["state"])
+    for state, count in count_runs_by_state(session).items():
+        runs.add_metric([state], count)
+    yield runs
+    yield GaugeMetricFamily(
+        f"{_PREFIX}journal_index_lag_bytes",
+        "Bytes of unfinished runs' events that the index has not read yet.",
+        value=sum(_lag_bytes(row) for row in unfinished_runs(session)),
+    )
+
+
+def _lag_bytes(row: RunRow) -> int:
+    try:
+        size_bytes = (Path(row.directory) / files.EVENTS).stat().st_size
+    except OSError:
+        return 0
+    return max(0, size_bytes - row.events_offset_bytes)
+
+
+def _schedule_metrics(session: Session) -> Iterator[Metric]:
+    schedules = GaugeMetricFamily(f"{_PREFIX}schedules", "Schedules, by whether they may fire.", labels=["enabled"])
+    counts = dict(session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled)).tuples())
+    for enabled in (True, False):
+        schedules.add_metric([str(enabled).lower()], counts.get(enabled, 0))
+    yield schedules
+    firings = GaugeMetricFamily(
+        f"{_PREFIX}schedule_firings", "Recorded fire times of the present schedules, by outcome.", labels=["outcome"]
+    )
+    outcomes = dict(session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome)).tuples())
+    for outcome in (QUEUED, MISSED, FAILED):
+        firings.add_metric([outcome], outcomes.get(outcome, 0))
+    yield firings
+
+
+def _http_metrics(figures: HttpFigures) -> Iterator[Metric]:
+    requests, durations, sums = figures.snapshot()
+    counter = CounterMetricFamily(f"{_PREFIX}http_requests", "Requests answered.", labels=["method", "route", "status"])
+    for labels, count in sorted(requests.items()):
+        counter.add_metric(labels, count)
+    yield counter
+    histogram = HistogramMetricFamily(
+        f"{_PREFIX}http_request_duration_seconds",
+        "Time from a request's arrival to the end of its answer; of a live stream, to its end.",
+        labels=["method", "route"],
+    )
+    for pair, counts in sorted(durations.items()):
+        cumulative, buckets = 0, []
+        for bound, count in zip([*map(str, BUCKETS_SECONDS), "+Inf"], counts, strict=True):
+            cumulative += count
+            buckets.append((bound, cumulative))
+        histogram.add_metric(pair, buckets, sums[pair])
+    yield histogram

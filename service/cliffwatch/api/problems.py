@@ -1,0 +1,146 @@
+"""Every error as application/problem+json (RFC 9457): one shape, one stable `code`, no traceback."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from cliffwatch.errors import KINDS, Code, FieldFault, Problem
+
+_LOG = logging.getLogger(__name__)
+MEDIA_TYPE = "application/problem+json"
+#: Where in a request FastAPI found a fault; the field is what follows.
+_PLACES = frozenset({"body", "query", "path", "header"})
+
+
+class FaultBody(BaseModel):
+    """One fault in the input."""
+
+    field: str
+    message: str
+
+
+class ProblemBody(BaseModel):
+    """An error. `code` is stable and explained in docs/errors.md."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: Code
+    errors: list[FaultBody]
+
+
+class ProblemResponse(JSONResponse):
+    """A problem about the request for `instance`."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, problem: Problem, instance: str, headers: dict[str, str] | None = None) -> None:
+        kind = problem.kind
+        body = ProblemBody(
+            type=f"urn:cliffwatch:problem:{problem.code}",
+            title=kind.title,
+            status=kind.status,
+            detail=problem.detail,
+            instance=instance,
+            code=problem.code,
+            errors=[FaultBody(field=fault.field, message=fault.message) for fault in problem.faults],
+        )
+        given = dict(headers or {})
+        if kind.status == KINDS[Code.UNAUTHENTICATED].status:
+            given["WWW-Authenticate"] = "Bearer"
+        super().__init__(jsonable_encoder(body), status_code=kind.status, headers=given)
+
+
+def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's declaration of the problems that a route answers with, besides those that every route may."""
+    by_status: dict[int, list[Code]] = {}
+    for code in codes:
+        by_status.setdefault(KINDS[code].status, []).append(code)
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemBody"}}
+    return {
+        status: {"description": _describe(members), "content": {MEDIA_TYPE: schema}}
+        for status, members in sorted(by_status.items())
+    }
+
+
+def declare(app: FastAPI) -> None:
+    """Add to the application's OpenAPI document the shape of a problem, and the one that any body may cause."""
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = make()
+        template = "#/components/schemas/{model}"
+        problem = ProblemBody.model_json_schema(ref_template=template)
+        document["components"]["schemas"].update(problem.pop("$defs"), ProblemBody=problem)
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                if "requestBody" in operation:
+                    too_large = responses(Code.BODY_TOO_LARGE)
+                    operation["responses"].update({str(status): body for status, body in too_large.items()})
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # how FastAPI has it replaced
+
+
+def _describe(codes: Sequence[Code]) -> str:
+    return "; ".join(f"`{code.value}`: {KINDS[code].title}" for code in codes)
+
+
+def install(app: FastAPI) -> None:
+    """Have every exception that reaches the application answered as a problem."""
+    app.add_exception_handler(Problem, _on_problem)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(Exception, _on_anything)
+
+
+def _on_problem(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, Problem)
+    if error.kind.status >= 500:
+        _LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return ProblemResponse(error, request.url.path)
+
+
+def _on_validation(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, RequestValidationError)
+    faults = [_fault(item) for item in error.errors()]
+    return ProblemResponse(Problem(Code.BAD_REQUEST, "the request is not valid", faults), request.url.path)
+
+
+def _fault(item: dict[str, Any]) -> FieldFault:
+    place = [str(part) for part in item["loc"]]
+    if item["type"] == "json_invalid":
+        return FieldFault("body", f"this is not JSON: {item['ctx']['error']}, at character {place[-1]}")
+    if place[0] in _PLACES and len(place) > 1:
+        place = place[1:]
+    message = str(item["msg"]).removeprefix("Value error, ")
+    if item["type"] == "extra_forbidden":
+        message = "unknown key; remove it or correct its spelling"
+    return FieldFault(".".join(place), message)
+
+
+def _on_http(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, HTTPException)
+    path = request.url.path
+    if error.status_code == KINDS[Code.NOT_FOUND].status:
+        problem = Problem(Code.NOT_FOUND, f"there is nothing at {path}")
+    elif error.status_code == KINDS[Code.METHOD_NOT_ALLOWED].status:
+        problem = Problem(Code.METHOD_NOT_ALLOWED, f"{path} does not answer {request.method}")
+    else:
+        problem = Problem(Code.BAD_REQUEST, str(error.detail))
+    return ProblemResponse(problem, path, dict(error.headers or {}))
+
+
+def _on_anything(request: Request, error: Exception) -> ProblemResponse:
+    # The server's own log has the traceback: Starlette raises the exception again after the answer.
+    problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
+    return ProblemResponse(problem, request.url.path)

@@ -1,0 +1,72 @@
+"""/tokens: who may do what."""
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from cliffwatch.api.context import Admin, Context, ShortId
+from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
+from cliffwatch.api.problems import responses
+from cliffwatch.api.times import Time
+from cliffwatch.errors import Code
+from cliffwatch.runs.specification import Strict
+from cliffwatch.store.models import TokenRow
+from cliffwatch.store.queries import tokens_page
+from cliffwatch.store.tokens import Scope, create_token, revoke_token
+
+router = APIRouter(tags=["tokens"])
+_SORT, _KEY = "tokens:created_at,id", (float, str)
+
+ScopeLabel = Literal["read", "operate", "admin"]
+
+
+class TokenRequest(Strict):
+    """A new token: whose it is or what for, and what it allows."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._@-]{0,62}$")]
+    scope: ScopeLabel
+
+
+class TokenBody(BaseModel):
+    """A token without its secret."""
+
+    id: str
+    name: str
+    scope: str
+    created_at: Time
+    revoked_at: Time | None
+
+
+class NewToken(TokenBody):
+    """A token with its text, which is shown this once."""
+
+    token: str
+
+
+@router.post("/tokens", status_code=201)
+def make_token(request: TokenRequest, services: Context, caller: Admin) -> NewToken:
+    """Make a token. Its text is in this answer and nowhere else."""
+    with services.database.session() as session:
+        row, text = create_token(session, request.name, Scope.of(request.scope), services.clock.wall())
+    return NewToken(**_show(row).model_dump(), token=text)
+
+
+@router.get("/tokens", responses=responses(Code.PAGE_TOKEN_INVALID))
+def list_tokens(services: Context, caller: Admin, limit: Limit = 50, page: PageToken = None) -> Page[TokenBody]:
+    """All tokens, revoked ones too, in the order in which they were made."""
+    after = decode_page(page, _SORT, _KEY)
+    with services.database.snapshot() as session:
+        rows = tokens_page(session, limit + 1, after)
+    return page_of(rows, limit, _SORT, lambda row: (row.created_at, row.id), _show)
+
+
+@router.delete("/tokens/{token_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.CONFLICT))
+def delete_token(token_id: ShortId, services: Context, caller: Admin) -> None:
+    """Revoke a token at once and for good. The last one of scope admin stays."""
+    with services.database.session() as session:
+        revoke_token(session, token_id, services.clock.wall())
+
+
+def _show(row: TokenRow) -> TokenBody:
+    return TokenBody(id=row.id, name=row.name, scope=row.scope, created_at=row.created_at, revoked_at=row.revoked_at)

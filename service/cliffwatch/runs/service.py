@@ -1,0 +1,267 @@
+"""What can be asked of the service about runs: plan one, submit one, stop one.
+
+A run exists once its journal does. The journal is made under another name and renamed when it is whole, so a refusal,
+and a crash at any moment, leaves either a run or nothing.
+"""
+
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from cliffwatch.clock import Clock
+from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, targets_overlap
+from cliffwatch.drives.objections import Objection, require_clear
+from cliffwatch.drives.space import notes_on_plan, objections_to_plan
+from cliffwatch.engines.base import EngineContext, Plan
+from cliffwatch.engines.registry import check_target_kind, engine_of, load_of
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.journal import EventLog, JournalReader, files
+from cliffwatch.runs import launcher
+from cliffwatch.runs.specification import RunOrder, Workload, format_workload, workload_from
+from cliffwatch.runs.states import ACTIVE, RunState, VerdictName, change_state
+from cliffwatch.runs.submission import RunRequest, Submission, parse_reference
+from cliffwatch.store.database import Database
+from cliffwatch.store.index import index_run
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.store.workloads import find_workload
+from cliffwatch.worker.timeline import Timeline
+
+#: Journals that are only being made begin so; see `store.index.journals_in`.
+_UNBORN = ".new-"
+#: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
+_NAME_IN_ID = 42
+#: What the worker of another run on the same target causes. That run will end, and this one waits for it.
+_CAUSED_BY_RUN = frozenset({"in_use"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a request would do, and all that stands in its way. `confirmation` is None where none is needed."""
+
+    run_id: str
+    workload: Workload
+    submission: Submission
+    examination: Examination
+    plan: Plan
+    notes: tuple[str, ...]
+    objections: tuple[Objection, ...]
+    confirmation: str | None
+
+
+class RunService:
+    """The use cases. `request_stop` tells a run's worker to stop (gracefully, or by force where that is True)."""
+
+    def __init__(
+        self,
+        runs_directory: Path,
+        database: Database,
+        clock: Clock,
+        request_stop: Callable[[Path, bool], None] = launcher.request_stop,
+    ) -> None:
+        self._runs_directory = runs_directory
+        self._database = database
+        self._clock = clock
+        self._request_stop = request_stop
+
+    def sweep(self) -> None:
+        """Make the runs' directory, and remove what a service that was killed had begun there."""
+        self._runs_directory.mkdir(parents=True, exist_ok=True)
+        for path in self._runs_directory.glob(f"{_UNBORN}*"):
+            shutil.rmtree(path)
+
+    def plan(self, request: RunRequest, run_id: str | None = None) -> RunPlan:
+        """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
+        workload, version, replaced = self.resolve(request)
+        run_id = run_id or self._new_id(workload)
+        examination = examine(request.target, run_id)
+        plan = self._engine_plan(workload, examination)
+        objections = [
+            *examination.objections,
+            *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
+        ]
+        notes = [*examination.notes, *plan.notes, *notes_on_plan(examination, plan, _memory_bytes())]
+        holder = self._run_on(examination.target_key)
+        if holder is not None:
+            objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
+            notes.append(f"run {holder} has this target; this run would wait until it ends")
+        return RunPlan(
+            run_id=run_id,
+            workload=workload,
+            submission=Submission(examination.target_key, request.digest, version, replaced),
+            examination=examination,
+            plan=plan,
+            notes=tuple(notes),
+            objections=tuple(objections),
+            confirmation=confirmation_sentence(examination) or None,
+        )
+
+    def submit(
+        self, request: RunRequest, created_by: str, run_id: str | None = None, schedule_id: str | None = None
+    ) -> tuple[str, bool]:
+        """Queue a run: its id, and whether it is new. Raises Problem, and then nothing is left behind.
+
+        With a `run_id` of the caller's choice the same request may be repeated and makes one run; another request with
+        that id is a conflict.
+        """
+        if run_id is not None and self._exists_for(run_id, request):
+            return run_id, False
+        plan = self.plan(request, run_id)
+        require_clear(plan.objections)
+        order = RunOrder(
+            run_id=plan.run_id,
+            workload=plan.workload,
+            target=request.target,
+            created_at=self._clock.wall(),
+            created_by=created_by,
+            schedule_id=schedule_id,
+        )
+        return plan.run_id, self._begin(order, plan.submission, request)
+
+    def stop(self, run_id: str, force: bool) -> None:
+        """Stop a run: at once when it only waits, else by telling its worker. Raises Problem(wrong_state) when late."""
+        with self._database.session() as session:
+            row = self._row(session, run_id)
+            directory = Path(row.directory)
+            state = RunState(index_run(session, directory).state)
+        if state is RunState.FINISHED:
+            raise Problem(Code.WRONG_STATE, f"run {run_id} is finished already")
+        if state is not RunState.QUEUED or not self._finish_queued(directory):
+            self._request_stop(directory, force)
+        with self._database.session() as session:
+            index_run(session, directory)
+
+    def resolve(self, request: RunRequest) -> tuple[Workload, int | None, dict[str, str]]:
+        """The workload to run, its version, and the durations of that version that the request replaces.
+
+        Raises Problem: not_found, or workload_invalid when the workload, its load or the target's kind is wrong.
+        """
+        if isinstance(request.workload, str):
+            name, version = parse_reference(request.workload)
+            with self._database.snapshot() as session:
+                row = find_workload(session, name, version)
+            if row is None:
+                fault = FieldFault("workload", f"there is no {request.workload}; GET /api/v1/workloads lists them")
+                raise Problem(Code.NOT_FOUND, f"there is no workload {request.workload}", [fault])
+            original, version = workload_from(row.document), row.version
+        else:
+            original, version = workload_from(request.workload), None
+        workload = original.with_durations(request.durations)
+        load_of(workload)
+        check_target_kind(workload, request.target.kind)
+        return workload, version, _replaced(original, workload) if version is not None else {}
+
+    def _engine_plan(self, workload: Workload, examination: Examination) -> Plan:
+        timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
+        context = EngineContext(
+            run_id=examination.run_id,
+            path=examination.path,
+            is_device=examination.is_device,
+            scratch=self._runs_directory / examination.run_id / "engine",
+            window_seconds=workload.window,
+            start=timeline.load_start,
+            stop=timeline.load_stop,
+        )
+        return engine_of(workload).plan(load_of(workload), context)
+
+    def _run_on(self, target_key: str) -> str | None:
+        """A run that a worker carries out on the same target."""
+        with self._database.snapshot() as session:
+            for row in unfinished_runs(session):
+                if RunState(row.state) in ACTIVE and targets_overlap(row.target_key, target_key):
+                    return row.id
+        return None
+
+    def _new_id(self, workload: Workload) -> str:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self._clock.wall()))
+        return f"{workload.name[:_NAME_IN_ID]}-{stamp}-{secrets.token_hex(2)}"
+
+    def _exists_for(self, run_id: str, request: RunRequest) -> bool:
+        """Whether the run is there already, made by the same request. Raises Problem(conflict) when by another one."""
+        with self._database.snapshot() as session:
+            row = session.get(RunRow, run_id)
+        directory = self._runs_directory / run_id
+        if row is None and not directory.exists():
+            return False
+        if (_digest_in(directory) if row is None else row.request_digest) != request.digest:
+            fault = FieldFault("run_id", "take another id, or repeat the request that made this run")
+            raise Problem(
+                Code.CONFLICT, f"there is a run {run_id} already, and something else was asked of it", [fault]
+            )
+        return True
+
+    def _begin(self, order: RunOrder, submission: Submission, request: RunRequest) -> bool:
+        """Make the journal and index it; False when the same run was begun by another caller in the meantime."""
+        unborn = self._runs_directory / f"{_UNBORN}{order.run_id}-{secrets.token_hex(4)}"
+        directory = self._runs_directory / order.run_id
+        try:
+            self._write_journal(unborn, order, submission)
+            # Fails when the name is taken: a journal is never empty.
+            unborn.rename(directory)
+        except OSError:
+            shutil.rmtree(unborn, ignore_errors=True)
+            if directory.exists():
+                return not self._exists_for(order.run_id, request)
+            raise
+        try:
+            files.sync_directory(self._runs_directory)
+            with self._database.session() as session:
+                index_run(session, directory)
+        except BaseException:
+            # Nobody has seen the run: the reconciler takes runs from the index.
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return True
+
+    @staticmethod
+    def _write_journal(directory: Path, order: RunOrder, submission: Submission) -> None:
+        directory.mkdir()
+        files.write_json_durably(directory / files.ORDER, order.model_dump(mode="json"))
+        files.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
+        change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())
+
+    def _finish_queued(self, directory: Path) -> bool:
+        """False when the run was started in the meantime."""
+        detail = {"verdict": VerdictName.STOPPED.value, "reasons": ["it was stopped before its load began"]}
+        try:
+            change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), detail)
+        except Problem as problem:
+            if problem.code is Code.WRONG_STATE:
+                return False
+            raise
+        return True
+
+    @staticmethod
+    def _row(session: Session, run_id: str) -> RunRow:
+        row = session.get(RunRow, run_id)
+        if row is None:
+            raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+        return row
+
+
+def _digest_in(directory: Path) -> str | None:
+    """The digest of the request that made a run which is not in the index yet."""
+    first = next(JournalReader(directory).events(), None)
+    return None if first is None else first.event.detail.get("request_digest")
+
+
+def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
+    """The durations of `original` that are different in `workload`, as DurationOverrides writes them."""
+    before, after = _durations(original), _durations(workload)
+    return {name: text for name, text in before.items() if after[name] != text}
+
+
+def _durations(workload: Workload) -> dict[str, Any]:
+    document = workload.model_dump(mode="json")
+    return {"window": document["window"], **document["phases"]}
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,123 @@
+"""A real service in this process: uvicorn in a thread, and a client that reaches it over a socket."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+from fastapi import FastAPI
+
+from cliffwatch.api.app import create_app
+from cliffwatch.api.context import Services
+from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.settings import Settings
+from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.index import index_run
+from cliffwatch.store.tokens import Scope, create_token
+
+WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
+ORDER = {"workload": WORKLOAD, "target": {"kind": "synthetic", "name": "nowhere"}}
+
+
+class NoReconciler:
+    """No worker is started: tests write what a worker would."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        pass
+
+    def start(self) -> None:
+        pass
+
+    def stop(self) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Api:
+    """A running service, and a client with a token of each scope."""
+
+    app: FastAPI
+    client: httpx.Client
+    settings: Settings
+    tokens: dict[str, str]
+    stops: list[tuple[Path, bool]] = field(default_factory=list)
+
+    @property
+    def services(self) -> Services:
+        services = self.app.state.services
+        assert isinstance(services, Services)
+        return services
+
+    def call(self, method: str, path: str, body: Any = None, scope: str = "admin", **options: Any) -> httpx.Response:
+        """The response to a request below /api/v1."""
+        headers = {"Authorization": f"Bearer {self.tokens[scope]}", **options.pop("headers", {})}
+        if body is not None:
+            # Written by hand: httpx would not send what is not UTF-8, and clients do.
+            options["content"] = json.dumps(body)
+            headers["Content-Type"] = "application/json"
+        return self.client.request(method, f"/api/v1{path}", headers=headers, **options)
+
+    def get(self, path: str, scope: str = "read", **options: Any) -> httpx.Response:
+        return self.call("GET", path, scope=scope, **options)
+
+    def post(self, path: str, body: Any = None, scope: str = "operate", **options: Any) -> httpx.Response:
+        return self.call("POST", path, body, scope, **options)
+
+    def put(self, path: str, body: Any = None, scope: str = "operate", **options: Any) -> httpx.Response:
+        return self.call("PUT", path, body, scope, **options)
+
+    def index(self, run_id: str) -> Path:
+        """Have the index read a run's journal, as the reconciler would; gives the journal."""
+        directory = self.settings.runs_directory / run_id
+        with self.services.database.session() as session:
+            index_run(session, directory)
+        return directory
+
+
+@contextmanager
+def serving(settings: Settings, clock: Clock | None = None) -> Iterator[Api]:
+    """A service on a free port, until the block ends."""
+    tokens = make_tokens(settings)
+    stops: list[tuple[Path, bool]] = []
+    app = create_app(
+        settings,
+        clock or SystemClock(),
+        reconciler=NoReconciler,
+        request_stop=lambda directory, force: stops.append((directory, force)),
+    )
+    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+        # Waits in the socket's queue until the service has started.
+        client.get("/healthz").raise_for_status()
+        yield Api(app, client, settings, tokens, stops)
+
+
+@contextmanager
+def listening(app: FastAPI) -> Iterator[str]:
+    """uvicorn with the application, in a thread."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="on", timeout_graceful_shutdown=5))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def make_tokens(settings: Settings) -> dict[str, str]:
+    """A token of each scope, by its scope."""
+    upgrade(settings.database_url)
+    database = open_database(settings.database_url)
+    with database.session() as session:
+        tokens = {scope.label: create_token(session, scope.label, scope, 1.0)[1] for scope in Scope}
+    database.close()
+    return tokens
