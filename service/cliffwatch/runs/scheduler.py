@@ -1,0 +1,172 @@
+"""Queueing runs when schedules are due. APScheduler wakes this up; the schedules table says what is due.
+
+A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
+the row says so. A service that is killed in between leaves a firing that failed, never one that nobody knows of. What
+came due while no service ran is recorded as missed and not run late.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apscheduler.events import EVENT_JOB_MISSED, JobExecutionEvent
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Problem
+from cliffwatch.runs.scheduler_lock import SchedulerLock
+from cliffwatch.runs.submission import RunRequest
+from cliffwatch.runs.triggers import fire_times, fire_times_until, parse_trigger
+from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.models import FiringRow, ScheduleRow
+
+_LOG = logging.getLogger(__name__)
+QUEUED, MISSED, FAILED = "queued", "missed", "failed"
+#: Missed fire times that are recorded one by one; the last such row says how many more there were.
+MISSED_LISTED = 100
+#: So many are counted at most.
+_MISSED_COUNTED = 10_000
+#: (request, who asked, schedule) → run id.
+Submit = Callable[[RunRequest, str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A fire time that was settled and is to be acted on."""
+
+    firing_id: int
+    request: RunRequest
+    schedule_name: str
+
+
+class Scheduler:
+    """The service's schedules. One at a time: `start` takes the lock, and every firing makes sure it still holds."""
+
+    def __init__(
+        self, database: Database, clock: Clock, lock: SchedulerLock, misfire_grace_seconds: float, submit: Submit
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = lock
+        self._grace_seconds = misfire_grace_seconds
+        self._submit = submit
+        self._turn = threading.Lock()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": misfire_grace_seconds},
+        )
+        self._scheduler.add_listener(self._on_missed, EVENT_JOB_MISSED)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._scheduler.running) and self._lock.is_held()
+
+    def start(self) -> None:
+        """Record what was missed and begin. Raises Problem(conflict) when another scheduler has the lock."""
+        self._lock.acquire()
+        now = self._clock.wall()
+        with self._database.session() as session:
+            for row in session.scalars(select(ScheduleRow).where(ScheduleRow.enabled)):
+                self._settle(session, row, now, grace_seconds=0.0)
+        self._scheduler.start()
+        with self._database.snapshot() as session:
+            identifiers = list(session.scalars(select(ScheduleRow.id).where(ScheduleRow.enabled)))
+        for schedule_id in identifiers:
+            self.refresh(schedule_id)
+
+    def stop(self) -> None:
+        """Returns when no firing is in progress any more."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+        self._lock.release()
+
+    def refresh(self, schedule_id: str) -> None:
+        """Take a schedule as the table has it now: new, changed, disabled or gone."""
+        with self._database.snapshot() as session:
+            row = session.get(ScheduleRow, schedule_id)
+        if row is None or not row.enabled or row.next_fire_at is None:
+            try:
+                self._scheduler.remove_job(schedule_id)
+            except JobLookupError:
+                return
+            return
+        self._scheduler.add_job(
+            self.fire,
+            trigger=parse_trigger(row.trigger).trigger(),
+            args=[schedule_id],
+            id=schedule_id,
+            replace_existing=True,
+            next_run_time=datetime.fromtimestamp(row.next_fire_at, UTC),
+        )
+
+    def fire(self, schedule_id: str) -> None:
+        """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed."""
+        # The listener for misfires runs beside the jobs.
+        with self._turn:
+            if not self._lock.is_held():
+                _LOG.error("schedule %s does not fire: another scheduler has taken over", schedule_id)
+                return
+            now = self._clock.wall()
+            with self._database.session() as session:
+                take_turns(session, f"schedule {schedule_id}")
+                row = session.get(ScheduleRow, schedule_id)
+                due = None if row is None else self._settle(session, row, now, self._grace_seconds)
+            if due is not None:
+                self._act(schedule_id, due)
+
+    def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
+        """Record every fire time up to now and move the schedule on. The last is to be acted on if it is not too old.
+
+        A grace of 0 is of a service that was down: whatever has passed was missed.
+        """
+        first = row.next_fire_at
+        if first is None or first > now or not row.enabled:
+            return None
+        trigger = parse_trigger(row.trigger).trigger()
+        passed = [first, *fire_times_until(trigger, first, now, _MISSED_COUNTED)]
+        row.next_fire_at = next(iter(fire_times(trigger, now, 1)), None)
+        last = passed[-1]
+        in_time = grace_seconds > 0 and now - last <= grace_seconds
+        missed = passed[:-1] if in_time else passed
+        reason = "no service was running" if grace_seconds == 0 else "the service was held up"
+        for number, due_at in enumerate(missed[:MISSED_LISTED], start=1):
+            more = len(missed) - MISSED_LISTED if number == MISSED_LISTED else 0
+            detail = f"{reason}; {more} more were missed after this one" if more > 0 else reason
+            session.add(FiringRow(schedule_id=row.id, due_at=due_at, outcome=MISSED, run_id=None, detail=detail))
+        if not in_time:
+            return None
+        firing = FiringRow(
+            schedule_id=row.id,
+            due_at=last,
+            outcome=FAILED,
+            run_id=None,
+            detail="the service ended before it had queued the run",
+        )
+        session.add(firing)
+        session.flush()
+        return _Due(firing.id, RunRequest.model_validate(row.request), row.name)
+
+    def _act(self, schedule_id: str, due: _Due) -> None:
+        outcome, run_id, detail = QUEUED, None, ""
+        try:
+            run_id = self._submit(due.request, f"schedule {due.schedule_name}", schedule_id)
+        except Problem as problem:
+            outcome, detail = FAILED, str(problem)
+        except Exception as error:
+            _LOG.exception("schedule %s could not queue its run", schedule_id)
+            outcome, detail = FAILED, f"the run could not be queued: {error!r}"
+        with self._database.session() as session:
+            firing = session.get(FiringRow, due.firing_id)
+            if firing is not None:
+                firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
+
+    def _on_missed(self, event: JobExecutionEvent) -> None:
+        try:
+            self.fire(event.job_id)
+        except Exception:
+            _LOG.exception("a missed fire time of schedule %s could not be recorded", event.job_id)
