@@ -1,0 +1,1 @@
+//! Nothing: cargo wants a target before it fetches what a package depends on.
