@@ -19,7 +19,7 @@ const over = document.querySelector("#latency-chart .u-over"), box = over.getBou
 const charts = document.getElementById("charts"), told = [];
 function mouse(type, share, target) {
   const x = box.left + box.width * share, y = box.top + box.height / 2;
-  (target || over).dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: x, clientY: y, movementX: 5, button: 0}));
+  (target || over).dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: x, clientY: y, movementX: 5}));
 }
 mouse("mouseenter", 0.25); mouse("mousedown", 0.25); mouse("mousemove", 0.35); mouse("mousemove", 0.5);
 mouse("mouseup", 0.5, document);

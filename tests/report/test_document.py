@@ -12,6 +12,7 @@ import pytest
 from tests.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
 
 from cliffwatch import report as report_package
+from cliffwatch.detect.verdict import RULES
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.report.build import build
@@ -58,6 +59,20 @@ def test_hours_count_from_the_start_of_the_load(tmp_path: Path) -> None:
     assert [(row["hour"], row["count"]) for row in hours] == [(0, 6000), (1, 6000), (2, 3000)]
     assert [round(row["p50_seconds"], 3) for row in hours] == [0.001, 0.002, 0.003]
     assert "was 1 ms in the first hour and 3 ms in the last" in document["headline"]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [((1, 9, 2), "2 ms in the last, at worst 9 ms in hour 2."), ((1, 5, 5), "5 ms in the last.")],
+)
+def test_the_headline_tells_of_an_hour_that_was_worse_than_the_ends(
+    tmp_path: Path, milliseconds: tuple[int, ...], words: str
+) -> None:
+    def latency(index: int) -> dict[str, Histogram]:
+        return {"publish": Histogram.from_values({milliseconds[index // 60] * 1_000_000: 100})}
+
+    document = document_of(make_journal(tmp_path, JournalPlan(windows=180, window_seconds=60.0, latency=latency)))
+    assert document["headline"].endswith(words)
 
 
 def test_gaps_have_their_place_and_reason_and_rates_leave_them_out(tmp_path: Path) -> None:
@@ -213,3 +228,9 @@ def test_the_reproduction_reads_back_to_the_same_workload(tmp_path: Path) -> Non
     document = document_of(make_journal(tmp_path, replace(JournalPlan(), target="directory:/data/it's here")))
     assert document["reproduction"]["workload_yaml"] == (tmp_path / "workload.yaml").read_text()
     assert document["reproduction"]["command"].endswith("""--target 'directory:/data/it'"'"'s here'""")
+
+
+def test_the_page_on_reports_explains_every_rule_of_the_verdict_in_its_order() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "report.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1].strip().strip("`") for line in page.splitlines() if line.startswith("| `")]
+    assert rows == [*(name.value for name, _ in RULES), "pass"]

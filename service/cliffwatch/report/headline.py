@@ -8,6 +8,9 @@ from cliffwatch.runs.states import VerdictName
 #: The latency that a run is spoken of by, the most telling first: what a client waits for comes before what it causes.
 _SPOKEN_OF = ("publish", "end_to_end", "write", "sync", "append", "read")
 
+#: An hour is told apart from the first and the last when it was so many times as slow as both.
+_WORTH_MENTIONING = 1.1
+
 
 def primary_latency(names: list[str]) -> str | None:
     """The latency that headlines speak of and charts show first."""
@@ -41,7 +44,7 @@ def _change(document: dict[str, Any]) -> str | None:
         bounds = f"in the first hour and {latency(last['p99_seconds'])} in the last"
         worst = max(hours, key=lambda row: row["p99_seconds"])
         peak = ""
-        if worst is not first and worst is not last:
+        if worst["p99_seconds"] > _WORTH_MENTIONING * max(first["p99_seconds"], last["p99_seconds"]):
             peak = f", at worst {latency(worst['p99_seconds'])} in hour {worst['hour'] + 1}"
         return f"The p99 of {name} was {latency(first['p99_seconds'])} {bounds}{peak}."
     phases = {row["phase"]: row for row in groups["phases"] if "p99_seconds" in row}
