@@ -140,7 +140,7 @@ def evidence_of(run: Collected) -> Evidence:
 
 
 def recorded_verdict(run: Collected) -> Verdict | None:
-    """The verdict that the service gave a run whose worker never came to the end of a load, such as one in the queue."""
+    """The verdict that the service gave a run whose worker never came to the end of a load, such as a queued one."""
     status = run.status
     if status is None or status.verdict is None or run.last_event(EventType.ENGINE, "load_ended") is not None:
         return None
