@@ -1,0 +1,176 @@
+"""The API as the command line uses it: JSON in, JSON out, and every refusal a `Problem`."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+import httpx
+
+from cliffwatch.errors import Code, FieldFault, Problem
+
+API_PREFIX = "/api/v1"
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+#: The service sends a comment every 15 s on a stream where nothing happens; silence for longer means it is gone.
+STREAM_SILENCE_SECONDS = 45.0
+_PAGE_SIZE = 100
+_READY_TIMEOUT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerEvent:
+    """One server-sent event. `name` is empty for a comment, which only says that the service is alive."""
+
+    name: str
+    data: str
+    id: str
+
+
+class ApiClient:
+    """A client of one service with one token."""
+
+    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
+        """`transport`: how requests travel, when not over the network."""
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self.url = url.rstrip("/")
+        # Proxies of the environment are for the world outside; the service is on this machine or a known one.
+        self._http = httpx.Client(
+            base_url=self.url, headers=headers, timeout=_TIMEOUT, transport=transport, trust_env=False
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def get(self, path: str, **query: Any) -> Any:
+        return self._json("GET", path, params=_given(query))
+
+    def post(self, path: str, body: Any = None) -> Any:
+        return self._json("POST", path, json={} if body is None else body)
+
+    def put(self, path: str, body: Any) -> Any:
+        return self._json("PUT", path, json=body)
+
+    def patch(self, path: str, body: Any) -> Any:
+        return self._json("PATCH", path, json=body)
+
+    def delete(self, path: str) -> None:
+        self._request("DELETE", path)
+
+    def get_bytes(self, path: str) -> bytes:
+        return self._request("GET", path).content
+
+    def list_all(self, path: str, limit: int | None = None, **query: Any) -> list[dict[str, Any]]:
+        """The items of a paginated list, at most `limit`."""
+        items: list[dict[str, Any]] = []
+        page: str | None = None
+        while True:
+            wanted = _PAGE_SIZE if limit is None else min(_PAGE_SIZE, limit - len(items))
+            body = self.get(path, **query, limit=wanted, page=page)
+            items += body["items"]
+            page = body.get("next_page")
+            if page is None or (limit is not None and len(items) >= limit):
+                return items[:limit]
+
+    def is_ready(self) -> bool:
+        """Whether the service answers and says that it is ready."""
+        try:
+            return self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS).is_success
+        except httpx.HTTPError:
+            return False
+
+    @contextmanager
+    def events(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerEvent]]:
+        """Server-sent events, from the one after `last_event_id` on. Raises Problem, also while they are read."""
+        headers = {"Accept": "text/event-stream"} | ({"Last-Event-ID": last_event_id} if last_event_id else {})
+        timeout = httpx.Timeout(_TIMEOUT.connect, read=STREAM_SILENCE_SECONDS)
+        try:
+            with self._http.stream("GET", API_PREFIX + path, headers=headers, timeout=timeout) as response:
+                if not response.is_success:
+                    response.read()
+                    raise problem_of(response)
+                if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                    raise Problem(Code.NOT_READY, f"{response.url} did not answer with an event stream")
+                yield parse_events(response.iter_lines())
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+
+    def _json(self, method: str, path: str, **request: Any) -> Any:
+        response = self._request(method, path, **request)
+        if not response.content:
+            return None
+        try:
+            return response.json()
+        except ValueError as error:
+            detail = f"what answers at {self.url} is not a Cliffwatch service: it did not send JSON; see --url"
+            raise Problem(Code.SERVICE_UNREACHABLE, detail) from error
+
+    def _request(self, method: str, path: str, **request: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, API_PREFIX + path, **request)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        if not response.is_success:
+            raise problem_of(response)
+        return response
+
+    def _unreachable(self, error: httpx.TransportError) -> Problem:
+        reason = str(error) or type(error).__name__
+        return Problem(
+            Code.SERVICE_UNREACHABLE,
+            f"no service answers at {self.url} ({reason}); start it with `cliffwatch up`, or name another with --url",
+        )
+
+
+def problem_of(response: httpx.Response) -> Problem:
+    """The problem that an error response states; one made from its status when it states none."""
+    try:
+        body = response.json()
+        detail = str(body.get("detail") or body["title"])
+        faults = [FieldFault(str(fault["field"]), str(fault["message"])) for fault in body.get("errors", [])]
+        known = body.get("code")
+    except (ValueError, KeyError, TypeError, AttributeError):
+        detail = f"{response.request.method} {response.url} answered {response.status_code} {response.reason_phrase}"
+        faults, known = [], None
+    fallback = Code.INTERNAL if response.status_code >= 500 else Code.BAD_REQUEST
+    return Problem(Code(known) if known in set(Code) else fallback, detail, faults)
+
+
+def parse_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
+    """Server-sent events (WHATWG HTML, section 9.2.6) from the lines of a stream."""
+    name, last_id = "", ""
+    data: list[str] = []
+    for line in lines:
+        if not line:
+            if data:
+                yield ServerEvent(name or "message", "\n".join(data), last_id)
+            name, data = "", []
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "":
+            yield ServerEvent("", "", last_id)
+        elif field == "event":
+            name = value
+        elif field == "data":
+            data.append(value)
+        elif field == "id":
+            last_id = value
+
+
+def json_of(event: ServerEvent) -> dict[str, Any]:
+    """The event's data. Raises Problem when it is not a JSON object."""
+    try:
+        body = json.loads(event.data)
+    except ValueError as error:
+        raise Problem(Code.INTERNAL, f"the service sent an event that is not JSON: {event.data[:200]}") from error
+    if not isinstance(body, dict):
+        raise Problem(Code.INTERNAL, f"the service sent an event that is not a JSON object: {event.data[:200]}")
+    return body
+
+
+def _given(query: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in query.items() if value is not None}

@@ -1,0 +1,103 @@
+"""The service as a process of its own: started in the background, found again, stopped.
+
+`service.json` in the state directory says which process it is, by pid, start time and boot, so that a pid that belongs
+to somebody else by now is never taken for the service.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal.files import write_json_durably
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.units import format_duration
+
+PROCESS_FILE = "service.json"
+LOG_FILE = "service.log"
+_LOG_TAIL_LINES = 20
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Daemon:
+    """A service that runs in the background: which process, and where it listens."""
+
+    process: ProcessIdentity
+    url: str
+
+
+def find_daemon(state_directory: Path) -> Daemon | None:
+    """The service that was started for this state directory, if it is still alive."""
+    try:
+        body = json.loads((state_directory / PROCESS_FILE).read_text(encoding="utf-8"))
+        daemon = Daemon(ProcessIdentity.from_json(body["process"]), str(body["url"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return daemon if daemon.process.is_alive() else None
+
+
+def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemon:
+    """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log."""
+    state_directory.mkdir(parents=True, exist_ok=True)
+    log = os.open(state_directory / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=state_directory,
+            start_new_session=True,
+        )
+    finally:
+        os.close(log)
+    identity = ProcessIdentity.of(process.pid)
+    if identity is None:
+        raise _did_not_start(state_directory, process)
+    write_json_durably(state_directory / PROCESS_FILE, {"process": identity.to_json(), "url": url})
+    # The process outlives this one on purpose; Popen must not complain about that when it is collected.
+    process.returncode = 0
+    return Daemon(identity, url)
+
+
+def _did_not_start(state_directory: Path, process: "subprocess.Popen[bytes]") -> Problem:
+    process.wait()
+    return Problem(Code.NOT_READY, f"the service did not start; {log_tail(state_directory)}")
+
+
+def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
+    """End the service; says whether it went by itself. Runs have processes of their own and go on."""
+    if not daemon.process.send(signal.SIGTERM):
+        return True
+    deadline = clock.monotonic() + grace_seconds
+    while daemon.process.is_alive():
+        if clock.monotonic() >= deadline:
+            daemon.process.send(signal.SIGKILL)
+            return False
+        clock.sleep(_POLL_SECONDS)
+    return True
+
+
+def forget_daemon(state_directory: Path) -> None:
+    (state_directory / PROCESS_FILE).unlink(missing_ok=True)
+
+
+def log_tail(state_directory: Path) -> str:
+    """The last lines of the service's log, under a line that says where it is."""
+    path = state_directory / LOG_FILE
+    try:
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_TAIL_LINES:]
+    except OSError as error:
+        return f"its log {path} cannot be read: {error.strerror}"
+    return "\n".join([f"the end of {path}:", *(f"  {line}" for line in lines)])
+
+
+def not_ready(state_directory: Path, waited_seconds: float) -> Problem:
+    detail = f"the service is not ready after {format_duration(round(waited_seconds))}; {log_tail(state_directory)}"
+    return Problem(Code.NOT_READY, detail)

@@ -1,0 +1,158 @@
+"""Following a run until it is over, through lost connections and restarts of the service.
+
+The run does not depend on the service, so neither does following it: a service that is away is waited for, and the
+stream is taken up again after the last event that was seen.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cliffwatch.cli.client import ApiClient, ServerEvent, json_of
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.states import RunState
+from cliffwatch.units import format_duration
+
+#: Pauses between attempts to reach the service again; the last one repeats.
+_RETRY_PAUSES_SECONDS = (0.5, 1.0, 2.0, 5.0)
+#: Streams in a row that ended without an event before the run is polled instead.
+_EMPTY_STREAMS = 2
+_POLL_SECONDS = 2.0
+_AWAY = frozenset({Code.SERVICE_UNREACHABLE, Code.NOT_READY})
+
+
+@dataclass(frozen=True, slots=True)
+class RunSeen:
+    """The run as the API shows it."""
+
+    run: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSeen:
+    """A committed window as the API shows it."""
+
+    window: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class EventSeen:
+    """An event of the run."""
+
+    event: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Something that the person who watches should know about the watching."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StillThere:
+    """Nothing happened; the service is alive."""
+
+
+Update = RunSeen | WindowSeen | EventSeen | Notice | StillThere
+
+
+def is_over(run: dict[str, Any]) -> bool:
+    return bool(run["state"] == RunState.FINISHED)
+
+
+class Follower:
+    """Follows one run. `give_up_after` seconds without an answer end it with Problem(service_unreachable)."""
+
+    def __init__(self, api: ApiClient, run_id: str, clock: Clock, give_up_after: float) -> None:
+        self._api = api
+        self._path = f"/runs/{run_id}"
+        self._run_id = run_id
+        self._clock = clock
+        self._give_up_after = give_up_after
+        self._last_event_id: str | None = None
+        self._last_window_seq = -1
+        self._empty_streams = 0
+        self._away_since: float | None = None
+        self._attempts = 0
+
+    def updates(self) -> Iterator[Update]:
+        """What happens to the run, until it is over. The first failure to reach the service is raised as it is."""
+        run = self._api.get(self._path)
+        yield RunSeen(run)
+        while not is_over(run):
+            try:
+                source = self._poll() if self._empty_streams >= _EMPTY_STREAMS else self._stream()
+                for update in source:
+                    if self._away_since is not None:
+                        self._away_since, self._attempts = None, 0
+                        yield Notice("the service answers again")
+                    yield update
+                    if isinstance(update, RunSeen):
+                        run = update.run
+            except Problem as problem:
+                yield from self._wait_for_service(problem)
+
+    def _stream(self) -> Iterator[Update]:
+        """Updates from server-sent events, until the run is over or the stream ends."""
+        with self._api.events(f"{self._path}/live", self._last_event_id) as events:
+            empty = True
+            try:
+                for event in events:
+                    self._last_event_id = event.id or self._last_event_id
+                    update = self._update_of(event)
+                    empty = empty and isinstance(update, StillThere)
+                    yield update
+                    if isinstance(update, RunSeen) and is_over(update.run):
+                        return
+            finally:
+                self._empty_streams = self._empty_streams + 1 if empty else 0
+        # A stream that ends early belongs to a service that is stopping: see what it says next.
+        run = self._api.get(self._path)
+        yield RunSeen(run)
+        if not is_over(run):
+            self._clock.sleep(_RETRY_PAUSES_SECONDS[0])
+
+    def _update_of(self, event: ServerEvent) -> Update:
+        if event.name == "run":
+            return RunSeen(json_of(event))
+        if event.name == "event":
+            return EventSeen(json_of(event))
+        if event.name == "window":
+            window = json_of(event)
+            self._last_window_seq = max(self._last_window_seq, int(window["seq"]))
+            return WindowSeen(window)
+        return StillThere()
+
+    def _poll(self) -> Iterator[Update]:
+        """Updates from asking again and again: what is left where something on the way holds streams back."""
+        while True:
+            run = self._api.get(self._path)
+            yield RunSeen(run)
+            window = run.get("last_window")
+            if window and window["seq"] > self._last_window_seq:
+                self._last_window_seq = window["seq"]
+                yield WindowSeen(window)
+            if is_over(run):
+                return
+            self._clock.sleep(_POLL_SECONDS)
+
+    def _wait_for_service(self, problem: Problem) -> Iterator[Update]:
+        if problem.code not in _AWAY:
+            # Not the service but the stream is refused, if the run itself can still be read.
+            self._empty_streams = _EMPTY_STREAMS
+            yield RunSeen(self._api.get(self._path))
+            return
+        now = self._clock.monotonic()
+        if self._away_since is None:
+            self._away_since = now
+            yield Notice("the service does not answer; the run goes on without it, and watching waits for it")
+        if now - self._away_since >= self._give_up_after:
+            detail = (
+                f"the service has not answered for {format_duration(round(now - self._away_since))}; the run goes on. "
+                f"Start the service again with `cliffwatch up`, then: cliffwatch run watch {self._run_id}"
+            )
+            raise Problem(Code.SERVICE_UNREACHABLE, detail) from problem
+        self._clock.sleep(_RETRY_PAUSES_SECONDS[min(self._attempts, len(_RETRY_PAUSES_SECONDS) - 1)])
+        self._attempts += 1

@@ -1,0 +1,93 @@
+"""The `cliffwatch` command.
+
+Exit status: 0 a pass, or done as asked; 1 a run ended with any other verdict; 2 what was asked for cannot be done as it
+was asked; 3 the service, or something it needs, is not there; 130 Ctrl-C. Every flag can be given as an environment
+variable: CLIFFWATCH, the command's words and the flag's name, joined by `_`, in capitals.
+"""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch import __version__
+from cliffwatch.cli import drives, index, runs, schedules, service, tokens, workloads
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.session import OutputOption, Session, session_of
+from cliffwatch.errors import Problem
+
+PROGRAM = "cliffwatch"
+EXIT_USAGE = 2
+EXIT_INFRASTRUCTURE = 3
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    name=PROGRAM,
+    no_args_is_help=True,
+    # Plain help: boxes are cut off in narrow terminals and cannot be searched.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"auto_envvar_prefix": "CLIFFWATCH", "help_option_names": ["--help"]},
+    epilog="Every flag is also an environment variable, which its help names. docs/cli.md describes every command.",
+)
+app.add_typer(runs.app, name="run")
+app.add_typer(workloads.app, name="workload")
+app.add_typer(schedules.app, name="schedule")
+app.add_typer(drives.app, name="drive")
+app.add_typer(tokens.app, name="token")
+app.add_typer(index.app, name="index")
+service.register(app)
+
+
+@app.callback()
+def root(
+    context: typer.Context,
+    url: Annotated[
+        str | None, typer.Option("--url", help="The service's address; without it, this machine's own service.")
+    ] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="File with the token; without it, `token` in the state directory."),
+    ] = None,
+    state_directory: Annotated[
+        Path | None,
+        typer.Option("--state-directory", help="Where this machine's service keeps everything; else .cliffwatch."),
+    ] = None,
+    output: OutputOption = None,
+) -> None:
+    """Soak tests that say, while they run, when, where and why latency fell off a cliff."""
+    context.obj = Session(url, token_file, state_directory, output)
+
+
+@app.command("version")
+def version(context: typer.Context, output: OutputOption = None) -> None:
+    """Print the version."""
+    if session_of(context).how(output) is Output.JSON:
+        print_json({"version": __version__})
+    else:
+        print(__version__)
+
+
+def exit_status_of(problem: Problem) -> int:
+    """Usage where the one who asked can mend it, infrastructure where the service's machine has to be mended."""
+    return EXIT_INFRASTRUCTURE if problem.kind.status >= 500 else EXIT_USAGE
+
+
+def main() -> None:
+    """The console script."""
+    try:
+        app(prog_name=PROGRAM)
+    except Problem as problem:
+        say(f"{PROGRAM}: {problem}")
+        sys.exit(exit_status_of(problem))
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read the output has enough of it; what is still buffered has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""A run's progress as a person sees it: a bar that moves on a terminal, a plain line every 10 s elsewhere."""
+
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from cliffwatch.cli.live import EventSeen, Notice, RunSeen, Update, WindowSeen
+from cliffwatch.cli.output import ABSENT, say, show_latency, show_seconds
+from cliffwatch.clock import Clock
+from cliffwatch.runs.states import RunState
+from cliffwatch.units import format_size
+
+PLAIN_LINE_SECONDS = 10.0
+#: The latency to show when an engine tells several, in this order: the one that waits longest for its user first.
+_LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
+#: Events that are worth a line while somebody watches: those that say why the figures are what they are.
+_TOLD = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
+#: Of an engine's events, those that are in every run.
+_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended"})
+
+
+@dataclass(slots=True)
+class Picture:
+    """What is known about the run at this moment."""
+
+    clock: Clock
+    run: dict[str, Any] = field(default_factory=dict)
+    window: dict[str, Any] | None = None
+    errors: int = 0
+    _seen_at: float = 0.0
+    _phase: str | None = None
+
+    def take(self, update: Update) -> None:
+        if isinstance(update, RunSeen):
+            self.run = update.run
+            self._seen_at = self.clock.monotonic()
+            self._phase = update.run.get("phase") or self._phase
+            self.window = self.window or update.run.get("last_window")
+        elif isinstance(update, WindowSeen):
+            self.window = update.window
+            self._phase = update.window["phase"]
+            self.errors += int(update.window["counters"].get("errors", 0))
+        elif isinstance(update, EventSeen) and update.event["type"] == "phase":
+            self._phase = update.event["name"]
+
+    @property
+    def phase(self) -> str:
+        """The phase while the load runs; the state before and after."""
+        state = str(self.run.get("state", ""))
+        return self._phase or state if state == RunState.RUNNING else state
+
+    @property
+    def elapsed_seconds(self) -> float:
+        """The API's figure plus the time since it was seen."""
+        elapsed = float(self.run.get("elapsed_seconds") or 0.0)
+        if self.run.get("state") == RunState.RUNNING:
+            elapsed += self.clock.monotonic() - self._seen_at
+        planned = self.planned_seconds
+        return elapsed if planned is None else min(elapsed, planned)
+
+    @property
+    def planned_seconds(self) -> float | None:
+        planned = self.run.get("planned_seconds")
+        return None if planned is None else float(planned)
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        planned = self.planned_seconds
+        return None if planned is None else max(0.0, planned - self.elapsed_seconds)
+
+    @property
+    def ratio(self) -> float:
+        planned = self.planned_seconds
+        return min(1.0, self.elapsed_seconds / planned) if planned else 0.0
+
+    def figures(self) -> str:
+        """Latency, throughput and errors of the last window."""
+        if self.window is None:
+            return "no window yet"
+        counters, latency = self.window["counters"], self.window["latency"]
+        seconds = span_seconds(self.window)
+        name = next((name for name in (*_LATENCY_ORDER, *latency) if name in latency), None)
+        summary = latency.get(name) or {}
+        throughput = f"{format_size(counters.get('bytes', 0) / seconds)}/s" if seconds else ABSENT
+        operations = f"{counters.get('operations', 0) / seconds:.0f} op/s" if seconds else ABSENT
+        return (
+            f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}  "
+            f"{throughput}  {operations}  errors {self.errors}"
+        )
+
+    def line(self) -> str:
+        return (
+            f"{self.phase}  {self.ratio:.0%}  elapsed {show_seconds(self.elapsed_seconds)}  "
+            f"remaining {show_seconds(self.remaining_seconds)}  {self.figures()}"
+        )
+
+
+def span_seconds(window: dict[str, Any]) -> float:
+    """The length of a window as the API shows it: its bounds are RFC 3339 times or seconds since the epoch."""
+    start, end = window["start"], window["end"]
+    if isinstance(start, str):
+        return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+    return float(end) - float(start)
+
+
+class Display(Protocol):
+    """Something that shows updates; a context manager."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def show(self, update: Update) -> None: ...
+
+
+def display_for(clock: Clock) -> Display:
+    """A bar when stderr is a terminal that can move its cursor, else lines."""
+    console = Console(stderr=True)
+    if console.is_terminal and not console.is_dumb_terminal:
+        return BarDisplay(clock, console)
+    return LineDisplay(clock)
+
+
+class LineDisplay:
+    """For logs: a line when the phase changes, and one every 10 s."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._picture = Picture(clock)
+        self._said: tuple[str, float] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, update: Update) -> None:
+        told = telling(update)
+        if told:
+            say(told)
+        self._picture.take(update)
+        now, phase = self._clock.monotonic(), self._picture.phase
+        if self._said is None or phase != self._said[0] or now - self._said[1] >= PLAIN_LINE_SECONDS:
+            self._said = (phase, now)
+            say(self._picture.line())
+
+
+class BarDisplay:
+    """For terminals: two lines that stay in place; what has to be told scrolls above them."""
+
+    def __init__(self, clock: Clock, console: Console) -> None:
+        self._picture = Picture(clock)
+        self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4, transient=False)
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def show(self, update: Update) -> None:
+        told = telling(update)
+        if told:
+            self._live.console.print(told, markup=False, highlight=False)
+        self._picture.take(update)
+
+    def _render(self) -> RenderableType:
+        picture = self._picture
+        bar = Table.grid(padding=(0, 1), expand=True)
+        for ratio in (None, 1, None, None):
+            bar.add_column(ratio=ratio, no_wrap=True)
+        bar.add_row(
+            Text(f"{picture.phase:<12}", style="bold"),
+            ProgressBar(total=1.0, completed=picture.ratio),
+            f"{picture.ratio:4.0%}",
+            f"elapsed {show_seconds(picture.elapsed_seconds)}  remaining {show_seconds(picture.remaining_seconds)}",
+        )
+        return Group(bar, Text(picture.figures(), overflow="ellipsis", no_wrap=True))
+
+
+def telling(update: Update) -> str | None:
+    """What of an update is worth a line of its own."""
+    if isinstance(update, Notice):
+        return update.text
+    if isinstance(update, EventSeen) and update.event["type"] in _TOLD and update.event["name"] not in _ROUTINE:
+        detail = update.event.get("detail") or {}
+        shown = {name: value for name, value in detail.items() if name not in ("start", "end")}
+        told = ", ".join(f"{name} {value}" for name, value in shown.items() if not isinstance(value, dict | list))
+        return f"{update.event['type']}: {update.event['name']}" + (f" ({told})" if told else "")
+    return None
+
+
+def interrupted(run_id: str) -> None:
+    """Said when watching ends before the run does."""
+    sys.stderr.write("\n")
+    say(
+        "You stopped watching; the run goes on.",
+        f"  watch again:  cliffwatch run watch {run_id}",
+        f"  stop it:      cliffwatch run stop {run_id}",
+    )

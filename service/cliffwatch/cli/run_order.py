@@ -1,0 +1,92 @@
+"""`cliffwatch run start`: from flags to the order that the API takes, and the plan that a dry run prints."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cliffwatch.cli.output import say
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget, parse_target
+from cliffwatch.units import format_size, parse_duration
+
+
+def workload_reference(text: str) -> str | dict[str, Any]:
+    """The name (`name` or `name@version`) as it is; the document when `text` is the path of a YAML file."""
+    if not ("/" in text or text.endswith((".yaml", ".yml"))):
+        return text
+    return read_document(Path(text))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {error}") from error
+    except yaml.YAMLError as error:
+        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise Problem(
+            Code.WORKLOAD_INVALID, f"{path} does not hold a YAML mapping; a workload begins with `version: 1`"
+        )
+    return document
+
+
+def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
+    """The target as the API takes it; a directory may be given relative to where one is. Raises Problem."""
+    kind, separator, rest = text.partition(":")
+    if kind == "directory" and separator and rest:
+        text = f"directory:{Path(rest).expanduser().absolute()}"
+    target = parse_target(text)
+    if isinstance(target, DeviceTarget):
+        target = target.model_copy(update={"confirmation": confirmation or ""})
+    elif confirmation:
+        fault = FieldFault("--confirm", "only a device is confirmed; leave it out")
+        raise Problem(Code.BAD_REQUEST, "the target is not a device", [fault])
+    if isinstance(target, DirectoryTarget) and not Path(target.path).is_dir():
+        say(f"note: {target.path} is not a directory on this machine; the service's machine is what counts")
+    return target.model_dump(mode="json")
+
+
+def duration_overrides(**given: str | None) -> dict[str, str]:
+    """The durations that were given, checked one by one so that the fault names the flag. Raises Problem."""
+    faults = []
+    for name, text in given.items():
+        if text is not None:
+            try:
+                parse_duration(text)
+            except ValueError as error:
+                faults.append(FieldFault("--" + name.replace("_", "-"), str(error)))
+    if faults:
+        raise Problem(Code.BAD_REQUEST, "a duration cannot be understood", faults)
+    return {name: text for name, text in given.items() if text is not None}
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """What a run would do, for people, on stdout."""
+    writes = plan.get("writes") or []
+    for write in writes:
+        print(f"would write  {write['path']}  {format_size(write['size_bytes'])}")
+    if not writes:
+        print("would write  nothing")
+    total = plan.get("written_bytes")
+    print(f"in all       {'not bounded: as fast as the target takes it' if total is None else format_size(total)}")
+    print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    for note in plan.get("notes") or []:
+        print(f"note         {note}")
+    for objection in plan.get("objections") or []:
+        print(f"objection    {objection['message']} ({objection['code']})")
+    if plan.get("confirmation"):
+        print(f"confirm      {plan['confirmation']}")
+
+
+def ask_for_confirmation(plan: dict[str, Any]) -> str:
+    """Have the sentence typed that names what will be lost. Raises Problem when nobody can type it."""
+    sentence = str(plan["confirmation"])
+    print_plan(plan)
+    if not sys.stdin.isatty():
+        raise Problem(Code.TARGET_UNSAFE, f"writing to this device must be confirmed: --confirm {sentence!r}")
+    say("Everything on this device will be lost. Type the sentence after `confirm` to go on.")
+    return input("> ")

@@ -1,0 +1,269 @@
+"""`cliffwatch run …`: start runs, look at them, watch them, stop them, read their reports."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.live import Follower, RunSeen
+from cliffwatch.cli.output import (
+    Column,
+    Output,
+    plain,
+    print_facts,
+    print_json,
+    print_rows,
+    say,
+    show,
+    show_seconds,
+    show_time,
+)
+from cliffwatch.cli.progress import display_for, interrupted
+from cliffwatch.cli.run_order import (
+    ask_for_confirmation,
+    duration_overrides,
+    print_plan,
+    target_document,
+    workload_reference,
+)
+from cliffwatch.cli.session import OutputOption, seconds_of, session_of
+from cliffwatch.clock import SystemClock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.states import VerdictName
+
+app = typer.Typer(no_args_is_help=True, help="Start runs, look at them, watch them, stop them, read their reports.")
+
+EXIT_BAD_VERDICT = 1
+EXIT_INTERRUPTED = 130
+
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run; `cliffwatch run list` shows them.")]
+GiveUpOption = Annotated[
+    str, typer.Option("--give-up-after", help="How long to wait for a service that has gone away.")
+]
+
+_COLUMNS = (
+    Column("RUN", plain("id")),
+    Column("WORKLOAD", lambda run: workload_name(run)),
+    Column("TARGET", lambda run: target_name(run)),
+    Column("STATE", plain("state")),
+    Column("PHASE", plain("phase")),
+    Column("VERDICT", plain("verdict")),
+    Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
+    Column("CREATED", lambda run: show_time(run.get("created_at"))),
+)
+
+
+@app.command("start")
+def start(
+    context: typer.Context,
+    workload: Annotated[
+        str, typer.Argument(metavar="WORKLOAD", help="A name, name@version, or the path of a YAML file.")
+    ],
+    target: Annotated[
+        str, typer.Option("--target", help="directory:PATH, device:SERIAL (or WWN, or backing file), synthetic:NAME.")
+    ],
+    id: Annotated[  # noqa: A002  # the flag's name
+        str | None, typer.Option("--id", help="An id of your own; asking twice for the same run then starts one.")
+    ] = None,
+    window: Annotated[str | None, typer.Option("--window", help="Length of a window, such as 10s.")] = None,
+    warm_up: Annotated[str | None, typer.Option("--warm-up", help="Length of the warm-up, such as 10m.")] = None,
+    baseline: Annotated[str | None, typer.Option("--baseline", help="Length of the baseline, such as 1h.")] = None,
+    soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
+    cool_down: Annotated[str | None, typer.Option("--cool-down", help="Length of the cool-down, such as 1m.")] = None,
+    confirm: Annotated[
+        str | None, typer.Option("--confirm", help="The sentence that the dry run prints for a device.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be written where, and start nothing.")
+    ] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Show progress until the run is over.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait in silence until the run is over.")] = False,
+    give_up_after: GiveUpOption = "10m",
+    output: OutputOption = None,
+) -> None:
+    """Start a run, or print what it would do. With --watch or --wait the exit status is the verdict's."""
+    session = session_of(context)
+    how = session.how(output)
+    order: dict[str, Any] = {
+        "workload": workload_reference(workload),
+        "target": target_document(target, confirm),
+        "durations": duration_overrides(
+            window=window, warm_up=warm_up, baseline=baseline, soak=soak, cool_down=cool_down
+        ),
+    }
+    with session.client() as api:
+        if dry_run:
+            _dry_run(api, order, how)
+            return
+        if order["target"]["kind"] == "device" and not confirm and sys.stdin.isatty():
+            order["target"]["confirmation"] = ask_for_confirmation(api.post("/runs/plan", order))
+        run = api.post("/runs", order) if id is None else api.put(f"/runs/{id}", order)
+        say(f"run {run['id']} is {run['state']}")
+        if watch or wait:
+            _follow(api, run["id"], give_up_after, how, quietly=not watch)
+        elif how is Output.JSON:
+            print_json(run)
+        else:
+            say(f"  watch it:  cliffwatch run watch {run['id']}", f"  stop it:   cliffwatch run stop {run['id']}")
+
+
+@app.command("list")
+def list_runs(
+    context: typer.Context,
+    state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 50,
+    output: OutputOption = None,
+) -> None:
+    """List runs, the newest first."""
+    session = session_of(context)
+    with session.client() as api:
+        runs = api.list_all("/runs", limit, state=state)
+    print_rows(runs, _COLUMNS, session.how(output), "no runs; start one with `cliffwatch run start`")
+
+
+@app.command("show")
+def show_run(context: typer.Context, run: RunArgument, output: OutputOption = None) -> None:
+    """Show one run."""
+    session = session_of(context)
+    with session.client() as api:
+        body = api.get(f"/runs/{run}")
+    print_facts(body, _facts_of(body), session.how(output))
+
+
+@app.command("watch")
+def watch_run(
+    context: typer.Context, run: RunArgument, give_up_after: GiveUpOption = "10m", output: OutputOption = None
+) -> None:
+    """Show a run's progress until it is over. The exit status is the verdict's; Ctrl-C leaves the run running."""
+    session = session_of(context)
+    with session.client() as api:
+        _follow(api, run, give_up_after, session.how(output), quietly=False)
+
+
+@app.command("stop")
+def stop_run(
+    context: typer.Context,
+    run: RunArgument,
+    force: Annotated[bool, typer.Option("--force", help="Do not let the engine finish its window first.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Ask a run to stop: the engine finishes its window, and the report is made."""
+    session = session_of(context)
+    with session.client() as api:
+        body = api.post(f"/runs/{run}/stop", {"force": force})
+    say(f"run {run} was asked to stop; `cliffwatch run watch {run}` shows when it has")
+    if session.how(output) is Output.JSON:
+        print_json(body)
+
+
+@app.command("report")
+def report(
+    context: typer.Context,
+    run: RunArgument,
+    format: Annotated[  # noqa: A002  # the flag's name
+        str, typer.Option("--format", help="json or html.")
+    ] = "json",
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+) -> None:
+    """Get a run's report."""
+    paths = {"json": f"/runs/{run}/report", "html": f"/runs/{run}/report.html"}
+    if format not in paths:
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is neither json nor html")
+    with session_of(context).client() as api:
+        content = api.get_bytes(paths[format])
+    if to is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        to.write_bytes(content)
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
+    say(f"wrote {to}")
+
+
+def workload_name(run: Any) -> str:
+    """`name@version`; the name alone for a workload that came with the order."""
+    workload = run.get("workload") or {}
+    version = workload.get("version")
+    return show(workload.get("name")) + (f"@{version}" if version is not None else "")
+
+
+def target_name(run: Any) -> str:
+    """`kind:what`, as `--target` takes it."""
+    target = run.get("target") or {}
+    if isinstance(target, str):
+        return target
+    what = target.get("path") or target.get("identity") or target.get("name")
+    return f"{target.get('kind')}:{what}"
+
+
+def verdict_lines(run: dict[str, Any]) -> list[str]:
+    """The verdict with its reasons, and where the report is."""
+    first, *rest = run.get("reasons") or ["no reasons were given"]
+    lines = [f"verdict: {run.get('verdict')} – {first}", *(f"         {reason}" for reason in rest)]
+    return [*lines, f"report:  {run.get('report') or 'none was made'}"]
+
+
+def exit_status(run: dict[str, Any]) -> int:
+    """0 for a pass, 1 for any other verdict."""
+    return 0 if run.get("verdict") == VerdictName.PASS else EXIT_BAD_VERDICT
+
+
+def _facts_of(run: dict[str, Any]) -> dict[str, str]:
+    return {
+        "run": show(run.get("id")),
+        "workload": workload_name(run),
+        "engine": show(run.get("engine")),
+        "target": target_name(run),
+        "state": f"{show(run.get('state'))} since {show_time(run.get('since'))}",
+        "phase": show(run.get("phase")),
+        "verdict": show(run.get("verdict")),
+        "reasons": "\n".join(run.get("reasons") or []),
+        "created": show_time(run.get("created_at")),
+        "started": show_time(run.get("started_at")),
+        "finished": show_time(run.get("finished_at")),
+        "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",
+        "windows": show(run.get("windows")),
+        "journal": show(run.get("directory")),
+        "report": show(run.get("report")),
+    }
+
+
+def _dry_run(api: ApiClient, order: dict[str, Any], how: Output) -> None:
+    plan = api.post("/runs/plan", order)
+    if how is Output.JSON:
+        print_json(plan)
+    else:
+        print_plan(plan)
+    objections = plan.get("objections") or []
+    if objections:
+        raise Problem(Code.TARGET_UNSAFE, "this run would be refused: " + "; ".join(o["message"] for o in objections))
+
+
+def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, quietly: bool) -> None:
+    """Follow a run to its end and leave with its verdict's exit status."""
+    clock = SystemClock()
+    patience_seconds = seconds_of("--give-up-after", give_up_after)
+    run: dict[str, Any] = {}
+    try:
+        display = None if quietly else display_for(clock)
+        follower = Follower(api, run_id, clock, patience_seconds)
+        if display is None:
+            for update in follower.updates():
+                run = update.run if isinstance(update, RunSeen) else run
+        else:
+            with display:
+                for update in follower.updates():
+                    run = update.run if isinstance(update, RunSeen) else run
+                    display.show(update)
+    except KeyboardInterrupt:
+        interrupted(run_id)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    if how is Output.JSON:
+        print_json(run)
+    else:
+        for line in verdict_lines(run):
+            print(line)
+    raise typer.Exit(exit_status(run))

@@ -1,0 +1,149 @@
+"""`cliffwatch schedule …`: runs that start by the clock."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
+from cliffwatch.cli.run_order import duration_overrides, target_document, workload_reference
+from cliffwatch.cli.runs import target_name
+from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.errors import Code, FieldFault, Problem
+
+app = typer.Typer(no_args_is_help=True, help="Runs that start by the clock.")
+
+ScheduleArgument = Annotated[
+    str, typer.Argument(metavar="SCHEDULE", help="A name or an id, from `cliffwatch schedule list`.")
+]
+
+_COLUMNS = (
+    Column("SCHEDULE", plain("name")),
+    Column("ID", plain("id")),
+    Column("WORKLOAD", lambda schedule: show_workload(schedule["workload"])),
+    Column("TARGET", target_name),
+    Column("WHEN", lambda schedule: show_trigger(schedule["trigger"])),
+    Column("ENABLED", plain("enabled")),
+    Column("NEXT", lambda schedule: show_time(schedule.get("next_fire_at"))),
+)
+
+
+@app.command("add")
+def add(
+    context: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the schedule.")],
+    workload: Annotated[str, typer.Option("--workload", help="A name, name@version, or the path of a YAML file.")],
+    target: Annotated[str, typer.Option("--target", help="directory:PATH, device:SERIAL, synthetic:NAME.")],
+    cron: Annotated[str | None, typer.Option("--cron", help="Five fields, such as '0 2 * * sat'.")] = None,
+    every: Annotated[str | None, typer.Option("--every", help="An interval, such as 24h.")] = None,
+    at: Annotated[str | None, typer.Option("--at", help="One time, such as 2026-12-24T18:00:00Z.")] = None,
+    time_zone: Annotated[str | None, typer.Option("--time-zone", help="For --cron, such as Europe/Berlin.")] = None,
+    soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
+    confirm: Annotated[
+        str | None, typer.Option("--confirm", help="The sentence that the dry run prints for a device.")
+    ] = None,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Keep it without letting it fire.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Add a schedule: exactly one of --cron, --every and --at says when."""
+    session = session_of(context)
+    body = {
+        "name": name,
+        "workload": workload_reference(workload),
+        "target": target_document(target, confirm),
+        "durations": duration_overrides(soak=soak),
+        "trigger": trigger_document(cron, every, at, time_zone),
+        "enabled": not disabled,
+    }
+    with session.client() as api:
+        schedule = api.post("/schedules", body)
+    say(f"schedule {name} is kept; next {show_time(schedule['next_fire_at'])}")
+    if session.how(output) is Output.JSON:
+        print_json(schedule)
+
+
+@app.command("list")
+def list_schedules(context: typer.Context, output: OutputOption = None) -> None:
+    """List schedules with the time at which each fires next."""
+    session = session_of(context)
+    with session.client() as api:
+        rows = api.list_all("/schedules")
+    print_rows(rows, _COLUMNS, session.how(output), "no schedules; add one with `cliffwatch schedule add`")
+
+
+@app.command("show")
+def show_schedule(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
+    """Show one schedule."""
+    session = session_of(context)
+    with session.client() as api:
+        body = api.get(f"/schedules/{_id_of(api, schedule)}")
+    print_facts(body, _facts_of(body), session.how(output))
+
+
+@app.command("enable")
+def enable(context: typer.Context, schedule: ScheduleArgument) -> None:
+    """Let a schedule fire again."""
+    _set_enabled(context, schedule, True)
+
+
+@app.command("disable")
+def disable(context: typer.Context, schedule: ScheduleArgument) -> None:
+    """Keep a schedule from firing. Runs that it queued go on."""
+    _set_enabled(context, schedule, False)
+
+
+@app.command("remove")
+def remove(context: typer.Context, schedule: ScheduleArgument) -> None:
+    """Remove a schedule. Runs that it queued stay."""
+    with session_of(context).client() as api:
+        api.delete(f"/schedules/{_id_of(api, schedule)}")
+    say(f"schedule {schedule} is removed")
+
+
+def trigger_document(cron: str | None, every: str | None, at: str | None, time_zone: str | None) -> dict[str, Any]:
+    """The trigger as the API takes it. Raises Problem unless exactly one kind was given."""
+    given = [
+        {"kind": "cron", "expression": cron} if cron else None,
+        {"kind": "interval", "every": every} if every else None,
+        {"kind": "date", "at": at} if at else None,
+    ]
+    chosen = [trigger for trigger in given if trigger is not None]
+    if len(chosen) != 1:
+        fault = FieldFault("--cron, --every, --at", "give exactly one of them")
+        raise Problem(Code.SCHEDULE_INVALID, "a schedule needs one way to say when", [fault])
+    return chosen[0] | ({"time_zone": time_zone} if time_zone else {})
+
+
+def show_trigger(trigger: dict[str, Any]) -> str:
+    when = trigger.get("expression") or trigger.get("every") or trigger.get("at")
+    zone = trigger.get("time_zone")
+    return f"{trigger.get('kind')} {show(when)}" + (f" {zone}" if zone else "")
+
+
+def show_workload(workload: str | dict[str, Any]) -> str:
+    return workload if isinstance(workload, str) else f"{workload.get('name')} (a document)"
+
+
+def _id_of(api: ApiClient, schedule: str) -> str:
+    """The id of the schedule that is called so, or has this id. Raises Problem(not_found)."""
+    for row in api.list_all("/schedules"):
+        if schedule in (row["name"], row["id"]):
+            return str(row["id"])
+    raise Problem(Code.NOT_FOUND, f"there is no schedule {schedule}; `cliffwatch schedule list` shows those there are")
+
+
+def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
+    facts = {column.heading.lower(): column.text(schedule) for column in _COLUMNS[:-1]}
+    last = schedule.get("last_firing")
+    told = f"{show_time(last['due_at'])} {last['outcome']} {last['run_id'] or last['detail']}" if last else show(None)
+    return facts | {
+        "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
+        "last": told.rstrip(),
+        "missed": show_time(schedule.get("last_missed_at")),
+    }
+
+
+def _set_enabled(context: typer.Context, schedule: str, enabled: bool) -> None:
+    with session_of(context).client() as api:
+        body = api.patch(f"/schedules/{_id_of(api, schedule)}", {"enabled": enabled})
+    say(f"schedule {schedule} is {'enabled' if enabled else 'disabled'}; next {show_time(body.get('next_fire_at'))}")

@@ -1,0 +1,110 @@
+"""The service in the foreground: one process, until a signal ends it."""
+
+import ipaddress
+import logging
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+
+import uvicorn
+
+from cliffwatch.api.app import create_app
+from cliffwatch.cli.output import say
+from cliffwatch.clock import SystemClock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.settings import Settings
+from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.store.tokens import Scope, create_token, ensure_first_token
+
+#: How long answers in progress may take once a signal came. Live streams never end by themselves.
+_SHUTDOWN_GRACE_SECONDS = 3
+
+
+def serve_forever(settings: Settings, token_path: Path) -> None:
+    """Serve until SIGTERM or SIGINT. Raises Problem when it cannot be started."""
+    _log_to_stderr()
+    settings.state_directory.mkdir(parents=True, exist_ok=True)
+    # Bound first: a port that is taken is said before anything is made.
+    listener = _listen(settings.listen_host, settings.listen_port)
+    with listener:
+        port = listener.getsockname()[1]
+        _make_first_token(settings, token_path)
+        say(f"listening on http://{settings.listen_host}:{port}")
+        configuration = uvicorn.Config(
+            create_app(settings, SystemClock()),
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
+        )
+        server = uvicorn.Server(configuration)
+        server.run(sockets=[listener])
+    if not server.started:
+        raise Problem(Code.NOT_READY, "the service could not be started; the reason is above")
+
+
+def make_local_token(settings: Settings, name: str, scope: str) -> str:
+    """A new token, made in the database itself: for whoever may write to it but has lost the last token."""
+    upgrade(settings.database_url)
+    database = open_database(settings.database_url)
+    try:
+        with database.session() as session:
+            return create_token(session, name, Scope.of(scope), time.time())[1]
+    finally:
+        database.close()
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        listener = socket.socket(family, kind, protocol)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+    except OSError as error:
+        detail = f"{host}:{port} cannot be listened on: {error.strerror}; choose another with CLIFFWATCH_LISTEN_PORT"
+        raise Problem(Code.NOT_READY, detail) from error
+    if not ipaddress.ip_address(address[0]).is_loopback:
+        say(f"warning: {address[0]} is no loopback address, and tokens cross the network in the clear")
+    return listener
+
+
+def _make_first_token(settings: Settings, token_path: Path) -> None:
+    """On a database without tokens, make one and put it where its owner alone, and the command line, can read it."""
+    upgrade(settings.database_url)
+    database = open_database(settings.database_url)
+    try:
+        with database.session() as session:
+            token = ensure_first_token(session, time.time())
+            if token is not None:
+                # Inside the transaction: a token that cannot be kept is not made either.
+                _write_privately(token_path, token)
+    finally:
+        database.close()
+    if token is not None:
+        say(f"the first token is in {token_path}")
+        # Where nobody looks on, output is a log, and a log is no place for a secret.
+        if sys.stdout.isatty():
+            print(token)
+
+
+def _write_privately(path: Path, token: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(token + "\n")
+    except OSError as error:
+        raise Problem(Code.NOT_READY, f"the first token cannot be written to {path}: {error.strerror}") from error
+
+
+def _log_to_stderr() -> None:
+    formatter = logging.Formatter("%(asctime)sZ %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S")
+    formatter.converter = time.gmtime
+    handler = logging.StreamHandler()
+    handler.setFormatter(formatter)
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    # It speaks whenever readiness is asked for.
+    logging.getLogger("alembic").setLevel(logging.WARNING)

@@ -1,0 +1,147 @@
+"""`cliffwatch serve`, `up`, `down`, `status`: the service on this machine."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.daemon import (
+    Daemon,
+    find_daemon,
+    forget_daemon,
+    log_tail,
+    not_ready,
+    start_daemon,
+    stop_daemon,
+)
+from cliffwatch.cli.output import print_facts, say, show
+from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
+from cliffwatch.clock import SystemClock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.states import RunState
+
+_POLL_SECONDS = 0.1
+
+
+def serve(
+    context: typer.Context,
+    listen_host: Annotated[
+        str | None, typer.Option("--listen-host", help="Address to listen on; CLIFFWATCH_LISTEN_HOST, else 127.0.0.1.")
+    ] = None,
+    listen_port: Annotated[
+        int | None,
+        typer.Option("--listen-port", min=1, max=65535, help="Port; CLIFFWATCH_LISTEN_PORT, else 9899."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="Where to put the first token; as the global flag.")
+    ] = None,
+) -> None:
+    """Run the service in the foreground. The first start makes a token and says once where it is."""
+    from cliffwatch.cli.serve import serve_forever  # the service's parts are slow to load, and no client needs them
+
+    session = session_of(context)
+    settings = session.settings(listen_host=listen_host, listen_port=listen_port)
+    serve_forever(settings, token_file or session.token_path())
+
+
+def up(
+    context: typer.Context,
+    timeout: Annotated[str, typer.Option("--timeout", help="How long to wait until it is ready.")] = "60s",
+) -> None:
+    """Start the service in the background and wait until it is ready."""
+    session = session_of(context)
+    settings = session.settings()
+    state_directory = settings.state_directory
+    clock = SystemClock()
+    patience_seconds = seconds_of("--timeout", timeout)
+    daemon = find_daemon(state_directory)
+    had_token = session.token_path().exists()
+    if daemon is not None:
+        say(f"the service is up already, at {daemon.url}")
+    elif _answers(session.local_url()):
+        url = session.local_url()
+        detail = f"something that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
+        raise Problem(Code.NOT_READY, detail)
+    else:
+        arguments = ["--state-directory", str(state_directory), "--token-file", str(session.token_path()), "serve"]
+        daemon = start_daemon(state_directory, session.local_url(), arguments)
+    started = clock.monotonic()
+    while not _answers(daemon.url):
+        waited = clock.monotonic() - started
+        if not daemon.process.is_alive():
+            forget_daemon(state_directory)
+            raise Problem(Code.NOT_READY, f"the service ended while it started; {log_tail(state_directory)}")
+        if waited >= patience_seconds:
+            raise not_ready(state_directory, waited)
+        clock.sleep(_POLL_SECONDS)
+    say(
+        f"the service is ready at {daemon.url}",
+        f"  token:        {session.token_path()}",
+        *([] if had_token else [f"                {session.token()} (shown this once)"]),
+        f"  log:          {state_directory / 'service.log'}",
+        "  first run:    cliffwatch run start quick-soak --target directory:PATH --watch",
+        "  what else:    cliffwatch --help",
+        "  stop it:      cliffwatch down",
+    )
+
+
+def down(
+    context: typer.Context,
+    grace: Annotated[
+        str, typer.Option("--grace", help="How long the service may take to finish what it answers.")
+    ] = "15s",
+) -> None:
+    """Stop the service that `up` started. Runs go on without it."""
+    session = session_of(context)
+    grace_seconds = seconds_of("--grace", grace)
+    state_directory = session.settings().state_directory
+    daemon = find_daemon(state_directory)
+    if daemon is None:
+        say("the service is not up")
+        return
+    live = _live_runs(session, daemon)
+    if not stop_daemon(daemon, SystemClock(), grace_seconds):
+        say("the service did not end in time and was killed")
+    forget_daemon(state_directory)
+    say("the service is down")
+    if live:
+        say(f"these runs go on, and the service finds them again when it is up: {', '.join(live)}")
+
+
+def status(context: typer.Context, output: OutputOption = None) -> None:
+    """Say whether the service is up: exit status 0 when it is ready, 3 when it is not."""
+    session = session_of(context)
+    state_directory = session.settings().state_directory
+    daemon = find_daemon(state_directory)
+    url = daemon.url if daemon else session.service_url()
+    body: dict[str, Any] = {
+        "ready": _answers(url),
+        "url": url,
+        "pid": daemon.process.pid if daemon else None,
+        "state_directory": str(state_directory),
+    }
+    print_facts(body, {name.replace("_", " "): show(value) for name, value in body.items()}, session.how(output))
+    if not body["ready"]:
+        raise Problem(Code.NOT_READY, f"no service is ready at {url}; start it with `cliffwatch up`")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the root: they are verbs without a noun."""
+    for command in (serve, up, down, status):
+        app.command()(command)
+
+
+def _answers(url: str) -> bool:
+    with ApiClient(url, token=None) as api:
+        return api.is_ready()
+
+
+def _live_runs(session: Session, daemon: Daemon) -> list[str]:
+    """Runs that are not over, as far as the service can still tell."""
+    try:
+        with ApiClient(daemon.url, session.token()) as api:
+            states = [state for state in RunState if state is not RunState.FINISHED]
+            return [run["id"] for state in states for run in api.list_all("/runs", state=state.value)]
+    except Problem:
+        return []

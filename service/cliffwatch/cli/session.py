@@ -1,0 +1,87 @@
+"""What one call of the command line knows: which service, which token, how to print."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.output import Output
+from cliffwatch.errors import Code, Problem
+from cliffwatch.settings import Settings, read_settings
+from cliffwatch.units import parse_duration
+
+TOKEN_VARIABLE = "CLIFFWATCH_TOKEN"
+TOKEN_FILE = "token"
+
+#: Takes the place of the global `--output` where it stands after the command.
+OutputOption = Annotated[
+    Output | None, typer.Option("--output", help="How to print: a table for people or JSON for programs.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """The global flags. None stands for a flag that was not given."""
+
+    url: str | None
+    token_file: Path | None
+    state_directory: Path | None
+    output: Output | None
+
+    def settings(self, **given: object) -> Settings:
+        """The settings of the service on this machine, `given` before them. Raises Problem(bad_request)."""
+        given["state_directory"] = self.state_directory
+        return read_settings(**{name: value for name, value in given.items() if value is not None})
+
+    def local_url(self) -> str:
+        """Where the service of this machine listens."""
+        settings = self.settings()
+        return f"http://{settings.listen_host}:{settings.listen_port}"
+
+    def service_url(self) -> str:
+        return self.url or self.local_url()
+
+    def token_path(self) -> Path:
+        return self.token_file or self.settings().state_directory / TOKEN_FILE
+
+    def token(self) -> str:
+        """The bearer token: the variable's, else the file's. Raises Problem when there is neither."""
+        given = os.environ.get(TOKEN_VARIABLE)
+        if given:
+            return given.strip()
+        path = self.token_path()
+        try:
+            token = path.read_text(encoding="utf-8").strip()
+        except OSError as error:
+            detail = (
+                f"no token: {path} cannot be read ({error.strerror}); name another file with --token-file, or set "
+                f"{TOKEN_VARIABLE}"
+            )
+            raise Problem(Code.UNAUTHENTICATED, detail) from error
+        if not token:
+            raise Problem(Code.UNAUTHENTICATED, f"no token: {path} is empty; make one with `cliffwatch token create`")
+        return token
+
+    def client(self) -> ApiClient:
+        return ApiClient(self.service_url(), self.token())
+
+    def how(self, output: Output | None) -> Output:
+        """How to print: as asked after the command, else before it, else a table."""
+        return output or self.output or Output.TABLE
+
+
+def seconds_of(flag: str, text: str) -> float:
+    """The duration that a flag was given. Raises Problem that names the flag."""
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise Problem(Code.BAD_REQUEST, f"{flag}: {error}") from error
+
+
+def session_of(context: typer.Context) -> Session:
+    session = context.obj
+    assert isinstance(session, Session), "the root command makes the session"
+    return session

@@ -1,0 +1,141 @@
+"""The tree of commands: what holds of every one of them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from cliffwatch import __version__
+from cliffwatch.cli.main import exit_status_of
+from cliffwatch.cli.reference import commands, options_of, variable_of
+from cliffwatch.errors import Code, Problem
+
+COMMANDS = dict(commands())
+FLAGS = [
+    pytest.param(words, command, option, id=f"{words} {option.opts[0]}")
+    for words, command in COMMANDS.items()
+    for option in options_of(command)
+]
+
+
+def cliffwatch(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
+    return subprocess.run(
+        [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def context_of(words: str) -> typer.Context:
+    """The context in which a command reads its flags."""
+    context: typer.Context | None = None
+    names = words.split()
+    for count, name in enumerate(names, 1):
+        command = COMMANDS[" ".join(names[:count])]
+        settings = command.context_settings
+        context = typer.Context(command, parent=context, info_name=name, **settings)
+    assert context is not None
+    return context
+
+
+@pytest.mark.parametrize(("words", "command", "option"), FLAGS)
+def test_every_flag_is_long_explained_and_an_environment_variable(
+    words: str, command: TyperCommand | TyperGroup, option: TyperOption, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert all(name.startswith("--") for name in option.opts)
+    assert option.help
+    assert option.help.endswith(".")
+    monkeypatch.setenv(variable_of(words, option), "from the environment")
+    assert option.value_from_envvar(context_of(words)) == "from the environment"
+
+
+def test_every_command_explains_itself() -> None:
+    for words, command in COMMANDS.items():
+        assert command.help, words
+
+
+def test_a_variable_stands_for_a_flag() -> None:
+    done = cliffwatch("version", CLIFFWATCH_VERSION_OUTPUT="json")
+    assert json.loads(done.stdout) == {"version": __version__}
+
+
+def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
+    assert json.loads(cliffwatch("--output", "json", "version").stdout) == {"version": __version__}
+    assert cliffwatch("--output", "json", "version", "--output", "table").stdout == f"{__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("run", "start", "quick-soak"), "--target"),
+        (("run", "list", "--limit", "0"), "--limit"),
+        (("run", "list", "--output", "xml"), "--output"),
+        (("run", "report", "a", "--format", "pdf"), "--format"),
+        (("fly",), "fly"),
+        (("--state-directory", "state", "run", "list"), "token"),
+        (("schedule", "add", "a", "--workload", "b", "--target", "synthetic:c"), "--cron"),
+        (("workload", "validate", "nowhere.yaml"), "nowhere.yaml"),
+        (("down", "--grace", "soon"), "--grace"),
+    ],
+)
+def test_bad_usage_is_named_on_stderr_with_status_2(arguments: tuple[str, ...], named: str, tmp_path: Path) -> None:
+    done = cliffwatch(*arguments, CLIFFWATCH_STATE_DIRECTORY=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert named in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_service_that_does_not_answer_is_status_3() -> None:
+    done = cliffwatch("--url", "http://127.0.0.1:1", "run", "list", CLIFFWATCH_TOKEN="any")
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "no service answers at http://127.0.0.1:1" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (Code.BAD_REQUEST, 2),
+        (Code.FORBIDDEN, 2),
+        (Code.TARGET_UNSAFE, 2),
+        (Code.COMPONENT_MISSING, 3),
+        (Code.NOT_READY, 3),
+        (Code.INTERNAL, 3),
+    ],
+)
+def test_who_has_to_mend_it_decides_the_status(code: Code, status: int) -> None:
+    assert exit_status_of(Problem(code, "any")) == status
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", f"{sys.executable} -m cliffwatch.cli.reference | head -n 1"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "# The `cliffwatch` command\n"
+
+
+def test_completion_knows_the_commands() -> None:
+    done = cliffwatch(COMP_WORDS="cliffwatch sch", COMP_CWORD="1", _CLIFFWATCH_COMPLETE="complete_bash")
+    assert done.stdout.split() == ["schedule"]
+
+
+def test_a_workload_is_validated_without_a_service(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("version: 1\nname: mine\nengine: synthetic\nphases: {soak: 1m}\nload: {spread: 0.5}\n")
+    done = cliffwatch("workload", "validate", str(path))
+    assert (done.returncode, done.stdout) == (0, "")
+    path.write_text("version: 1\nname: mine\nengine: synthetic\nphases: {soak: 60}\nlode: {}\n")
+    done = cliffwatch("workload", "validate", str(path))
+    assert done.returncode == 2
+    assert "phases.soak: 60 has no unit" in done.stderr
+    assert "lode: unknown key" in done.stderr

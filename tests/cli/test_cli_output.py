@@ -1,0 +1,67 @@
+"""What is printed: data on stdout, words on stderr, and nothing invented where there is no value."""
+
+import json
+from typing import Any
+
+import pytest
+
+from cliffwatch.cli.output import (
+    Column,
+    Output,
+    plain,
+    print_facts,
+    print_rows,
+    show,
+    show_latency,
+    show_seconds,
+    show_time,
+)
+
+COLUMNS = (Column("RUN", plain("id")), Column("NAME", plain("workload.name")))
+ROWS: list[dict[str, Any]] = [{"id": "a", "workload": {"name": "soak"}}, {"id": "a-long-id", "workload": None}]
+
+
+def test_a_table_is_aligned_and_cuts_nothing_off(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(ROWS, COLUMNS, Output.TABLE, "none")
+    assert capsys.readouterr().out == "RUN        NAME\na          soak\na-long-id  –\n"
+
+
+def test_json_is_the_data_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows(ROWS, COLUMNS, Output.JSON, "none")
+    captured = capsys.readouterr()
+    assert json.loads(captured.out) == ROWS
+    assert captured.err == ""
+
+
+def test_an_empty_list_is_said_to_people_and_is_a_list_to_programs(capsys: pytest.CaptureFixture[str]) -> None:
+    print_rows([], COLUMNS, Output.TABLE, "no runs")
+    assert capsys.readouterr() == ("", "no runs\n")
+    print_rows([], COLUMNS, Output.JSON, "no runs")
+    assert capsys.readouterr() == ("[]\n", "")
+
+
+def test_facts_of_several_lines_stay_under_their_name(capsys: pytest.CaptureFixture[str]) -> None:
+    print_facts({}, {"run": "a", "reasons": "one\ntwo", "phase": ""}, Output.TABLE)
+    assert capsys.readouterr().out == "run      a\nreasons  one\n         two\nphase    –\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(None, "–"), (0.0, "0 µs"), (0.0000125, "12.5 µs"), (0.00123, "1.23 ms"), (3.5, "3.5 s"), (26.04, "26 s")],
+)
+def test_latency_is_shown_in_the_unit_that_suits(seconds: float | None, text: str) -> None:
+    assert show_latency(seconds) == text
+
+
+def test_values_are_shown_as_people_read_them() -> None:
+    assert [show(value) for value in (None, "", True, False, 0, [], ["a", "b"])] == [
+        "–",
+        "–",
+        "yes",
+        "no",
+        "0",
+        "–",
+        "a, b",
+    ]
+    assert [show_seconds(value) for value in (None, -1.0, 90.4)] == ["–", "0s", "1m30s"]
+    assert [show_time(value) for value in (None, "2026-11-21T09:30:00.5+02:00")] == ["–", "2026-11-21 07:30:00Z"]

@@ -1,0 +1,109 @@
+"""Progress: what the lines say, and how often."""
+
+import io
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from cliffwatch.cli.live import EventSeen, Notice, RunSeen, StillThere, WindowSeen
+from cliffwatch.cli.progress import BarDisplay, LineDisplay, Picture, display_for, telling
+from cliffwatch.clock import SystemClock, VirtualClock
+
+
+def run(**more: Any) -> dict[str, Any]:
+    return {"id": "a", "state": "running", "phase": "soak", "elapsed_seconds": 30, "planned_seconds": 120} | more
+
+
+def window(**more: Any) -> dict[str, Any]:
+    return {
+        "seq": 3,
+        "start": "2026-11-21T07:00:00Z",
+        "end": "2026-11-21T07:00:10Z",
+        "phase": "soak",
+        "counters": {"operations": 5000, "bytes": 10 * 1024**2, "errors": 2},
+        "latency": {"write": {"p50": 0.0012, "p99": 0.0345}, "sync": {"p50": 0.1, "p99": 0.2}},
+    } | more
+
+
+def test_a_line_has_phase_time_latency_throughput_and_errors() -> None:
+    clock = VirtualClock(100.0)
+    picture = Picture(clock)
+    picture.take(RunSeen(run()))
+    picture.take(WindowSeen(window()))
+    clock.sleep(30.0)
+    assert picture.line() == (
+        "soak  50%  elapsed 1m  remaining 1m  write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  500 op/s  errors 2"
+    )
+
+
+def test_errors_add_up_over_windows_and_a_broken_total_is_not_made_up() -> None:
+    picture = Picture(VirtualClock(0.0))
+    picture.take(RunSeen(run(planned_seconds=None)))
+    assert "no window yet" in picture.line()
+    picture.take(WindowSeen(window()))
+    picture.take(WindowSeen(window(seq=4, latency={})))
+    assert "remaining –" in picture.line()
+    assert "latency p50 –  p99 –" in picture.line()
+    assert picture.line().endswith("errors 4")
+
+
+def test_time_stands_still_while_no_load_runs() -> None:
+    clock = VirtualClock(0.0)
+    picture = Picture(clock)
+    picture.take(RunSeen(run(state="interrupted")))
+    clock.sleep(50.0)
+    assert picture.elapsed_seconds == 30
+    assert picture.phase == "interrupted"
+
+
+def test_elapsed_never_passes_what_was_planned() -> None:
+    clock = VirtualClock(0.0)
+    picture = Picture(clock)
+    picture.take(RunSeen(run()))
+    clock.sleep(500.0)
+    assert (picture.elapsed_seconds, picture.remaining_seconds, picture.ratio) == (120, 0, 1)
+
+
+def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = VirtualClock(0.0)
+    display = LineDisplay(clock)
+    for seconds, update in (
+        (0, RunSeen(run(state="starting", phase="prepare"))),
+        (1, RunSeen(run(phase="baseline"))),
+        (1, StillThere()),
+        (7, StillThere()),
+        (2, StillThere()),
+        (1, WindowSeen(window())),
+    ):
+        clock.sleep(seconds)
+        display.show(update)
+    said = [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["starting", "baseline", "baseline", "soak"]
+
+
+def test_what_explains_the_figures_is_told() -> None:
+    gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
+    assert telling(gap) == "gap: engine_died (seconds 2.5)"
+    assert telling(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
+    assert telling(Notice("the service answers again")) == "the service answers again"
+
+
+def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
+    terminal = io.StringIO()
+    console = Console(file=terminal, force_terminal=True, width=100, legacy_windows=False)
+    clock = VirtualClock(0.0)
+    with BarDisplay(clock, console) as display:
+        display.show(RunSeen(run()))
+        display.show(WindowSeen(window()))
+        display.show(Notice("the service answers again"))
+    text = terminal.getvalue()
+    assert "the service answers again" in text
+    assert "25%" in text
+    assert "p99 34.5 ms" in text
+
+
+def test_output_that_is_no_terminal_gets_lines() -> None:
+    assert isinstance(display_for(SystemClock()), LineDisplay)

@@ -1,0 +1,102 @@
+"""From flags to an order: every fault names the flag, and nothing is guessed."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from cliffwatch.cli.run_order import (
+    ask_for_confirmation,
+    duration_overrides,
+    print_plan,
+    target_document,
+    workload_reference,
+)
+from cliffwatch.errors import Code, FieldFault, Problem
+
+
+def test_a_name_stays_a_name_and_a_path_becomes_the_document(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("version: 1\nname: mine\n")
+    assert workload_reference("quick-soak@2") == "quick-soak@2"
+    assert workload_reference(str(path)) == {"version": 1, "name": "mine"}
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(b"- a\n", "does not hold a YAML mapping"), (b"a: [", "is not YAML"), (b"\xff\xfe\xff", "cannot be read")],
+)
+def test_a_file_that_is_no_workload_is_named(tmp_path: Path, content: bytes, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_bytes(content)
+    with pytest.raises(Problem, match=message) as caught:
+        workload_reference(str(path))
+    assert str(path) in caught.value.detail
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(Problem, match=r"nowhere\.yaml cannot be read"):
+        workload_reference("nowhere.yaml")
+
+
+def test_a_directory_may_be_relative(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    assert target_document("directory:data", None) == {"kind": "directory", "path": str(tmp_path / "data")}
+
+
+def test_a_device_carries_its_confirmation() -> None:
+    assert target_document("device:S123", "erase S123") == {
+        "kind": "device",
+        "identity": "S123",
+        "confirmation": "erase S123",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "directory:", "directory", "tape:1", "/mnt/test"])
+def test_a_target_that_cannot_be_understood_says_how_to_write_one(text: str) -> None:
+    with pytest.raises(Problem, match="directory:/path, device:SERIAL or synthetic:NAME") as caught:
+        target_document(text, None)
+    assert caught.value.code is Code.BAD_REQUEST
+
+
+def test_only_a_device_is_confirmed() -> None:
+    with pytest.raises(Problem) as caught:
+        target_document("synthetic:a", "yes")
+    assert caught.value.faults == [FieldFault("--confirm", "only a device is confirmed; leave it out")]
+
+
+def test_durations_that_were_given_are_passed_on_and_faults_name_their_flags() -> None:
+    assert duration_overrides(soak="3m", warm_up=None) == {"soak": "3m"}
+    with pytest.raises(Problem) as caught:
+        duration_overrides(soak="3", warm_up="long", window="1s")
+    assert [fault.field for fault in caught.value.faults] == ["--soak", "--warm-up"]
+
+
+def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[str]) -> None:
+    print_plan(
+        {
+            "writes": [{"path": "/mnt/test/run/a", "size_bytes": 1024**3}],
+            "command": ["fio", "job.fio"],
+            "written_bytes": None,
+            "notes": ["buffered"],
+            "objections": [{"code": "reserve", "message": "too little space would stay free"}],
+            "confirmation": None,
+        }
+    )
+    assert capsys.readouterr().out.splitlines() == [
+        "would write  /mnt/test/run/a  1.0 GiB",
+        "in all       not bounded: as fast as the target takes it",
+        "command      fio job.fio",
+        "note         buffered",
+        "objection    too little space would stay free (reserve)",
+    ]
+
+
+def test_without_a_terminal_the_sentence_has_to_come_with_the_command(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(Problem, match="--confirm 'erase S123'"):
+        ask_for_confirmation({"writes": [], "command": [], "confirmation": "erase S123"})
+    assert "confirm      erase S123" in capsys.readouterr().out

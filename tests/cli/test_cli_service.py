@@ -1,0 +1,374 @@
+"""The command against a real service with real workers; the synthetic engine makes the windows."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.cli.reference import commands, options_of
+
+#: Longer than anything takes here; a test that waits so long has failed.
+PATIENCE_SECONDS = 120
+WORKLOAD = """
+version: 1
+name: {name}
+engine: synthetic
+window: {window}
+engine_restarts: 0
+phases: {{soak: {soak}}}
+load: {{operations_per_second: 1000, {load}}}
+"""
+
+
+@dataclass(slots=True)
+class Machine:
+    """A state directory and a port of a test's own."""
+
+    directory: Path
+    port: int
+    started: list["subprocess.Popen[str]"] = field(default_factory=list)
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "state"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        outside = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
+        return outside | {"CLIFFWATCH_STATE_DIRECTORY": str(self.state), "CLIFFWATCH_LISTEN_PORT": str(self.port)}
+
+    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
+            env=self.environment | variables,
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
+        )
+
+    def data(self, *arguments: str) -> Any:
+        done = self.run("--output", "json", *arguments)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
+            env=self.environment,
+            cwd=self.directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def workload(self, name: str, *, soak: str = "30m", window: str = "10s", load: str = "time: virtual") -> str:
+        """The path of a new workload's file."""
+        path = self.directory / f"{name}.yaml"
+        path.write_text(WORKLOAD.format(name=name, soak=soak, window=window, load=load))
+        return str(path)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def end(machine: Machine) -> None:
+    """Stop what still runs, so that nothing outlives the test."""
+    if find_daemon(machine.state) is not None:
+        for run in machine.data("run", "list"):
+            if run["state"] != "finished":
+                machine.run("run", "stop", run["id"], "--force")
+                machine.run("run", "watch", run["id"])
+        machine.run("down")
+    for process in machine.started:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def idle(tmp_path: Path) -> Iterator[Machine]:
+    """A machine on which nothing runs yet."""
+    machine = Machine(tmp_path, free_port())
+    yield machine
+    end(machine)
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A machine whose service is up; the tests that share it leave it up."""
+    machine = Machine(tmp_path_factory.mktemp("machine"), free_port())
+    done = machine.run("up")
+    assert done.returncode == 0, done.stderr
+    yield machine
+    end(machine)
+
+
+def read_until(stream: IO[str], text: str) -> str:
+    """What was read from the stream up to the line that has `text` in it."""
+    seen = ""
+    for line in stream:
+        seen += line
+        if text in line:
+            return seen
+    raise AssertionError(f"{text!r} did not come:\n{seen}")
+
+
+def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(idle: Machine) -> None:
+    first = idle.run("up")
+    token = (idle.state / "token").read_text().strip()
+    assert first.returncode == 0
+    assert first.stderr.count(token) == 1
+    assert (idle.state / "token").stat().st_mode & 0o777 == 0o600
+    assert token not in (idle.state / "service.log").read_text()
+    assert (idle.state / "service.log").stat().st_mode & 0o777 == 0o600
+    again = idle.run("up")
+    assert again.returncode == 0
+    assert "up already" in again.stderr
+    assert token not in again.stderr
+
+
+def test_down_ends_the_service_and_says_so(idle: Machine) -> None:
+    idle.run("up")
+    daemon = find_daemon(idle.state)
+    assert daemon is not None
+    assert idle.run("status").returncode == 0
+    assert "the service is down" in idle.run("down").stderr
+    assert not daemon.process.is_alive()
+    assert idle.run("status").returncode == 3
+    second = idle.run("down")
+    assert (second.returncode, "not up" in second.stderr) == (0, True)
+
+
+def test_a_port_that_is_taken_is_said_with_the_remedy(idle: Machine) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", idle.port))
+        done = idle.run("up")
+    assert done.returncode == 3
+    assert f"127.0.0.1:{idle.port} cannot be listened on" in done.stderr
+    assert "CLIFFWATCH_LISTEN_PORT" in done.stderr
+    assert find_daemon(idle.state) is None
+
+
+def test_a_setting_that_is_wrong_is_named_by_its_variable(idle: Machine) -> None:
+    done = idle.run("up", CLIFFWATCH_LISTEN_PORT="many")
+    assert done.returncode == 2
+    assert "CLIFFWATCH_LISTEN_PORT" in done.stderr
+
+
+def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> None:
+    done = machine.run("run", "start", machine.workload("good"), "--target", "synthetic:good", "--wait", "--id", "good")
+    assert done.returncode == 0, done.stderr
+    verdict, report = done.stdout.splitlines()
+    assert verdict.startswith("verdict: pass – 1,800,000 operations")
+    assert Path(report.removeprefix("report:").strip()).stat().st_size > 0
+    assert "good" in machine.run("run", "list").stdout
+    assert machine.data("run", "list", "--limit", "1", "--state", "finished")[0]["state"] == "finished"
+    assert "pass" in machine.run("run", "show", "good").stdout
+    assert json.loads(machine.run("run", "report", "good").stdout)["verdict"]
+    page = machine.directory / "page.html"
+    assert machine.run("run", "report", "good", "--format", "html", "--to", str(page)).returncode == 0
+    assert page.read_text().lower().startswith("<!doctype html>")
+
+
+def test_any_other_verdict_is_status_1(machine: Machine) -> None:
+    path = machine.workload("bad", load="time: virtual, fail_after_windows: 3")
+    done = machine.run("--output", "json", "run", "start", path, "--target", "synthetic:bad", "--watch")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["verdict"] == "failed"
+    assert "engine: died" in done.stderr
+
+
+def test_a_dry_run_starts_nothing(machine: Machine) -> None:
+    before = machine.data("run", "list")
+    done = machine.run("run", "start", machine.workload("dry"), "--target", "synthetic:dry", "--dry-run")
+    assert done.returncode == 0
+    assert done.stdout.startswith("would write  nothing\n")
+    assert machine.data("run", "list") == before
+
+
+def test_a_dry_run_that_would_be_refused_is_status_2(machine: Machine) -> None:
+    done = machine.run("run", "start", "quick-soak", "--target", f"directory:{machine.directory}/nowhere", "--dry-run")
+    assert done.returncode == 2
+    assert "nowhere" in done.stderr
+
+
+def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: Machine) -> None:
+    arguments = ("run", "start", machine.workload("once"), "--target", "synthetic:once", "--id", "once", "--wait")
+    assert [machine.run(*arguments).returncode for _ in range(2)] == [0, 0]
+    assert [run["id"] for run in machine.data("run", "list")].count("once") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("run", "start", "no-such", "--target", "synthetic:a"), "no-such"),
+        (("run", "start", "quick-soak", "--target", "synthetic:a"), "target.kind"),
+        (("run", "start", "quick-soak", "--target", "directory:/tmp", "--soak", "0s"), "phases.soak"),
+        (("run", "show", "no-such"), "no-such"),
+        (("run", "list", "--state", "asleep"), "state"),
+        (("workload", "show", "no-such"), "no-such"),
+        (("schedule", "remove", "no-such"), "no-such"),
+        (("token", "revoke", "00000000"), "00000000"),
+    ],
+)
+def test_what_the_service_refuses_is_status_2_with_the_reason(
+    machine: Machine, arguments: tuple[str, ...], named: str
+) -> None:
+    done = machine.run(*arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert named in done.stderr
+
+
+def test_workloads_are_kept_by_name_and_version(machine: Machine) -> None:
+    path = machine.workload("kept")
+    assert machine.data("workload", "add", path)["version"] == 1
+    machine.workload("kept", soak="31m")
+    assert machine.data("workload", "add", path)["version"] == 2
+    assert "soak: 30m" in machine.run("workload", "show", "kept@1").stdout
+    shown = machine.run("workload", "show", "kept").stdout
+    assert "soak: 31m" in shown
+    (machine.directory / "again.yaml").write_text(shown)
+    assert machine.run("workload", "validate", "again.yaml").returncode == 0
+    assert {"kept", "quick-soak"} <= {workload["name"] for workload in machine.data("workload", "list")}
+    assert machine.run("run", "start", "kept@1", "--target", "synthetic:kept", "--wait").returncode == 0
+
+
+def test_schedules_are_added_looked_at_switched_and_removed(machine: Machine) -> None:
+    machine.run("workload", "add", machine.workload("weekly-soak"))
+    added = machine.data(
+        *("schedule", "add", "weekly", "--workload", "weekly-soak", "--target", "synthetic:weekly"),
+        *("--cron", "0 18 * * fri", "--time-zone", "Europe/Berlin", "--soak", "36h"),
+    )
+    assert added["next_fire_at"]
+    shown = machine.run("schedule", "show", "weekly").stdout
+    assert "cron 0 18 * * fri Europe/Berlin" in shown
+    assert "weekly-soak" in machine.run("schedule", "list").stdout
+    machine.run("schedule", "disable", "weekly")
+    assert machine.data("schedule", "show", added["id"])["next_fire_at"] is None
+    machine.run("schedule", "enable", "weekly")
+    assert machine.data("schedule", "show", "weekly")["next_fire_at"] == added["next_fire_at"]
+    refused = machine.run(
+        *("schedule", "add", "never", "--workload", "weekly-soak", "--target", "synthetic:a", "--cron", "0 99 * * *")
+    )
+    assert (refused.returncode, "trigger" in refused.stderr) == (2, True)
+    assert machine.run("schedule", "remove", "weekly").returncode == 0
+    assert machine.data("schedule", "list") == []
+
+
+def test_a_token_allows_what_its_scope_says_until_it_is_revoked(machine: Machine) -> None:
+    token = machine.run("token", "create", "--name", "dashboards", "--scope", "read").stdout.strip()
+    assert machine.run("run", "list", CLIFFWATCH_TOKEN=token).returncode == 0
+    refused = machine.run("run", "stop", "good", CLIFFWATCH_TOKEN=token)
+    assert (refused.returncode, "scope operate" in refused.stderr) == (2, True)
+    [row] = [row for row in machine.data("token", "list") if row["name"] == "dashboards"]
+    assert machine.run("token", "revoke", row["id"]).returncode == 0
+    assert machine.run("run", "list", CLIFFWATCH_TOKEN=token).returncode == 2
+
+
+def test_who_owns_the_machine_can_make_a_token_without_one(machine: Machine) -> None:
+    token = machine.run("token", "create", "--name", "found again", "--scope", "admin", "--local").stdout.strip()
+    assert machine.run("token", "list", CLIFFWATCH_TOKEN=token).returncode == 0
+
+
+def test_drives_are_listed_with_how_to_name_them(machine: Machine) -> None:
+    listed = machine.run("drive", "list").stdout
+    for drive in machine.data("drive", "list"):
+        assert drive["name"] in listed
+        assert all(objection["message"] in listed for objection in drive["objections"])
+
+
+def test_a_stopped_run_tells_who_watches_it(machine: Machine) -> None:
+    path = machine.workload("endless", window="1s", load="time: real")
+    watching = machine.start("run", "start", path, "--target", "synthetic:endless", "--id", "endless", "--watch")
+    assert watching.stderr is not None
+    read_until(watching.stderr, "soak ")
+    assert machine.run("run", "stop", "endless").returncode == 0
+    out, _ = watching.communicate(timeout=PATIENCE_SECONDS)
+    assert watching.returncode == 1
+    assert out.startswith("verdict: stopped")
+
+
+def test_ctrl_c_stops_the_watching_and_not_the_run(machine: Machine) -> None:
+    path = machine.workload("goes-on", window="1s", load="time: real")
+    watching = machine.start("run", "start", path, "--target", "synthetic:goes-on", "--id", "goes-on", "--watch")
+    assert watching.stderr is not None
+    read_until(watching.stderr, "soak ")
+    watching.send_signal(signal.SIGINT)
+    _, said = watching.communicate(timeout=PATIENCE_SECONDS)
+    assert watching.returncode == 130
+    assert "cliffwatch run stop goes-on" in said
+    assert machine.data("run", "show", "goes-on")["state"] == "running"
+
+
+def test_watching_outlives_a_service_that_is_killed(idle: Machine) -> None:
+    idle.run("up")
+    path = idle.workload("survivor", soak="8s", window="1s", load="time: real")
+    watching = idle.start("run", "start", path, "--target", "synthetic:survivor", "--watch")
+    assert watching.stderr is not None
+    read_until(watching.stderr, "soak ")
+    daemon = find_daemon(idle.state)
+    assert daemon is not None
+    assert daemon.process.send(signal.SIGKILL)
+    read_until(watching.stderr, "the service does not answer")
+    assert idle.run("up").returncode == 0
+    out, said = watching.communicate(timeout=PATIENCE_SECONDS)
+    assert "the service answers again" in said
+    assert (watching.returncode, out.split(" – ")[0]) == (0, "verdict: pass")
+
+
+def test_runs_go_on_without_the_service_and_down_names_them(idle: Machine) -> None:
+    idle.run("up")
+    path = idle.workload("lonely", window="1s", load="time: real")
+    watching = idle.start("run", "start", path, "--target", "synthetic:lonely", "--id", "lonely", "--watch")
+    assert watching.stderr is not None
+    read_until(watching.stderr, "soak ")
+    windows = idle.data("run", "show", "lonely")["windows"]
+    assert "lonely" in idle.run("down").stderr
+    read_until(watching.stderr, "the service does not answer")
+    idle.run("up")
+    read_until(watching.stderr, "the service answers again")
+    assert idle.data("run", "show", "lonely")["windows"] >= windows
+
+
+def test_the_index_is_made_again_from_the_journals(idle: Machine) -> None:
+    idle.run("up")
+    idle.run("run", "start", idle.workload("indexed"), "--target", "synthetic:indexed", "--id", "indexed", "--wait")
+    before = idle.data("run", "list")
+    idle.run("down")
+    for path in idle.state.glob("cliffwatch.sqlite3*"):
+        path.unlink()
+    done = idle.run("index", "rebuild")
+    assert (done.returncode, "1 runs from the journals" in done.stderr) == (0, True)
+    idle.run("up")
+    assert idle.data("run", "list") == before
+
+
+def test_data_can_be_had_as_json_wherever_there_is_data() -> None:
+    without = {
+        words
+        for words, command in commands()
+        if command.__class__.__name__ == "TyperCommand"
+        and "--output" not in {name for option in options_of(command) for name in option.opts}
+    }
+    assert without == {
+        *(f"cliffwatch {words}" for words in ("serve", "up", "down", "run report", "token revoke")),
+        *(f"cliffwatch schedule {words}" for words in ("enable", "disable", "remove")),
+    }

@@ -1,0 +1,91 @@
+"""The tables in the documentation say what the code says."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from cliffwatch.cli.reference import reference
+from cliffwatch.engines.fio.load import FioLoad
+from cliffwatch.engines.fio.presets import PRESETS
+from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.runs.specification import Phases, Workload
+from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
+from cliffwatch.settings import PREFIX, Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def table(page: str, *headings: str) -> dict[str, list[str]]:
+    """The first table of a page with these first headings: by first cell, the other cells."""
+    return tables(page, *headings)[0]
+
+
+def tables(page: str, *headings: str) -> list[dict[str, list[str]]]:
+    found: list[dict[str, list[str]]] = []
+    rows: dict[str, list[str]] | None = None
+    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
+        if not line.startswith("|"):
+            rows = None
+        elif rows is not None and not line.startswith("|---"):
+            rows[cells[0]] = cells[1:]
+        elif tuple(cells[: len(headings)]) == headings:
+            rows = {}
+            found.append(rows)
+    assert found, f"{page} has no table that begins with {headings}"
+    return found
+
+
+def test_states_and_transitions_are_those_of_the_state_machine() -> None:
+    stated = table("runs.md", "state", "meaning", "can become")
+    assert list(stated) == [state.value for state in MEANINGS]
+    for state, meaning in MEANINGS.items():
+        options = ", ".join(option.value for option in MEANINGS if option in TRANSITIONS[state])
+        assert stated[state.value] == [meaning, options or "–"]
+
+
+def test_every_verdict_is_explained_with_its_exit_status() -> None:
+    stated = table("runs.md", "verdict", "meaning", "exit status")
+    assert {name: cells[1] for name, cells in stated.items()} == {
+        name.value: "0" if name is VerdictName.PASS else "1" for name in VerdictName
+    }
+
+
+def test_every_setting_is_documented_by_its_variable() -> None:
+    assert set(table("settings.md", "variable", "default", "meaning")) == {
+        PREFIX + name.upper() for name in Settings.model_fields
+    }
+
+
+@pytest.mark.parametrize(("model", "position"), [(Workload, 0), (Phases, 1)])
+def test_every_field_of_a_workload_is_documented(model: type[BaseModel], position: int) -> None:
+    stated = tables("workloads.md", "field", "needed", "default", "meaning")[position]
+    assert list(stated) == list(model.model_fields)
+    needed = {name for name, cells in stated.items() if cells[0] == "yes"}
+    assert needed == {name for name, field in model.model_fields.items() if field.is_required()}
+
+
+@pytest.mark.parametrize(("model", "position"), [(FioLoad, 0), (SyntheticLoad, 1)])
+def test_every_field_of_an_engines_load_is_documented(model: type[BaseModel], position: int) -> None:
+    assert list(tables("workloads.md", "field", "default", "meaning")[position]) == list(model.model_fields)
+
+
+def test_documented_defaults_of_a_workload_are_the_models() -> None:
+    document = {"version": 1, "name": "any", "engine": "synthetic", "phases": {"soak": "1h"}}
+    filled = Workload.model_validate(document).model_dump(mode="json")
+    for position, values in enumerate((filled, filled["phases"])):
+        for name, cells in tables("workloads.md", "field", "needed", "default", "meaning")[position].items():
+            stated = cells[1].strip("`")
+            if cells[0] != "yes":
+                assert stated == "empty" or stated.replace("60s", "1m") == str(values[name]), name
+
+
+def test_every_preset_is_documented_in_its_own_words() -> None:
+    stated = table("workloads.md", "preset", "what it does")
+    assert stated == {name: [preset.meaning] for name, preset in PRESETS.items()}
+
+
+def test_the_cli_page_is_what_the_commands_say() -> None:
+    page = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert page == reference(), "write it anew with `make docs`"
