@@ -45,7 +45,8 @@ class EngineContext:
 
     `path` is the directory that is the run's own, or the device node. `scratch` is a directory for the engine's job
     files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which is the
-    multiples of `window_seconds`). `resumed`: files of an earlier engine of this run may be there.
+    multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an earlier
+    engine of this run may be there.
     """
 
     run_id: str
@@ -60,10 +61,11 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The process to start."""
+    """The process to start, in `directory` where that is given."""
 
     command: Sequence[str]
     environment: dict[str, str] = field(default_factory=dict)
+    directory: Path | None = None
 
 
 class Translator(Protocol):
@@ -105,8 +107,18 @@ class Engine(Protocol):
 
     def plan(self, load: Any, context: EngineContext) -> Plan: ...
 
+    def prepare(self, load: Any, context: EngineContext) -> Launch | None:
+        """What must run to its end before the load can begin, such as laying out files; None when nothing must.
+
+        Its stdout is not read. It must bear being run again on what a killed one left. Raises Problem.
+        """
+        ...
+
     def launch(self, load: Any, context: EngineContext) -> Launch:
-        """Write job files into `context.scratch` and say what to start. Raises Problem(component_missing)."""
+        """Write job files into `context.scratch` and say what to start. Raises Problem(component_missing).
+
+        The process is started shortly before `context.start` and waits for it.
+        """
         ...
 
     def translator(self, load: Any, context: EngineContext) -> Translator: ...

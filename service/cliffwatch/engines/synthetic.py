@@ -50,6 +50,9 @@ class SyntheticEngine:
     def plan(self, load: SyntheticLoad, context: EngineContext) -> Plan:
         return Plan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
 
+    def prepare(self, load: SyntheticLoad, context: EngineContext) -> None:
+        return None
+
     def launch(self, load: SyntheticLoad, context: EngineContext) -> Launch:
         return Launch(self._command(load, context))
 

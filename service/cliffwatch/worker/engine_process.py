@@ -39,6 +39,7 @@ class EngineProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=os.environ | launch.environment,
+            cwd=launch.directory,
             start_new_session=True,
         )
         assert self._process.stdout is not None

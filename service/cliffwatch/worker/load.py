@@ -22,7 +22,12 @@ from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
 LONGEST_PAUSE_SECONDS = 30.0
 #: Part of a window that may be missing between two windows before it is called a gap.
 GAP_TOLERANCE = 0.01
-_POLL_SECONDS = 0.25
+POLL_SECONDS = 0.25
+
+
+def start_lead(window_seconds: float) -> float:
+    """How long before the load's start an engine is started, so that it is ready when the time comes."""
+    return min(0.5, window_seconds)
 
 
 class LoadEnd(StrEnum):
@@ -55,6 +60,7 @@ class Load:
         self._is_device = is_device
         self._device_io = DeviceIo(devices)
         self._phase: str | None = None
+        self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
         self._gap_reason = "worker_interrupted" if context.windows.last else "engine_started_late"
         self._engine_end: EngineEnd | None = None
@@ -92,7 +98,8 @@ class Load:
     def _one_engine(self) -> str:
         """Run one engine process until it is gone; returns what it said last."""
         context = self._context
-        start = max(grid_line_at_or_after(context.run_clock.now(), self._window_seconds), self._timeline.load_start)
+        ready = context.run_clock.now() + start_lead(self._window_seconds)
+        start = max(grid_line_at_or_after(ready, self._window_seconds), self._timeline.load_start)
         if start >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
             context.advance_virtual(self._timeline.load_stop)
             return ""
@@ -110,7 +117,7 @@ class Load:
         launch = context.engine.launch(context.load, engine_context)
         translator = context.engine.translator(context.load, engine_context)
         self._enter_phase(start)
-        self._pause(start - context.run_clock.now())
+        self._pause(start - start_lead(self._window_seconds) - context.run_clock.now())
         if self._stop is not None:
             return ""
         self._engine_end = None
@@ -136,7 +143,7 @@ class Load:
         stop_asked_at: float | None = None
         overdue = self._timeline.load_stop + 2 * self._window_seconds + self._workload.stop_grace
         while not process.is_finished:
-            for record in process.poll(_POLL_SECONDS, context.run_clock.now):
+            for record in process.poll(POLL_SECONDS, context.run_clock.now):
                 self._take(record)
             context.beat()
             self._look_at_clock()
@@ -180,10 +187,12 @@ class Load:
             self._context.tell(EventType.GAP, self._gap_reason, start=start, end=end, seconds=round(end - start, 6))
 
     def _enter_phase(self, moment: float) -> None:
-        phase = self._timeline.phase_at(moment)
+        """Show where `moment` is in the load. A window that is committed late does not bring its phase back."""
         length = self._timeline.load_stop - self._timeline.load_start
-        progress = min(1.0, max(0.0, (moment - self._timeline.load_start) / length))
-        self._context.figures.move(phase, progress)
+        moment = max(moment, self._entered_until)
+        self._entered_until = moment
+        phase = self._timeline.phase_at(moment)
+        self._context.figures.move(phase, min(1.0, max(0.0, (moment - self._timeline.load_start) / length)))
         if phase == self._phase:
             return
         self._phase = phase
@@ -206,6 +215,6 @@ class Load:
         clock = self._context.run_clock
         end = clock.now() + seconds
         while self._stop is None and clock.now() < end - 1e-6:
-            self._context.wait(min(_POLL_SECONDS, end - clock.now()))
+            self._context.wait(min(POLL_SECONDS, end - clock.now()))
             self._context.beat()
             self._look_for_stop()

@@ -21,8 +21,9 @@ from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import RunState, RunStatus, VerdictName
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome
-from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline, grid_line_at_or_after
+from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, start_lead
+from cliffwatch.worker.prepare import prepare
+from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
 
 _REPORT_TIMEOUT_SECONDS = 600
 
@@ -75,15 +76,20 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             if not resumed:
                 context.tell(EventType.PHASE, PREPARE)
             examination = examine(context.order.target, context.order.run_id)
+            again = examination.path.exists()
             path = held.enter_context(hold(examination))
-            timeline = _plan(context, examination, path, status)
+            _require_clear_plan(context, examination, path, again)
+            files_made = prepare(context, _estimate(context, examination, path, again))
         except Problem as problem:
             context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
             return LoadOutcome(LoadEnd.FAILED, str(problem))
+        if files_made.end is not LoadEnd.COMPLETED:
+            return files_made
         if not resumed:
             files.write_json_durably(
                 context.directory / files.FACTS, collect_facts(examination, context.engine.facts())
             )
+        timeline = _timeline(context, status)
         context.figures.start = timeline.load_start
         try:
             context.enter(RunState.RUNNING, load_start=timeline.load_start, load_stop=timeline.load_stop)
@@ -114,32 +120,36 @@ def _remove_files(context: RunContext) -> None:
         context.tell(EventType.NOTE, "files_left_behind", path=str(path), message=str(error))
 
 
-def _plan(context: RunContext, examination: Examination, path: Path, status: RunStatus) -> Timeline:
-    """The run's time line, once the engine's plan has passed the safety gate. Raises Problem."""
-    window = context.workload.window
+def _estimate(context: RunContext, examination: Examination, path: Path, again: bool) -> EngineContext:
+    """The engine's surroundings as they will be, when preparing takes no time."""
+    timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
+    scratch = context.directory / "engine"
+    scratch.mkdir(exist_ok=True)
+    return EngineContext(
+        run_id=context.order.run_id,
+        path=path,
+        is_device=examination.is_device,
+        scratch=scratch,
+        window_seconds=context.workload.window,
+        start=timeline.load_start,
+        stop=timeline.load_stop,
+        resumed=again,
+    )
+
+
+def _require_clear_plan(context: RunContext, examination: Examination, path: Path, again: bool) -> None:
+    """Let the engine's plan pass the safety gate. Raises Problem."""
+    plan = context.engine.plan(context.load, _estimate(context, examination, path, again))
+    reserve_ratio = context.workload.free_space_reserve_ratio
+    require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=again))
+
+
+def _timeline(context: RunContext, status: RunStatus) -> Timeline:
+    """Planned anew from now, or as it was planned when the run first began."""
+    phases, window = context.workload.phases, context.workload.window
     if status.load_start is not None and status.load_stop is not None:
-        timeline = Timeline(status.load_start, status.load_stop, context.workload.phases)
-    else:
-        timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, window)
-    plan = context.engine.plan(
-        context.load,
-        EngineContext(
-            run_id=context.order.run_id,
-            path=path,
-            is_device=examination.is_device,
-            scratch=context.directory / "engine",
-            window_seconds=window,
-            start=max(timeline.load_start, grid_line_at_or_after(context.run_clock.now(), window)),
-            stop=timeline.load_stop,
-            resumed=status.load_start is not None,
-        ),
-    )
-    require_clear(
-        objections_to_plan(
-            examination, plan, context.workload.free_space_reserve_ratio, resumed=status.load_start is not None
-        )
-    )
-    return timeline
+        return Timeline(status.load_start, status.load_stop, phases)
+    return Timeline.plan(context.run_clock.now() + start_lead(window), phases, window)
 
 
 def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: LoadOutcome) -> None:

@@ -225,13 +225,6 @@ def test_messages_are_events_up_to_a_limit_and_explain_a_failure(context: MakeCo
     assert end.message.endswith(f"fio: trouble {MESSAGES_LIMIT + 6}")
 
 
-def test_laying_out_for_longer_than_a_window_is_told(context: MakeContext) -> None:
-    translator = FioTranslator(context())
-    assert translator.feed(b"cliffwatch: laid out in seconds: 0.500\n", START + 0.6) == []
-    told = translator.feed(b"cliffwatch: laid out in seconds: 12.250\n", START + 13)
-    assert told == [EngineEvent(START + 13, "laid_out", {"seconds": 12.25})]
-
-
 @pytest.mark.parametrize(
     ("status", "end"),
     [

@@ -6,12 +6,12 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from cliffwatch.engines.base import EngineContext, Launch, Plan, PlannedWrite, Translator
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.output import FioTranslator
+from cliffwatch.engines.fio.run import runtime_environment
 from cliffwatch.errors import Code, Problem
 from cliffwatch.units import format_size
 
@@ -44,11 +44,18 @@ class FioEngine:
             notes=_notes(load, context, direct),
         )
 
+    def prepare(self, load: FioLoad, context: EngineContext) -> Launch | None:
+        """Lays out the files that are read or overwritten."""
+        sections = tuple(section for section in load.sections if section.lays_out)
+        if context.is_device or not sections:
+            return None
+        layout = context.scratch / LAYOUT_FILE
+        layout.write_text(format_job_file(sections, None, create_only=True))
+        return Launch([_fio(), str(layout)], runtime_environment(1), context.path)
+
     def launch(self, load: FioLoad, context: EngineContext) -> Launch:
-        """Writes the job files. Raises Problem: component_missing without fio, target_unsafe for an odd device path."""
-        fio = shutil.which("fio")
-        if fio is None:
-            raise Problem(Code.COMPONENT_MISSING, "fio is not installed; `apt-get install fio` installs it")
+        """Writes the job file. Raises Problem: component_missing without fio, target_unsafe for an odd device path."""
+        fio = _fio()
         device = context.path if context.is_device else None
         if device is not None and _DEVICE_PATH.fullmatch(str(device)) is None:
             raise Problem(
@@ -56,14 +63,9 @@ class FioEngine:
             )
         job = context.scratch / JOB_FILE
         job.write_text(format_job_file(load.sections, device))
-        layout = "-"
-        if device is None and (laid_out := tuple(section for section in load.sections if section.lays_out)):
-            layout = str(context.scratch / LAYOUT_FILE)
-            Path(layout).write_text(format_job_file(laid_out, device, create_only=True))
-        times = (context.start, context.stop, context.window_seconds)
+        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", repr(context.start), repr(context.stop)]
         directory = context.scratch if context.is_device else context.path
-        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", *map(repr, times)]
-        return Launch([*runner, str(directory), str(job), layout, *_fio_command(fio, context)])
+        return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory)
 
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
         return FioTranslator(context)
@@ -74,6 +76,13 @@ class FioEngine:
             return {}
         answer = subprocess.run([fio, "--version"], capture_output=True, text=True, check=False)
         return {"fio": answer.stdout.strip().removeprefix("fio-")}
+
+
+def _fio() -> str:
+    fio = shutil.which("fio")
+    if fio is None:
+        raise Problem(Code.COMPONENT_MISSING, "fio is not installed; `apt-get install fio` installs it")
+    return fio
 
 
 def _fio_command(fio: str, context: EngineContext) -> list[str]:

@@ -11,7 +11,7 @@ import math
 import signal
 
 from cliffwatch.engines.base import EngineContext
-from cliffwatch.engines.fio.run import LAID_OUT, STOPPED_STATUS
+from cliffwatch.engines.fio.run import STOPPED_STATUS
 from cliffwatch.engines.fio.snapshot import Difference, Snapshot, WentBackError, difference, read_snapshot
 from cliffwatch.engines.fio.stream import Damaged, OutputStream, Piece, Text
 from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
@@ -173,11 +173,6 @@ class FioTranslator:
             self._phase_seconds = moment - self._grid.time_of(self._grid.before(moment))
 
     def _message(self, line: str) -> list[EngineRecord]:
-        if line.startswith(LAID_OUT):
-            seconds = float(line.removeprefix(LAID_OUT))
-            if seconds <= self._grid.window_seconds:
-                return []
-            return [EngineEvent(self._received_at, "laid_out", {"seconds": seconds})]
         self._message_count += 1
         self._messages = [*self._messages, line][-QUOTED_MESSAGES:]
         if self._message_count > MESSAGES_LIMIT:

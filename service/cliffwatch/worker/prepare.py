@@ -1,0 +1,44 @@
+"""What must be done on the target before the load can begin, such as laying out files."""
+
+from cliffwatch.engines.base import EngineContext
+from cliffwatch.journal.events import EventType
+from cliffwatch.window import EngineRecord
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.load import POLL_SECONDS, LoadEnd, LoadOutcome
+
+
+class _Unread:
+    """Preparing is judged by its exit status; its output is nobody's."""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        return []
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        return []
+
+
+def prepare(context: RunContext, engine_context: EngineContext) -> LoadOutcome:
+    """`completed` when the load may begin; a stop and an interruption end the preparing. Raises Problem."""
+    launch = context.engine.prepare(context.load, engine_context)
+    if launch is None:
+        return LoadOutcome(LoadEnd.COMPLETED)
+    begun = context.run_clock.now()
+    stopped: LoadEnd | None = None
+    with EngineProcess(launch, _Unread(), context.directory, context.wake_fd) as process:
+        context.engine_identity = process.identity
+        while not process.is_finished:
+            process.poll(POLL_SECONDS, context.run_clock.now)
+            context.beat()
+            if stopped is None and context.take_signal():
+                stopped = LoadEnd.STOPPED if context.status().stop_requested else LoadEnd.INTERRUPTED
+                process.ask_to_stop(context.engine.stop_signal)
+        status, _ = process.finish()
+        message = process.error_text
+    context.engine_identity = None
+    if stopped is not None:
+        return LoadOutcome(stopped)
+    if status != 0:
+        return LoadOutcome(LoadEnd.FAILED, f"preparing the target failed: {message or f'exit status {status}'}")
+    context.tell(EventType.ENGINE, "prepared", seconds=round(context.run_clock.now() - begun, 3))
+    return LoadOutcome(LoadEnd.COMPLETED)
