@@ -184,7 +184,7 @@ def test_findings_degrade_and_are_listed(tmp_path: Path) -> None:
 
 
 def test_what_engines_say_gives_way_when_there_is_too_much_of_it(tmp_path: Path) -> None:
-    directory = make_journal(tmp_path, JournalPlan(ending=Ending(finished=False)))
+    directory = make_journal(tmp_path, JournalPlan())
     chatter = "".join(
         Event(LOAD_START + 1, EventType.ENGINE, "segment_deleted", {"number": number}).to_line()
         for number in range(EVENT_LIMIT)

@@ -59,11 +59,9 @@ def moment(timestamp: str) -> str:
     return datetime.fromisoformat(timestamp).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def label(name: str) -> str:
-    """A key or a name as words: `size_bytes` → `size`, `cool_down` → `cool down`."""
-    for suffix in ("_bytes", "_seconds", "_ratio"):
-        name = name.removesuffix(suffix)
-    return name.replace("_", " ")
+def label(name: str, content: Any = None) -> str:
+    """A key or a name as words: `cool_down` → `cool down`. `size_bytes` is `size` where `value` writes its unit."""
+    return name.removesuffix(_unit(name, content)).replace("_", " ")
 
 
 def value(name: str, content: Any) -> str:
@@ -71,14 +69,23 @@ def value(name: str, content: Any) -> str:
     if isinstance(content, bool):
         return "yes" if content else "no"
     if isinstance(content, int | float):
-        if name.endswith("_bytes"):
-            return f"{format_size(content)}"
-        if name.endswith("_seconds"):
+        unit = _unit(name, content)
+        if unit == "_bytes":
+            return format_size(content)
+        if unit == "_seconds":
             return f"{content:g} s"
-        if name.endswith("_ratio"):
+        if unit == "_ratio":
             return percent(content)
         return f"{content:,}" if abs(content) >= 10_000 and isinstance(content, int) else f"{content}"
     return "–" if content in (None, "") else str(content)
+
+
+def _unit(name: str, content: Any) -> str:
+    """The unit at the end of a key whose value is a number in it. Whole `_ratio`s are the kernel's, in per cent."""
+    if isinstance(content, bool) or not isinstance(content, int | float):
+        return ""
+    units = ("_bytes", "_seconds", "_ratio") if isinstance(content, float) else ("_bytes", "_seconds")
+    return next((unit for unit in units if name.endswith(unit)), "")
 
 
 def detail(content: dict[str, Any], limit: int = 400) -> str:
@@ -91,7 +98,7 @@ def detail(content: dict[str, Any], limit: int = 400) -> str:
             text = datetime.fromtimestamp(item, UTC).strftime("%H:%M:%S UTC")
         else:
             text = _flat(item) if isinstance(item, dict | list) else value(name, item)
-        parts.append(f"{label(name)} {text}")
+        parts.append(f"{label(name, item)} {text}")
     line = ", ".join(parts)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
