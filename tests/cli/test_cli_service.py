@@ -1,5 +1,6 @@
 """The command against a real service with real workers; the synthetic engine makes the windows."""
 
+import io
 import json
 import os
 import signal
@@ -7,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -14,6 +16,7 @@ from typing import IO, Any
 import pytest
 
 from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.cli.main import main
 from cliffwatch.cli.reference import commands, options_of
 
 #: Longer than anything takes here; a test that waits so long has failed.
@@ -29,6 +32,15 @@ load: {{operations_per_second: 1000, {load}}}
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a call of the command left behind."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 @dataclass(slots=True)
 class Machine:
     """A state directory and a port of a test's own."""
@@ -42,21 +54,26 @@ class Machine:
         return self.directory / "state"
 
     @property
-    def environment(self) -> dict[str, str]:
-        outside = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
-        return outside | {"CLIFFWATCH_STATE_DIRECTORY": str(self.state), "CLIFFWATCH_LISTEN_PORT": str(self.port)}
+    def variables(self) -> dict[str, str]:
+        return {"CLIFFWATCH_STATE_DIRECTORY": str(self.state), "CLIFFWATCH_LISTEN_PORT": str(self.port)}
 
-    def run(self, *arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-        return subprocess.run(
-            [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
-            env=self.environment | variables,
-            cwd=self.directory,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_SECONDS,
-            check=False,
-        )
+    def run(self, *arguments: str, **variables: str) -> Done:
+        """Call the command within this process, which is many times as fast as starting one."""
+        out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
+        with pytest.MonkeyPatch.context() as patch:
+            for name in [name for name in os.environ if name.startswith("CLIFFWATCH_")]:
+                patch.delenv(name)
+            for name, value in (self.variables | variables).items():
+                patch.setenv(name, value)
+            patch.chdir(self.directory)
+            patch.setattr(sys, "argv", ["cliffwatch", *arguments])
+            patch.setattr(sys, "stdin", io.StringIO())
+            with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as caught:
+                main()
+        out.seek(0)
+        code = caught.value.code
+        assert isinstance(code, int)
+        return Done(code, out.read(), err.getvalue())
 
     def data(self, *arguments: str) -> Any:
         done = self.run("--output", "json", *arguments)
@@ -66,7 +83,8 @@ class Machine:
     def start(self, *arguments: str) -> "subprocess.Popen[str]":
         process = subprocess.Popen(
             [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
-            env=self.environment,
+            env={name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
+            | self.variables,
             cwd=self.directory,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
