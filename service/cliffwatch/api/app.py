@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 
 from cliffwatch import __version__
 from cliffwatch.api import drives, health, journals, live, metrics, problems, runs, schedules, tokens, workloads
@@ -27,7 +27,6 @@ from cliffwatch.store.index import index_missing
 from cliffwatch.store.workloads import add_built_in
 
 _LOG = logging.getLogger(__name__)
-API_PREFIX = "/api/v1"
 BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
 _PROTECTED = (Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.BAD_REQUEST, Code.INTERNAL, Code.NOT_READY)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
@@ -64,10 +63,8 @@ def create_app(
     )
     app.state.http = HttpFigures()
     problems.install(app)
-    api = APIRouter(prefix=API_PREFIX, responses=problems.responses(*_PROTECTED))
     for module in (runs, live, journals, workloads, schedules, drives, tokens):
-        api.include_router(module.router)
-    app.include_router(api)
+        app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
     problems.declare(app)

@@ -18,6 +18,7 @@ from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.tokens import Scope, find_token
 
+API_PREFIX = "/api/v1"
 _bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token create` prints it.")
 
 

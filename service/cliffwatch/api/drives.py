@@ -3,13 +3,13 @@
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cliffwatch.api.context import Context, Reader
+from cliffwatch.api.context import API_PREFIX, Context, Reader
 from cliffwatch.api.pages import Page
 from cliffwatch.api.runs import ObjectionBody
 from cliffwatch.drives.examination import device_objections
 from cliffwatch.drives.inventory import Drive, list_drives
 
-router = APIRouter(tags=["drives"])
+router = APIRouter(prefix=API_PREFIX, tags=["drives"])
 
 
 class DriveBody(BaseModel):

@@ -14,7 +14,7 @@ BODY_LIMIT_BYTES = 1024 * 1024
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
 STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
-#: The label of a request that no route answers: its path is not one of ours.
+#: The label of what no route answers: a path or a method that is not one of ours.
 NO_ROUTE = "none"
 
 
@@ -34,7 +34,10 @@ class HttpFigures:
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
         with self._lock:
-            self._know(method, route)
+            if (method, route) not in self._durations:
+                # Whatever word a client made up: it makes no series of its own.
+                method = NO_ROUTE
+                self._know(method, route)
             status_class = STATUS_CLASSES[max(0, min(len(STATUS_CLASSES) - 1, status // 100 - 2))]
             self._requests[(method, route, status_class)] += 1
             self._durations[(method, route)][bisect_left(BUCKETS_SECONDS, seconds)] += 1
@@ -78,9 +81,8 @@ class Measured:
         try:
             await self._app(scope, receive, watch)
         finally:
-            template = getattr(scope.get("route"), "path", None)
-            method = scope["method"] if template is not None else NO_ROUTE
-            self._figures.count(method, template or NO_ROUTE, status, time.perf_counter() - started)
+            template = getattr(scope.get("route"), "path", NO_ROUTE)
+            self._figures.count(scope["method"], template, status, time.perf_counter() - started)
 
 
 class BodyLimit:

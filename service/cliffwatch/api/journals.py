@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from cliffwatch.api.context import Context, Reader, RunId, find_run
+from cliffwatch.api.context import API_PREFIX, Context, Reader, RunId, find_run
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, encode_page, page_of
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import Window, window_resource
@@ -17,7 +17,7 @@ from cliffwatch.journal import EventType, JournalReader, StoredEvent, files
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
-router = APIRouter(tags=["journals"])
+router = APIRouter(prefix=API_PREFIX, tags=["journals"])
 _EVENTS, _WINDOWS = "events:id", "windows:seq"
 _FINDINGS, _FINDINGS_KEY = "findings:at,run_id,event_id:descending", (float, str, int)
 WINDOW_LIMIT = 1000

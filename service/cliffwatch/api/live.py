@@ -16,7 +16,7 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
-from cliffwatch.api.context import Context, Reader, RunId, Services, find_run
+from cliffwatch.api.context import API_PREFIX, Context, Reader, RunId, Services, find_run
 from cliffwatch.api.journals import event_body
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import run_resource, window_resource
@@ -25,7 +25,7 @@ from cliffwatch.journal import JournalReader
 from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import RunRow
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(prefix=API_PREFIX, tags=["runs"])
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15
 #: Windows that are read in one go: what is told of a long run's past does not fill the memory.

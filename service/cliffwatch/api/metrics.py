@@ -74,14 +74,16 @@ def _lag_bytes(row: RunRow) -> int:
 
 def _schedule_metrics(session: Session) -> Iterator[Metric]:
     schedules = GaugeMetricFamily(f"{_PREFIX}schedules", "Schedules, by whether they may fire.", labels=["enabled"])
-    counts = dict(session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled)).tuples())
+    rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
+    counts = {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple to the type checker
     for enabled in (True, False):
         schedules.add_metric([str(enabled).lower()], counts.get(enabled, 0))
     yield schedules
     firings = GaugeMetricFamily(
         f"{_PREFIX}schedule_firings", "Recorded fire times of the present schedules, by outcome.", labels=["outcome"]
     )
-    outcomes = dict(session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome)).tuples())
+    found = session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome))
+    outcomes = {outcome: count for outcome, count in found}  # noqa: C416  as above
     for outcome in (QUEUED, MISSED, FAILED):
         firings.add_metric([outcome], outcomes.get(outcome, 0))
     yield firings

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from cliffwatch.api.context import Context, Operator, Reader, RunId, find_run
+from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource, run_summary
@@ -15,7 +15,7 @@ from cliffwatch.runs.states import RunState
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.store.queries import runs_page
 
-router = APIRouter(tags=["runs"])
+router = APIRouter(prefix=API_PREFIX, tags=["runs"])
 _SORT, _KEY = "runs:created_at,id:descending", (float, str)
 _REFUSALS = (
     Code.NOT_FOUND,
@@ -137,5 +137,5 @@ def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRe
 
 
 def _created(services: Context, run_id: str, response: Response) -> Run:
-    response.headers["Location"] = f"/api/v1/runs/{run_id}"
+    response.headers["Location"] = f"{API_PREFIX}/runs/{run_id}"
     return run_resource(find_run(services, run_id), services.clock.wall())

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from cliffwatch.api.context import Context, Operator, Reader, ShortId
+from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, ShortId
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
 from cliffwatch.api.times import Time
@@ -31,7 +31,7 @@ from cliffwatch.store.models import FiringRow, ScheduleRow
 from cliffwatch.store.queries import firings_page, schedules_page
 
 Value = TypeVar("Value")
-router = APIRouter(tags=["schedules"])
+router = APIRouter(prefix=API_PREFIX, tags=["schedules"])
 _SORT, _KEY = "schedules:name", (str,)
 _FIRINGS, _FIRINGS_KEY = "firings:due_at,id:descending", (float, int)
 _REFUSALS = (Code.NOT_FOUND, Code.CONFLICT, Code.SCHEDULE_INVALID, Code.WORKLOAD_INVALID)
@@ -117,7 +117,7 @@ def create_schedule(
     )
     _save(services, row)
     services.scheduler.refresh(row.id)
-    response.headers["Location"] = f"/api/v1/schedules/{row.id}"
+    response.headers["Location"] = f"{API_PREFIX}/schedules/{row.id}"
     return _detail(services, row.id)
 
 

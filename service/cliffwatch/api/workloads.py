@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Body, Query, Response
 from pydantic import BaseModel
 
-from cliffwatch.api.context import Context, Operator, Reader, WorkloadName
+from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, WorkloadName
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
 from cliffwatch.api.times import Time
@@ -17,7 +17,7 @@ from cliffwatch.store.models import WorkloadRow
 from cliffwatch.store.queries import workloads_page
 from cliffwatch.store.workloads import find_workload, put_workload
 
-router = APIRouter(tags=["workloads"])
+router = APIRouter(prefix=API_PREFIX, tags=["workloads"])
 _SORT, _KEY = "workloads:name", (str,)
 _VERSION_LIMIT = 2**31 - 1
 
@@ -80,7 +80,7 @@ def put_workload_version(
         row, is_new = put_workload(session, workload, services.clock.wall())
     if not is_new:
         response.status_code = 200
-    response.headers["Location"] = f"/api/v1/workloads/{name}?version={row.version}"
+    response.headers["Location"] = f"{API_PREFIX}/workloads/{name}?version={row.version}"
     return _show(row)
 
 

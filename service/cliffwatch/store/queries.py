@@ -70,7 +70,8 @@ def count_runs_by_state(session: Session) -> dict[str, int]:
     """Every state, also those that no run is in."""
     counts = dict.fromkeys((state.value for state in RunState), 0)
     rows = session.execute(select(RunRow.state, func.count()).group_by(RunRow.state))
-    counts.update(row.tuple() for row in rows)
+    for state, count in rows:
+        counts[state] = count
     return counts
 
 

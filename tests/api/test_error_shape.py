@@ -1,0 +1,184 @@
+"""Every error of every route has one shape, is declared in OpenAPI and tells a client nothing it should not know."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.harness import ORDER, Api
+
+from cliffwatch.api.http_figures import BODY_LIMIT_BYTES
+from cliffwatch.api.openapi import render
+from cliffwatch.api.problems import MEDIA_TYPE
+from cliffwatch.errors import KINDS, Code
+
+DOCUMENT = json.loads(render())
+OPERATIONS = [
+    (method.upper(), path, operation)
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+PROTECTED = [operation for operation in OPERATIONS if operation[1].startswith("/api/")]
+WITH_BODY = [operation for operation in PROTECTED if "requestBody" in operation[2]]
+#: Ids that are well formed and of nothing.
+NOBODY = {"{run_id}": "nobody", "{name}": "nothing", "{schedule_id}": "00000000", "{token_id}": "00000000"}
+
+
+def name_of(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def fill(path: str) -> str:
+    for place, value in NOBODY.items():
+        path = path.replace(place, value)
+    return path.removeprefix("/api/v1")
+
+
+def check(response: httpx.Response, code: Code, operation: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The body, once it is sure that it is the problem."""
+    kind = KINDS[code]
+    assert response.status_code == kind.status, response.text
+    assert response.headers["content-type"] == MEDIA_TYPE
+    body: dict[str, Any] = response.json()
+    assert set(body) == {"type", "title", "status", "detail", "instance", "code", "errors"}
+    assert (body["code"], body["title"], body["status"]) == (code.value, kind.title, kind.status)
+    assert body["type"] == f"urn:cliffwatch:problem:{code.value}"
+    assert body["instance"] == response.request.url.path
+    assert body["detail"]
+    assert all(set(fault) == {"field", "message"} for fault in body["errors"])
+    assert "Traceback" not in response.text
+    if operation is not None:
+        declared = operation["responses"][str(kind.status)]
+        assert declared["content"][MEDIA_TYPE]["schema"]["$ref"].endswith("/ProblemBody")
+        assert f"`{code.value}`" in declared["description"]
+    return body
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), PROTECTED, ids=name_of)
+def test_no_route_answers_without_a_token(lasting_api: Api, method: str, path: str, operation: dict[str, Any]) -> None:
+    body: dict[str, Any] | None = {} if "requestBody" in operation else None
+    response = lasting_api.client.request(method, f"/api/v1{fill(path)}", json=body)
+    check(response, Code.UNAUTHENTICATED, operation)
+    assert response.headers["www-authenticate"] == "Bearer"
+    for wrong in ("Bearer nonsense", "Bearer cw_00000000_x", f"Basic {lasting_api.tokens['admin']}"):
+        response = lasting_api.client.request(
+            method, f"/api/v1{fill(path)}", json=body, headers={"Authorization": wrong}
+        )
+        check(response, Code.UNAUTHENTICATED)
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), PROTECTED, ids=name_of)
+def test_every_route_asks_for_the_scope_that_it_needs(
+    lasting_api: Api, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    """GET needs read, tokens need admin, the rest needs operate; checking a workload changes nothing."""
+    needs = "read" if method == "GET" or path.endswith("/validate") else "operate"
+    needs = "admin" if "/tokens" in path else needs
+    ladder = ["read", "operate", "admin"]
+    # A body that no route takes: what is asked is refused, but by the route and not for want of scope.
+    body: Any = [] if "requestBody" in operation else None
+    if path.endswith("/live"):
+        return  # an endless answer; its token is checked above, its scope by the same code
+    for scope in ladder:
+        response = lasting_api.call(method, fill(path), body, scope)
+        if ladder.index(scope) < ladder.index(needs):
+            check(response, Code.FORBIDDEN, operation)
+        else:
+            assert response.status_code not in {401, 403}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "operation"),
+    [entry for entry in PROTECTED if "{" in entry[1] and "requestBody" not in entry[2]],
+    ids=name_of,
+)
+def test_what_is_not_there_is_not_found(lasting_api: Api, method: str, path: str, operation: dict[str, Any]) -> None:
+    check(lasting_api.call(method, fill(path)), Code.NOT_FOUND, operation)
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), WITH_BODY, ids=name_of)
+@pytest.mark.parametrize("content", [b"{", b"[]", b"7", b'"text"', b"\xff\xfe", b"null" * 2, b"{}{}"])
+def test_a_body_that_is_no_object_is_a_bad_request(
+    lasting_api: Api, method: str, path: str, operation: dict[str, Any], content: bytes
+) -> None:
+    response = lasting_api.call(method, fill(path), content=content, headers={"Content-Type": "application/json"})
+    body = check(response, Code.BAD_REQUEST)
+    assert "422" in operation["responses"]
+    assert body["errors"] or body["detail"]
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), WITH_BODY, ids=name_of)
+def test_a_body_that_is_too_large_is_not_read(
+    lasting_api: Api, method: str, path: str, operation: dict[str, Any]
+) -> None:
+    content = b'{"name": "' + b"x" * BODY_LIMIT_BYTES + b'"}'
+    response = lasting_api.call(method, fill(path), content=content, headers={"Content-Type": "application/json"})
+    check(response, Code.BODY_TOO_LARGE, operation)
+
+
+@pytest.mark.parametrize("path", sorted(DOCUMENT["paths"]))
+def test_a_method_that_a_path_does_not_answer_is_said_to_be_so(lasting_api: Api, path: str) -> None:
+    response = lasting_api.client.request("TRACE", path.replace("{", "").replace("}", ""))
+    check(response, Code.METHOD_NOT_ALLOWED)
+    assert response.headers["allow"]
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"])
+def test_a_path_that_is_none_is_not_found(lasting_api: Api, path: str) -> None:
+    check(lasting_api.client.get(path), Code.NOT_FOUND)
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/runs?limit=0", "limit"),
+        ("/runs?limit=501", "limit"),
+        ("/runs?limit=many", "limit"),
+        ("/runs?state=flying", "state"),
+        ("/runs?workload=A%00B", "workload"),
+        ("/runs/UPPER", "run_id"),
+        ("/runs/a%00b", "run_id"),
+        ("/runs/nobody/events?after=-1", "after"),
+        ("/runs/nobody/windows?after=99999999999999999999", "after"),
+        ("/runs/nobody/windows?histograms=perhaps", "histograms"),
+        ("/workloads/w?version=0", "version"),
+        ("/schedules/not-an-id", "schedule_id"),
+    ],
+)
+def test_a_wrong_parameter_is_named(lasting_api: Api, path: str, field: str) -> None:
+    body = check(lasting_api.get(path), Code.BAD_REQUEST)
+    assert [fault["field"] for fault in body["errors"]] == [field]
+
+
+def test_a_body_that_arrives_in_pieces_is_limited_too(lasting_api: Api) -> None:
+    pieces = (b"x" * 65_536 for _ in range(BODY_LIMIT_BYTES // 65_536 + 1))
+    check(lasting_api.call("POST", "/runs", content=pieces), Code.BODY_TOO_LARGE)
+
+
+def test_a_failure_inside_is_logged_and_not_shown(
+    api: Api, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("a secret of the inside")
+
+    monkeypatch.setattr("cliffwatch.api.runs.runs_page", fail)
+    response = api.get("/runs")
+    check(response, Code.INTERNAL, DOCUMENT["paths"]["/api/v1/runs"]["get"])
+    assert "secret" not in response.text
+    assert "a secret of the inside" in caplog.text
+
+
+def test_a_service_that_is_stopping_says_so(api: Api) -> None:
+    services, api.app.state.services = api.app.state.services, None
+    try:
+        check(api.get("/runs"), Code.NOT_READY, DOCUMENT["paths"]["/api/v1/runs"]["get"])
+        check(api.client.get("/readyz"), Code.NOT_READY, DOCUMENT["paths"]["/readyz"]["get"])
+        assert api.client.get("/healthz").json() == {"status": "ok"}
+    finally:
+        api.app.state.services = services
+
+
+def test_a_refusal_deep_inside_has_the_same_shape(api: Api) -> None:
+    order = {**ORDER, "workload": {**ORDER["workload"], "engine": "warp"}}  # type: ignore[dict-item]  # a dict it is
+    body = check(api.post("/runs", order), Code.WORKLOAD_INVALID, DOCUMENT["paths"]["/api/v1/runs"]["post"])
+    assert body["errors"][0]["field"] == "engine"

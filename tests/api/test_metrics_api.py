@@ -1,0 +1,71 @@
+from prometheus_client.parser import text_string_to_metric_families
+from tests import journals
+from tests.api.harness import ORDER, Api
+
+from cliffwatch import __version__
+from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.runs.states import RunState
+
+
+def scrape(api: Api) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    """Every sample by its name and labels; no token is needed."""
+    response = api.client.get("/metrics")
+    assert response.status_code == 200
+    samples = {}
+    for family in text_string_to_metric_families(response.text):
+        assert family.documentation
+        for sample in family.samples:
+            samples[(sample.name, frozenset(sample.labels.items()))] = sample.value
+    return samples
+
+
+def value(api: Api, name: str, **labels: str) -> float:
+    return scrape(api)[(f"cliffwatch_service_{name}", frozenset(labels.items()))]
+
+
+def test_every_label_is_there_from_the_start(api: Api) -> None:
+    samples = scrape(api)
+    names = {name for name, _ in samples}
+    assert all(name.startswith("cliffwatch_service_") for name in names)
+    for state in RunState:
+        assert samples[("cliffwatch_service_runs", frozenset({("state", state.value)}))] == 0
+    for outcome in ("queued", "missed", "failed"):
+        assert samples[("cliffwatch_service_schedule_firings", frozenset({("outcome", outcome)}))] == 0
+    assert samples[("cliffwatch_service_build_info", frozenset({("version", __version__)}))] == 1
+    assert samples[("cliffwatch_service_scheduler_running", frozenset())] == 1
+    labels = {"method": "PUT", "route": "/api/v1/runs/{run_id}", "status": "5xx"}
+    assert samples[("cliffwatch_service_http_requests_total", frozenset(labels.items()))] == 0
+
+
+def test_runs_are_counted_by_state_and_requests_by_route(api: Api) -> None:
+    run_id = api.post("/runs", ORDER).json()["id"]
+    assert value(api, "runs", state="queued") == 1
+    api.post(f"/runs/{run_id}/stop")
+    assert value(api, "runs", state="queued") == 0
+    assert value(api, "runs", state="finished") == 1
+    labels = {"method": "POST", "route": "/api/v1/runs/{run_id}/stop"}
+    assert value(api, "http_requests_total", status="2xx", **labels) == 1
+    assert value(api, "http_request_duration_seconds_count", **labels) == 1
+    assert value(api, "http_request_duration_seconds_bucket", le="+Inf", **labels) == 1
+    assert value(api, "http_request_duration_seconds_sum", **labels) > 0
+
+
+def test_a_path_that_is_none_makes_no_series_of_its_own(api: Api) -> None:
+    before = set(scrape(api))
+    for path in ("/a", "/b"):
+        api.client.request("BREW", path)
+    for method in ("BREW", "POUR"):
+        api.client.request(method, "/healthz")
+    added = {dict(labels)["method"] + dict(labels)["route"] for _, labels in set(scrape(api)) - before}
+    assert added == {"nonenone", "none/healthz"}
+    assert value(api, "http_requests_total", method="none", route="none", status="4xx") == 2
+
+
+def test_what_the_index_has_not_read_is_its_lag(api: Api) -> None:
+    directory = journals.queue(api.settings.runs_directory, "one")
+    api.index("one")
+    assert value(api, "journal_index_lag_bytes") == 0
+    EventLog(directory).append(Event(journals.START, EventType.NOTE, "unread"))
+    assert value(api, "journal_index_lag_bytes") > 0
+    api.index("one")
+    assert value(api, "journal_index_lag_bytes") == 0
