@@ -5,6 +5,7 @@ shape, reads percentiles from a numpy view (the library walks its counts in Pyth
 out of range: a value over one hour is counted at one hour and in `overflow`.
 """
 
+import math
 import weakref
 from collections.abc import Iterable, Mapping
 
@@ -29,6 +30,7 @@ def _bucket_limits() -> NDArray[np.int64]:
 
 
 _LIMITS = _bucket_limits()
+_UNIT_MAGNITUDE = int(math.log2(LOWEST_NANOSECONDS))
 
 
 def _without_cycle(hdr: HdrHistogram) -> HdrHistogram:
@@ -62,15 +64,16 @@ class Histogram:
 
         Raises ValueError when the text is not such a histogram.
         """
-        histogram = cls()
         try:
             other = _without_cycle(HdrHistogram.decode(text))
         except Exception as error:  # the library raises half a dozen unrelated types for damaged input
             raise ValueError(f"not an HdrHistogram V2 payload: {error}") from error
-        if other.counts_len == histogram._hdr.counts_len and other.unit_magnitude == histogram._hdr.unit_magnitude:
-            histogram._hdr = other
-        else:
+        if other.counts_len != len(_LIMITS) or other.unit_magnitude != _UNIT_MAGNITUDE:
+            histogram = cls()
             histogram._hdr.add(other)
+            return histogram
+        histogram = cls.__new__(cls)
+        histogram._hdr, histogram.overflow = other, 0
         return histogram
 
     def encode(self) -> str:

@@ -11,7 +11,7 @@ from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
 
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
-from cliffwatch.report.build import write
+from cliffwatch.report.build import build, write
 
 #: Drags over the middle of the latency chart, tells what is seen, then double-clicks and tells again.
 GESTURES = """
@@ -58,7 +58,7 @@ def opened(browser: list[str], page: Path) -> tuple[str, list[str]]:
 
 
 def clean(browser: list[str], directory: Path) -> str:
-    write(directory)
+    write(directory, build(directory))
     dom, console = opened(browser, directory / "report.html")
     assert console == []
     assert re.search(r"<html[^>]* data-ready=\"true\"", dom) is not None
@@ -83,7 +83,7 @@ def test_a_page_with_no_window_and_one_with_no_latency_run_clean(tmp_path: Path,
 
 def test_dragging_zooms_both_charts_and_a_double_click_shows_the_whole_load(tmp_path: Path, browser: list[str]) -> None:
     directory = make_journal(tmp_path / "run", JournalPlan(windows=100))
-    write(directory)
+    write(directory, build(directory))
     page = (directory / "report.html").read_text()
     # The page's own policy keeps a script that is not its own from running, so the gestures need it gone.
     open_page = re.sub(r"<meta http-equiv[^>]*>", "", page).replace("</body>", f"<script>{GESTURES}</script></body>")

@@ -10,14 +10,14 @@ import pytest
 from tests.recorded_runs import Ending, JournalPlan, make_journal
 
 from cliffwatch import report as report_package
-from cliffwatch.report.build import write
+from cliffwatch.report.build import build, write
 
 SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json").read_text())
 
 
 def made(directory: Path) -> tuple[dict[str, Any], str]:
     """Both files of the report, the document checked against its schema."""
-    write(directory)
+    write(directory, build(directory))
     document = json.loads((directory / "report.json").read_text())
     jsonschema.Draft202012Validator(SCHEMA).validate(document)
     return document, (directory / "report.html").read_text()

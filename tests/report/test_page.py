@@ -19,7 +19,7 @@ HOSTILE = """</script><img src=x onerror="document.title='broken'"> <b>&amp;</b>
 
 
 def page_of(directory: Path) -> str:
-    write(directory)
+    write(directory, build(directory))
     return (directory / "report.html").read_text(encoding="utf-8")
 
 

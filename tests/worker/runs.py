@@ -10,28 +10,40 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.journal import Event, EventLog, JournalReader, files
-from cliffwatch.runs.specification import RunOrder, SyntheticTarget, format_workload, workload_from
+from cliffwatch.runs.specification import (
+    DeviceTarget,
+    DirectoryTarget,
+    RunOrder,
+    SyntheticTarget,
+    format_workload,
+    workload_from,
+)
 from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
 
 PATIENCE_SECONDS = 60.0
 
 
-def queue_run(directory: Path, load: dict[str, Any] | None = None, **changes: Any) -> Path:
-    """A run's journal in state `starting`, as the service leaves it for a worker."""
+def queue_run(
+    directory: Path,
+    load: dict[str, Any] | None = None,
+    target: SyntheticTarget | DirectoryTarget | DeviceTarget | None = None,
+    **changes: Any,
+) -> Path:
+    """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""
     document = {
         "version": 1,
         "name": "synthetic",
         "engine": "synthetic",
         "window": "100ms",
         "phases": {"soak": "1s"},
-        "load": {"operations_per_second": 1000, **(load or {})},
+        "load": {"operations_per_second": 1000} | (load or {}),
     }
-    workload = workload_from(document | changes)
+    workload = workload_from(document | ({"load": load} if "engine" in changes else {}) | changes)
     directory.mkdir(parents=True, exist_ok=True)
     order = RunOrder(
         run_id=directory.name,
         workload=workload,
-        target=SyntheticTarget(name=directory.name),
+        target=target or SyntheticTarget(name=directory.name),
         created_at=time.time(),
         created_by="test",
     )

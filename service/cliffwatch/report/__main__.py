@@ -1,11 +1,11 @@
-"""`python -m cliffwatch.report RUN_DIRECTORY` makes both files of a report and prints the verdict as one JSON line."""
+"""`python -m cliffwatch.report RUN_DIRECTORY` prints the verdict as one JSON line and makes both files of a report."""
 
 import argparse
 import json
 import sys
 from pathlib import Path
 
-from cliffwatch.report.build import write
+from cliffwatch.report.build import build, write
 
 
 def main(arguments: list[str]) -> int:
@@ -13,11 +13,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
     directory: Path = parser.parse_args(arguments).directory
     try:
-        report = write(directory)
+        report = build(directory)
+        # The verdict must not be lost to a disk that has no room for the files.
+        verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
+        print(json.dumps(verdict), flush=True)
+        write(directory, report)
     except OSError as error:
         print(f"the report of {directory} could not be made: {error}", file=sys.stderr)
         return 3
-    print(json.dumps({"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}))
     return 0
 
 

@@ -31,9 +31,7 @@ def build(directory: Path) -> Report:
     return Report(verdict, document_of(run, verdict), series_of(run))
 
 
-def write(directory: Path) -> Report:
-    """Build the report and put both of its files into the journal, each durable when this returns."""
-    report = build(directory)
+def write(directory: Path, report: Report) -> None:
+    """Put both files of a report into the journal, each durable when this returns."""
     files.write_json_durably(directory / files.REPORT_JSON, report.document)
     files.write_durably(directory / files.REPORT_HTML, render(report.document, report.series))
-    return report
