@@ -81,10 +81,10 @@ class SchedulerLock:
                 os.close(descriptor)
                 return False
             self._descriptor = descriptor
-        if self._engine.dialect.name == "postgresql" and not self._try_database():
-            self.release()
-            return False
-        return True
+        if self._engine.dialect.name != "postgresql" or self._connection is not None or self._try_database():
+            return True
+        self.release()
+        return False
 
     def _try_database(self) -> bool:
         try:
