@@ -28,6 +28,11 @@ test: setup-test ## install what is missing and run every check and test
 
 up: setup ## start the service on loopback and leave it running
 	@$(CLIFFWATCH) up
+	@echo 'For this shell:'
+	@echo '  export PATH=$(BIN):$$PATH CLIFFWATCH_STATE_DIRECTORY=$(STATE)'
+	@echo 'Then:'
+	@echo '  cliffwatch run start quick-soak --target directory:/path/to/an/empty/directory --watch'
+	@echo '  cliffwatch --help'
 
 down: ## stop the service; runs go on
 	@if [ -x $(BIN)/cliffwatch ]; then $(CLIFFWATCH) down; else echo "nothing is installed, so nothing is running"; fi

@@ -48,6 +48,14 @@ def test_errors_add_up_over_windows_and_a_broken_total_is_not_made_up() -> None:
     assert picture.line().endswith("errors 4")
 
 
+def test_a_phase_once_reached_is_not_left_backwards() -> None:
+    picture = Picture(VirtualClock(0.0))
+    picture.take(RunSeen(run(phase="warm_up")))
+    picture.take(EventSeen({"type": "phase", "name": "soak", "detail": {}}))
+    picture.take(WindowSeen(window(phase="baseline")))
+    assert picture.phase == "soak"
+
+
 def test_time_stands_still_while_no_load_runs() -> None:
     clock = VirtualClock(0.0)
     picture = Picture(clock)

@@ -12,6 +12,7 @@ from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.runs.specification import Phases, Workload
 from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.settings import PREFIX, Settings
+from cliffwatch.worker.timeline import PREPARE
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -43,6 +44,10 @@ def test_states_and_transitions_are_those_of_the_state_machine() -> None:
     for state, meaning in MEANINGS.items():
         options = ", ".join(option.value for option in MEANINGS if option in TRANSITIONS[state])
         assert stated[state.value] == [meaning, options or "–"]
+
+
+def test_phases_are_those_of_a_workload_after_preparing() -> None:
+    assert list(table("runs.md", "phase", "what happens")) == [PREPARE, *Phases.model_fields]
 
 
 def test_every_verdict_is_explained_with_its_exit_status() -> None:

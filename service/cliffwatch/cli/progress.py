@@ -24,7 +24,9 @@ _LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
 #: Events that are worth a line while somebody watches: those that say why the figures are what they are.
 _TOLD = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
 #: Of an engine's events, those that are in every run.
-_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended"})
+_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared"})
+#: A run goes through them in this order; what is told of them does not always arrive in it.
+_PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
 
 
 @dataclass(slots=True)
@@ -42,14 +44,18 @@ class Picture:
         if isinstance(update, RunSeen):
             self.run = update.run
             self._seen_at = self.clock.monotonic()
-            self._phase = update.run.get("phase") or self._phase
+            self._reach(update.run.get("phase"))
             self.window = self.window or update.run.get("last_window")
         elif isinstance(update, WindowSeen):
             self.window = update.window
-            self._phase = update.window["phase"]
+            self._reach(update.window["phase"])
             self.errors += int(update.window["counters"].get("errors", 0))
         elif isinstance(update, EventSeen) and update.event["type"] == "phase":
-            self._phase = update.event["name"]
+            self._reach(update.event["name"])
+
+    def _reach(self, phase: str | None) -> None:
+        if phase in _PHASES and (self._phase is None or _PHASES.index(phase) > _PHASES.index(self._phase)):
+            self._phase = phase
 
     @property
     def phase(self) -> str:

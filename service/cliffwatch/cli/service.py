@@ -80,9 +80,6 @@ def up(
         f"  token:        {session.token_path()}",
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {state_directory / 'service.log'}",
-        "  first run:    cliffwatch run start quick-soak --target directory:PATH --watch",
-        "  what else:    cliffwatch --help",
-        "  stop it:      cliffwatch down",
     )
 
 
