@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -80,22 +80,24 @@ def _lifespan_of(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         upgrade(settings.database_url)
-        database = open_database(settings.database_url)
-        service = RunService(settings.runs_directory, database, clock, request_stop)
-        service.sweep()
-        _take_stock(settings, database, clock)
-        scheduler = _scheduler(settings, database, clock, service)
-        reconciler = reconciler_of(database, clock)
-        scheduler.start()
-        reconciler.start()
-        app.state.services = Services(settings, clock, database, service, scheduler, app.state.http)
-        try:
-            yield
-        finally:
-            app.state.services = None
-            scheduler.stop()
-            reconciler.stop()
-            database.close()
+        with ExitStack() as held:
+            database = open_database(settings.database_url)
+            held.callback(database.close)
+            service = RunService(settings.runs_directory, database, clock, request_stop)
+            scheduler = _scheduler(settings, database, clock, service)
+            # First of all: it makes sure that no other service is at work here.
+            scheduler.start()
+            held.callback(scheduler.stop)
+            service.sweep()
+            _take_stock(settings, database, clock)
+            reconciler = reconciler_of(database, clock)
+            reconciler.start()
+            held.callback(reconciler.stop)
+            app.state.services = Services(settings, clock, database, service, scheduler, app.state.http)
+            try:
+                yield
+            finally:
+                app.state.services = None
 
     return lifespan
 

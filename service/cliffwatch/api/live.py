@@ -5,12 +5,12 @@ how far the stream has come in both files of the journal; a client that sends it
 there. The journal is read by threads, never by the event loop.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+import anyio
 from fastapi import APIRouter, Header
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
@@ -28,6 +28,8 @@ from cliffwatch.store.models import RunRow
 router = APIRouter(prefix=API_PREFIX, tags=["runs"])
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15
+#: How long a stream may take to end when the service does.
+SHUTDOWN_SECONDS = 2.0
 #: Windows that are read in one go: what is told of a long run's past does not fill the memory.
 _BATCH = 200
 
@@ -61,21 +63,29 @@ class _Position:
     },
     response_class=EventSourceResponse,
 )
-def follow_run(
+async def follow_run(
     run_id: RunId,
     services: Context,
     caller: Reader,
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> EventSourceResponse:
     """What has happened to a run and what happens to it, until it is over."""
-    find_run(services, run_id)
-    stream = _stream(services, run_id, _Position.of(last_event_id))
-    return EventSourceResponse(stream, ping=HEARTBEAT_SECONDS, headers={"Cache-Control": "no-store"})
+    await run_in_threadpool(find_run, services, run_id)
+    stopping = anyio.Event()
+    return EventSourceResponse(
+        _stream(services, run_id, _Position.of(last_event_id), stopping),
+        ping=HEARTBEAT_SECONDS,
+        headers={"Cache-Control": "no-store"},
+        shutdown_event=stopping,
+        shutdown_grace_period=SHUTDOWN_SECONDS,
+    )
 
 
-async def _stream(services: Services, run_id: str, position: _Position) -> AsyncIterator[ServerSentEvent]:
+async def _stream(
+    services: Services, run_id: str, position: _Position, stopping: anyio.Event
+) -> AsyncIterator[ServerSentEvent]:
     shown: dict[str, object] | None = None
-    while True:
+    while not stopping.is_set():
         # The row first: when it says that the run is over, all that the journal will ever hold is there.
         row = await run_in_threadpool(_find, services, run_id)
         if row is None:
@@ -93,7 +103,8 @@ async def _stream(services: Services, run_id: str, position: _Position) -> Async
         if is_over:
             return
         if not batch:
-            await asyncio.sleep(POLL_SECONDS)
+            with anyio.move_on_after(POLL_SECONDS):
+                await stopping.wait()
 
 
 def _find(services: Services, run_id: str) -> RunRow | None:

@@ -130,7 +130,8 @@ def anchored(
 ) -> dict[str, Any]:
     """The document to store: an interval's start is fixed, so that a restart does not move its fire times."""
     if isinstance(specification, IntervalSpecification) and specification.start_at is None:
-        specification = specification.model_copy(update={"start_at": datetime.fromtimestamp(now, UTC)})
+        # A whole second, and never after `now`: the first fire time is one interval later.
+        specification = specification.model_copy(update={"start_at": datetime.fromtimestamp(int(now), UTC)})
     return specification.model_dump(mode="json")
 
 

@@ -1,0 +1,111 @@
+"""The service as a process of its own: how it starts, and how it ends."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from tests import journals
+from tests.api.harness import ORDER, NoReconciler, make_tokens, serving
+
+from cliffwatch.api.app import create_app
+from cliffwatch.clock import VirtualClock
+from cliffwatch.errors import Code, Problem
+from cliffwatch.settings import Settings, read_settings
+from cliffwatch.store.database import open_database
+from cliffwatch.store.index import index_run
+
+PROGRAM = """
+import socket, sys
+import uvicorn
+from cliffwatch.api.app import create_app
+from cliffwatch.settings import read_settings
+from tests.api.harness import NoReconciler
+app = create_app(read_settings(state_directory=sys.argv[1]), reconciler=NoReconciler)
+server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
+server.run(sockets=[socket.socket(fileno=int(sys.argv[2]))])
+"""
+
+
+@contextmanager
+def process(settings: Settings) -> Iterator[tuple[subprocess.Popen[bytes], httpx.Client]]:
+    """A service that answers, and a client of it; the process is killed at the end if it is still there."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        arguments = [sys.executable, "-c", PROGRAM, str(settings.state_directory), str(listener.fileno())]
+        with subprocess.Popen(arguments, pass_fds=[listener.fileno()]) as service:
+            try:
+                port = listener.getsockname()[1]
+                with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=60) as client:
+                    client.get("/readyz").raise_for_status()
+                    yield service, client
+            finally:
+                service.kill()
+
+
+def test_open_streams_do_not_keep_a_service_from_ending(settings: Settings) -> None:
+    headers = {"Authorization": f"Bearer {make_tokens(settings)['read']}"}
+    directory = journals.queue(settings.runs_directory, "one")
+    database = open_database(settings.database_url)
+    with database.session() as session:
+        index_run(session, directory)
+    database.close()
+    with (
+        process(settings) as (service, client),
+        client.stream("GET", "/api/v1/runs/one/live", headers=headers) as response,
+    ):
+        lines = response.iter_lines()
+        assert next(lines) == "id: 1.-1"
+        service.send_signal(signal.SIGTERM)
+        for _ in lines:
+            pass
+        assert service.wait() in {0, -signal.SIGTERM}
+
+
+def test_a_service_that_was_killed_goes_on_with_what_it_had_accepted(settings: Settings) -> None:
+    headers = {"Authorization": f"Bearer {make_tokens(settings)['admin']}"}
+    with process(settings) as (service, client):
+        assert client.put("/api/v1/runs/one", json=ORDER, headers=headers).status_code == 201
+        service.send_signal(signal.SIGKILL)
+        service.wait()
+    # Killed between the journal and the index, and while it made a journal.
+    journals.queue(settings.runs_directory, "two")
+    (settings.runs_directory / ".new-three-0000").mkdir()
+    with process(settings) as (_, client):
+        runs = client.get("/api/v1/runs", headers=headers).json()["items"]
+        assert {run["id"] for run in runs} == {"one", "two"}
+        assert client.put("/api/v1/runs/one", json=ORDER, headers=headers).status_code == 200
+    assert {path.name for path in settings.runs_directory.iterdir()} == {"one", "two"}
+
+
+def test_a_second_service_on_the_same_state_directory_does_not_start(settings: Settings) -> None:
+    async def start_second() -> None:
+        # In virtual time it waits for the first one to end without waiting.
+        app = create_app(settings, VirtualClock(0.0), reconciler=NoReconciler)
+        async with app.router.lifespan_context(app):
+            pass
+
+    with serving(settings):
+        with pytest.raises(Problem) as caught:
+            asyncio.run(start_second())
+        assert caught.value.code is Code.CONFLICT
+    asyncio.run(start_second())
+
+
+def test_a_service_leaves_no_threads_or_files_behind(tmp_path: Path) -> None:
+    def live_once(number: int) -> tuple[int, int]:
+        with serving(read_settings(state_directory=tmp_path / str(number))) as api:
+            api.get("/runs")
+        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+
+    live_once(1)
+    before = live_once(2)
+    assert live_once(3) == before
