@@ -60,7 +60,7 @@ assets: ## fetch the chart library
 	@setup/assets
 
 openapi: setup-test ## write the golden OpenAPI file anew
-	$(BIN)/python -m cliffwatch.api.openapi > docs/openapi.json
+	$(BIN)/python -m cliffwatch.api.openapi
 
 docs: setup-test ## write docs/cli.md anew
 	$(BIN)/python -m cliffwatch.cli.reference > docs/cli.md

@@ -7,7 +7,6 @@ from pydantic import BaseModel
 
 from cliffwatch.cli.reference import reference
 from cliffwatch.engines.fio.load import FioLoad
-from cliffwatch.engines.fio.presets import PRESETS
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.runs.specification import Phases, Workload
 from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
@@ -84,11 +83,6 @@ def test_documented_defaults_of_a_workload_are_the_models() -> None:
             stated = cells[1].strip("`")
             if cells[0] != "yes":
                 assert stated == "empty" or stated.replace("60s", "1m") == str(values[name]), name
-
-
-def test_every_preset_is_documented_in_its_own_words() -> None:
-    stated = table("workloads.md", "preset", "what it does")
-    assert stated == {name: [preset.meaning] for name, preset in PRESETS.items()}
 
 
 def test_the_cli_page_is_what_the_commands_say() -> None:
