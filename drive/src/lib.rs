@@ -1,8 +1,20 @@
 //! A flash drive that garbage-collects, to think with and to test on.
 //!
-//! [`ftl`] is the drive's translation layer.
+//! One direction: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] carries out by feeding a
+//! [`workload`] to the translation layer ([`ftl`]) and to a clock ([`timing`]); what comes out is a [`report`].
+//! The translation layer decides by page counts alone and never by time, so a run with the timing model and one without
+//! do the same things in the same order.
 
+pub mod cliff;
 pub mod error;
 pub mod ftl;
 mod memory;
+pub mod plan;
 pub mod random;
+pub mod report;
+pub mod settings;
+pub mod simulate;
+pub mod steady;
+pub mod timing;
+pub mod units;
+pub mod workload;

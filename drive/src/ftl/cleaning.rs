@@ -8,12 +8,17 @@ pub(super) struct Cleaning {
     block: usize,
     /// Offsets below this one are done with.
     cursor: u32,
-    /// Copies due per host page, and copies due but not yet made, in 2^-16 pages.
+    /// Copies due per host page, copies due but not yet made, and how many to make in one go, in 2^-16 pages.
     copies_per_host_page: u64,
     copies_due: u64,
+    chunk: u64,
 }
 
 const ONE_COPY: u64 = 1 << 16;
+
+/// With no more clean superblocks than this, a victim is cleaned at once whatever the pace: its copies may open one, and
+/// the host another one before the next victim is done.
+const LEAST_CLEAN: usize = 2;
 
 impl<V: VictimPolicy> Ftl<V> {
     /// Gives a frontier that is full a new superblock, and has superblocks cleaned where that leaves too few.
@@ -26,7 +31,7 @@ impl<V: VictimPolicy> Ftl<V> {
             self.open(frontier);
             let wanted = match self.shape.pacing_pages {
                 0 => self.shape.reserve_blocks as usize,
-                _ => 3,
+                _ => LEAST_CLEAN + 1,
             };
             while self.clean.len() < wanted && self.begin_cleaning() {
                 self.copy(u32::MAX, media);
@@ -39,11 +44,13 @@ impl<V: VictimPolicy> Ftl<V> {
         if !self.begin_cleaning() {
             return;
         }
-        let pace = self.shape.pacing_pages;
+        let is_urgent = self.clean.len() <= LEAST_CLEAN;
         if let Some(cleaning) = &mut self.cleaning {
             cleaning.copies_due += cleaning.copies_per_host_page;
-            if cleaning.copies_due >= u64::from(pace) * ONE_COPY || cleaning.copies_per_host_page == 0 {
-                let due = (cleaning.copies_due / ONE_COPY).max(1) as u32;
+            if is_urgent {
+                self.copy(u32::MAX, media);
+            } else if cleaning.copies_due >= cleaning.chunk {
+                let due = (cleaning.copies_due / ONE_COPY) as u32;
                 cleaning.copies_due %= ONE_COPY;
                 self.copy(due, media);
             }
@@ -63,8 +70,13 @@ impl<V: VictimPolicy> Ftl<V> {
         let Some(block) = self.victims.take(self.closed_count) else { return false };
         self.closed_blocks -= 1;
         let copies = u64::from(self.valid_pages[block as usize]);
-        let copies_per_host_page = copies * ONE_COPY / (pages_per_block - copies).max(1);
-        self.cleaning = Some(Cleaning { block: block as usize, cursor: 0, copies_per_host_page, copies_due: 0 });
+        self.cleaning = Some(Cleaning {
+            block: block as usize,
+            cursor: 0,
+            copies_per_host_page: copies * ONE_COPY / (pages_per_block - copies).max(1) + 1,
+            copies_due: 0,
+            chunk: copies.min(u64::from(self.shape.pacing_pages)) * ONE_COPY,
+        });
         true
     }
 

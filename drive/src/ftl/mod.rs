@@ -181,7 +181,7 @@ impl<V: VictimPolicy> Ftl<V> {
     /// write buffer does not survive a loss of power.
     pub fn pad<M: Media>(&mut self, media: &mut M) {
         for frontier in 0..self.shape.frontiers as usize {
-            while (self.frontiers[frontier].next & self.offset_mask()) % self.shape.pages_per_program != 0
+            while !(self.frontiers[frontier].next & self.offset_mask()).is_multiple_of(self.shape.pages_per_program)
                 && self.frontiers[frontier].next != self.frontiers[frontier].end
             {
                 let Frontier { next, next_index, .. } = &mut self.frontiers[frontier];

@@ -1,0 +1,106 @@
+//! When a drive fell off its cliff, if it did.
+
+use crate::plan::Plan;
+use crate::report::Interval;
+use serde::Serialize;
+
+/// The onset of the cliff, and what was meant by it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cliff {
+    /// When it began, `None` if it did not or could not be told.
+    pub onset_seconds: Option<f64>,
+    /// What the host had written by then, in pages of the simulated drive.
+    pub onset_host_pages: Option<u64>,
+    /// What counts as a cliff in this run.
+    pub definition: String,
+    /// 99th percentile of write latency that the cliff is measured against.
+    pub baseline_p99_seconds: Option<f64>,
+    /// When the drive first had no more clean superblocks than its reserve.
+    pub out_of_clean_blocks_seconds: Option<f64>,
+    /// What the host had written by then.
+    pub out_of_clean_blocks_host_pages: Option<u64>,
+}
+
+/// So many intervals in a row make an onset: one slow interval is a spike.
+const IN_A_ROW: usize = 3;
+
+/// Finds the onset of the cliff in a run.
+#[must_use]
+pub fn find(plan: &Plan, intervals: &[Interval]) -> Cliff {
+    let mut cliff = if plan.timed { by_latency(plan, intervals) } else { by_demand(plan, intervals) };
+    if let Some(first) = intervals.iter().find(|interval| interval.out_of_clean_blocks) {
+        cliff.out_of_clean_blocks_seconds = first.start_seconds;
+        cliff.out_of_clean_blocks_host_pages = Some(first.end_host_pages - first.counters.host_pages);
+    }
+    cliff
+}
+
+fn by_latency(plan: &Plan, intervals: &[Interval]) -> Cliff {
+    let baseline_intervals = (intervals.len() / 10).max(IN_A_ROW);
+    let p99 = |interval: &Interval| interval.write_latency.as_ref().map(|latency| latency.p99_seconds);
+    let mut baseline: Vec<f64> = intervals.iter().take(baseline_intervals).filter_map(p99).collect();
+    baseline.sort_by(f64::total_cmp);
+    let factor = plan.cliff_factor;
+    let definition = format!(
+        "the first of {IN_A_ROW} intervals in a row, after the baseline, whose 99th percentile of write latency is at least \
+         {factor} times the baseline, the median over the first {baseline_intervals} intervals"
+    );
+    let Some(&baseline_p99) = baseline.get(baseline.len() / 2) else { return Cliff { definition, ..Cliff::default() } };
+    let is_slow = |interval: &Interval| p99(interval).is_some_and(|p99| p99 >= factor * baseline_p99);
+    let onset = onset(intervals, baseline_intervals, is_slow);
+    Cliff { baseline_p99_seconds: Some(baseline_p99), ..located(onset, definition) }
+}
+
+/// Without a timing model: when cleaning asks for more programs than the flash can do.
+fn by_demand(plan: &Plan, intervals: &[Interval]) -> Cliff {
+    let Some(rate) = plan.bytes_per_second else {
+        let definition = "cannot be told: the run had neither a timing model (--timing on) nor a --rate";
+        return Cliff { definition: definition.into(), ..Cliff::default() };
+    };
+    let bandwidth = plan.program_bytes_per_second();
+    let definition = format!(
+        "the first of {IN_A_ROW} intervals in a row whose write amplification times the host's rate exceeds what the flash \
+         can program, {:.0} bytes per second; times up to there are exact, later ones assume that the host kept its rate",
+        bandwidth
+    );
+    located(onset(intervals, 0, |interval| interval.write_amplification * rate > bandwidth), definition)
+}
+
+fn onset(intervals: &[Interval], from: usize, is_over: impl Fn(&Interval) -> bool) -> Option<&Interval> {
+    let later = intervals.get(from..)?;
+    later.windows(IN_A_ROW).find(|window| window.iter().all(&is_over)).and_then(<[Interval]>::first)
+}
+
+fn located(onset: Option<&Interval>, definition: String) -> Cliff {
+    Cliff {
+        onset_seconds: onset.and_then(|interval| interval.start_seconds),
+        onset_host_pages: onset.map(|interval| interval.end_host_pages - interval.counters.host_pages),
+        definition,
+        ..Cliff::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slow_interval_is_a_spike_and_three_are_a_cliff() {
+        let intervals = |slow: &[usize]| -> Vec<Interval> {
+            let one = |i| Interval {
+                start_seconds: Some(i as f64),
+                write_amplification: if slow.contains(&i) { 5.0 } else { 1.0 },
+                ..Interval::default()
+            };
+            (0..20).map(one).collect()
+        };
+        let found = |slow: &[usize]| {
+            let intervals = intervals(slow);
+            let onset = onset(&intervals, 2, |interval| interval.write_amplification > 2.0);
+            onset.and_then(|interval| interval.start_seconds)
+        };
+        assert_eq!(found(&[5, 7, 8]), None);
+        assert_eq!(found(&[5, 7, 8, 9, 11]), Some(7.0));
+        assert_eq!(found(&[0, 1, 2]), None, "the baseline is not searched");
+    }
+}

@@ -1,0 +1,216 @@
+//! What a run found, as it is printed.
+
+use crate::cliff::{self, Cliff};
+use crate::ftl::Counters;
+use crate::plan::Plan;
+use crate::settings::Settings;
+use crate::steady::{self, SteadyState};
+use crate::timing::{Latencies, Percentiles};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// One interval of a run. Seconds are of the whole drive where the run was scaled.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Interval {
+    /// Pages written by the host since the run began, at the end of the interval.
+    pub end_host_pages: u64,
+    /// When it began, `None` where the run knows no time.
+    pub start_seconds: Option<f64>,
+    /// When it ended.
+    pub end_seconds: Option<f64>,
+    /// What was done in it.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Pages programmed by pages written by the host.
+    pub write_amplification: f64,
+    /// Share of superblocks that were clean at its end.
+    pub clean_ratio: f64,
+    /// Whether no more superblocks than the reserve were clean at its end, so that cleaning had to keep up.
+    pub out_of_clean_blocks: bool,
+    /// Pages that held data at its end, as far as the drive knew.
+    pub mapped_pages: u32,
+    /// The rate at which the host wrote, as far as the drive let it.
+    pub host_bytes_per_second: Option<f64>,
+    /// By how much back-pressure delayed the host's schedule in the interval.
+    pub slipped_seconds: Option<f64>,
+    /// Latency of writes, `None` if nothing was written or time is not modelled.
+    pub write_latency: Option<Percentiles>,
+    /// Latency of reads.
+    pub read_latency: Option<Percentiles>,
+    /// Latency of flushes.
+    pub flush_latency: Option<Percentiles>,
+}
+
+/// What a run did.
+#[derive(Default)]
+pub struct Outcome {
+    /// Interval by interval, times not yet scaled.
+    pub intervals: Vec<Interval>,
+    /// Of the whole run after preconditioning.
+    pub counters: Counters,
+    /// Pages that the host wrote before the run.
+    pub precondition_pages: u64,
+    /// Bytes of the drive's and the workload's tables.
+    pub memory_bytes: usize,
+    totals: Option<[Histogram<u64>; 3]>,
+}
+
+impl Outcome {
+    /// Pages of the host in the intervals so far.
+    #[must_use]
+    pub fn host_pages(&self) -> u64 {
+        self.intervals.last().map_or(0, |interval| interval.end_host_pages)
+    }
+
+    /// Adds an interval with its latencies.
+    pub fn add(&mut self, mut interval: Interval, latencies: Latencies) {
+        let Latencies { write, read, flush } = latencies;
+        let histograms = [write, read, flush].map(crate::timing::Recorder::into_histogram);
+        let [write, read, flush] = histograms.each_ref().map(Percentiles::of);
+        (interval.write_latency, interval.read_latency, interval.flush_latency) = (write, read, flush);
+        self.intervals.push(interval);
+        match &mut self.totals {
+            // Equal bounds, so nothing can fall outside.
+            Some(totals) => totals.iter_mut().zip(&histograms).for_each(|(total, part)| total.add(part).unwrap_or(())),
+            totals => *totals = Some(histograms),
+        }
+    }
+}
+
+/// Latencies over the whole run.
+#[derive(Debug, Serialize)]
+pub struct TotalLatencies {
+    /// Writes, from when they were due to when the buffer had them.
+    pub write: Option<Percentiles>,
+    /// Reads.
+    pub read: Option<Percentiles>,
+    /// Flushes.
+    pub flush: Option<Percentiles>,
+}
+
+/// Everything that is printed about a run. Pages are those simulated; bytes and seconds are of the whole drive.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// At steady state: see `steady_state`.
+    pub write_amplification: f64,
+    /// Pages written by the host in the run.
+    pub host_pages: u64,
+    /// Pages programmed in the run.
+    pub media_pages: u64,
+    /// Bytes written by the host in the run.
+    pub host_bytes: u64,
+    /// Bytes programmed in the run.
+    pub media_bytes: u64,
+    /// Pages written before the run.
+    pub precondition_pages: u64,
+    /// Processor time of the simulation, preconditioning included.
+    pub cpu_seconds: f64,
+    /// Bytes of the tables that grow with the drive.
+    pub bytes_of_memory: usize,
+    /// Bytes that the drive shows to its host.
+    pub capacity_bytes: u64,
+    /// Bytes of those that the workload uses.
+    pub volume_bytes: u64,
+    /// Intrinsic and unpartitioned over-provisioning together.
+    pub effective_over_provisioning: f64,
+    /// How fast the dies and buses program when they do nothing else.
+    pub program_bytes_per_second: f64,
+    /// The drive was simulated at 1/scale of its capacity.
+    pub scale: u32,
+    /// How long the run was in simulated time.
+    pub simulated_seconds: Option<f64>,
+    /// What happened in the run, in simulated pages.
+    pub counters: Counters,
+    /// How steady the end of the run was.
+    pub steady_state: SteadyState,
+    /// Where the drive fell off.
+    pub cliff: Cliff,
+    /// Latencies over the whole run.
+    pub latency: TotalLatencies,
+    /// Interval by interval.
+    pub intervals: Vec<Interval>,
+    /// The settings that were given; everything else had its default.
+    pub settings: Settings,
+}
+
+impl Report {
+    /// Concludes from what a run did.
+    #[must_use]
+    pub fn new(plan: &Plan, mut outcome: Outcome, cpu_seconds: f64) -> Self {
+        let scale = f64::from(plan.scale);
+        let bytes = |pages: u64| pages * plan.page_bytes * u64::from(plan.scale);
+        for interval in &mut outcome.intervals {
+            let seconds = interval.start_seconds.zip(interval.end_seconds).map(|(start, end)| end - start);
+            let host_bytes = (interval.counters.host_pages * plan.page_bytes) as f64;
+            interval.write_amplification = amplification(&interval.counters);
+            interval.host_bytes_per_second =
+                seconds.filter(|&seconds| seconds > 0.0).map(|seconds| host_bytes / seconds);
+            for time in [&mut interval.start_seconds, &mut interval.end_seconds, &mut interval.slipped_seconds] {
+                *time = time.map(|seconds| seconds * scale);
+            }
+        }
+        let steady_state = steady::at_the_end(&outcome.intervals);
+        let [write, read, flush] = match &outcome.totals {
+            Some(histograms) => histograms.each_ref().map(Percentiles::of),
+            None => [None, None, None],
+        };
+        Self {
+            write_amplification: steady_state.write_amplification,
+            host_pages: outcome.counters.host_pages,
+            media_pages: outcome.counters.media_pages(),
+            host_bytes: bytes(outcome.counters.host_pages),
+            media_bytes: bytes(outcome.counters.media_pages()),
+            precondition_pages: outcome.precondition_pages,
+            cpu_seconds,
+            bytes_of_memory: outcome.memory_bytes,
+            capacity_bytes: bytes(u64::from(plan.shape.logical_pages)),
+            volume_bytes: bytes(u64::from(plan.volume_pages)),
+            effective_over_provisioning: plan.effective_over_provisioning(),
+            program_bytes_per_second: plan.program_bytes_per_second(),
+            scale: plan.scale,
+            simulated_seconds: outcome.intervals.last().and_then(|interval| interval.end_seconds),
+            counters: outcome.counters,
+            steady_state,
+            cliff: cliff::find(plan, &outcome.intervals),
+            latency: TotalLatencies { write, read, flush },
+            intervals: outcome.intervals,
+            settings: plan.settings().clone(),
+        }
+    }
+}
+
+/// Pages programmed by pages written by the host, 1 where nothing was written.
+#[must_use]
+pub fn amplification(counters: &Counters) -> f64 {
+    match counters.host_pages {
+        0 => 1.0,
+        pages => counters.media_pages() as f64 / pages as f64,
+    }
+}
+
+impl std::fmt::Display for Report {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
+        writeln!(
+            out,
+            "write amplification  {:.3} (steady: {})",
+            self.write_amplification, self.steady_state.is_steady
+        )?;
+        writeln!(out, "over-provisioning    {:.1} % effective", self.effective_over_provisioning * 100.0)?;
+        writeln!(out, "host writes          {:.3} TB", self.host_bytes as f64 / 1e12)?;
+        writeln!(out, "media writes         {:.3} TB", self.media_bytes as f64 / 1e12)?;
+        if let Some(seconds) = self.simulated_seconds {
+            writeln!(out, "simulated time       {}", hours(seconds))?;
+        }
+        match self.cliff.onset_seconds {
+            Some(seconds) => writeln!(out, "cliff                at {}", hours(seconds))?,
+            None => writeln!(out, "cliff                none found")?,
+        }
+        writeln!(out, "                     ({})", self.cliff.definition)?;
+        if let Some(write) = &self.latency.write {
+            let (median, p99) = (write.p50_seconds * 1e3, write.p99_seconds * 1e3);
+            writeln!(out, "write latency        {median:.3} ms median, {p99:.3} ms 99th percentile")?;
+        }
+        write!(out, "simulation           {:.2} s of processor, {} bytes", self.cpu_seconds, self.bytes_of_memory)
+    }
+}

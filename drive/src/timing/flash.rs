@@ -1,0 +1,264 @@
+//! The flash itself: dies that are busy, buses that carry pages, and the buffer that hides both from writes.
+
+use crate::ftl::Media;
+use crate::random::{Purpose, Random};
+
+/// How long each operation takes, and how the drive is laid out.
+#[derive(Clone, Debug)]
+pub struct FlashTimes {
+    /// Channels, each with a bus of its own.
+    pub channels: u32,
+    /// Dies on each channel.
+    pub dies_per_channel: u32,
+    /// Planes of a die, all programmed by one operation.
+    pub planes: u32,
+    /// Pages of a superblock.
+    pub pages_per_block: u32,
+    /// Superblocks being filled at the same time.
+    pub frontiers: usize,
+    /// Reading a page from the cells.
+    pub read_nanoseconds: u64,
+    /// Programming one page on every plane of a die.
+    pub program_nanoseconds: u64,
+    /// By how much of itself the program time varies to either side, evenly.
+    pub program_spread: f64,
+    /// Erasing a superblock; all dies do so at once.
+    pub erase_nanoseconds: u64,
+    /// Moving one page over a channel's bus.
+    pub transfer_nanoseconds: u64,
+    /// The longest that a read waits for the operation in its way, if the drive can suspend that.
+    pub suspend_nanoseconds: Option<u64>,
+    /// Pages that the write buffer holds.
+    pub buffer_pages: u64,
+    /// What a request costs beside the flash: command, firmware, completion.
+    pub overhead_nanoseconds: u64,
+    /// Bytes per second between host and buffer.
+    pub host_bytes_per_second: f64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Die {
+    channel: u16,
+    ready_at: u64,
+    erase_from: u64,
+    erase_until: u64,
+}
+
+/// The state of the flash.
+pub struct Flash {
+    times: FlashTimes,
+    random: Random,
+    program_least: u64,
+    program_range: u64,
+    transfer_of_program: u64,
+    nanoseconds_per_byte: f64,
+    now: u64,
+    /// Offset in a superblock → die. Pages fill the planes of a die, then go to the next channel, then the next die.
+    die_of: Vec<u16>,
+    dies: Vec<Die>,
+    bus_ready_at: Vec<u64>,
+    /// Host pages that each frontier has taken and not yet programmed.
+    waiting: Vec<u32>,
+    /// When the host pages programmed last are done, by their number modulo the length, a power of two.
+    done_at: Vec<u64>,
+    admitted: u64,
+    programmed: u64,
+    last_done_at: u64,
+}
+
+impl Flash {
+    /// Flash on which nothing is under way. The buffer must hold more than the pages of one program operation on every
+    /// frontier, or writes would wait for programs that wait for them; it is enlarged to that where it does not.
+    #[must_use]
+    pub fn new(mut times: FlashTimes, seed: u64) -> Self {
+        let dies = times.channels * times.dies_per_channel;
+        times.buffer_pages = times.buffer_pages.max(u64::from(times.planes) * times.frontiers as u64 + 1);
+        let die_of = (0..times.pages_per_block).map(|offset| (offset / times.planes % dies) as u16).collect();
+        let spread = (times.program_nanoseconds as f64 * times.program_spread) as u64;
+        Self {
+            random: Random::new(seed ^ 1, Purpose::Timing),
+            program_least: times.program_nanoseconds - spread,
+            program_range: 2 * spread,
+            transfer_of_program: times.transfer_nanoseconds * u64::from(times.planes),
+            nanoseconds_per_byte: 1e9 / times.host_bytes_per_second,
+            now: 0,
+            die_of,
+            dies: (0..dies).map(|die| Die { channel: (die % times.channels) as u16, ..Die::default() }).collect(),
+            bus_ready_at: vec![0; times.channels as usize],
+            waiting: vec![0; times.frontiers],
+            done_at: vec![0; (times.buffer_pages as usize + 1).next_power_of_two()],
+            admitted: 0,
+            programmed: 0,
+            last_done_at: 0,
+            times,
+        }
+    }
+
+    /// Moves the clock on to the issue of a request.
+    #[inline]
+    pub fn advance_to(&mut self, nanoseconds: u64) {
+        self.now = self.now.max(nanoseconds);
+    }
+
+    /// When the last host page found room in the write buffer.
+    #[inline]
+    #[must_use]
+    pub fn buffered_at(&self) -> u64 {
+        self.now
+    }
+
+    /// When everything that was sent to the cells so far is programmed.
+    #[must_use]
+    pub fn all_programmed_at(&self) -> u64 {
+        self.last_done_at.max(self.now)
+    }
+
+    /// What a request of this size costs beside the flash.
+    #[inline]
+    #[must_use]
+    pub fn overhead_nanoseconds(&self, size_bytes: u64) -> u64 {
+        self.times.overhead_nanoseconds + (size_bytes as f64 * self.nanoseconds_per_byte) as u64
+    }
+
+    /// A read issued at `issued_at` of the page at this offset: when its data has left the die. It overtakes programs
+    /// that wait, but not the program or erase under way, which it interrupts only on a drive that can suspend.
+    pub fn read(&mut self, issued_at: u64, offset: Option<u32>) -> u64 {
+        let Some(offset) = offset else { return issued_at };
+        let die = &mut self.dies[usize::from(self.die_of[offset as usize])];
+        let in_the_way = if (die.erase_from..die.erase_until).contains(&issued_at) {
+            die.erase_until - issued_at
+        } else {
+            match die.ready_at.saturating_sub(issued_at) {
+                0 => 0,
+                // The queue ends in whole programs, so what is left over is the one under way.
+                backlog => (backlog - 1) % self.times.program_nanoseconds + 1,
+            }
+        };
+        let wait = in_the_way.min(self.times.suspend_nanoseconds.unwrap_or(u64::MAX));
+        die.ready_at = die.ready_at.max(issued_at) + self.times.read_nanoseconds;
+        let bus = &mut self.bus_ready_at[usize::from(die.channel)];
+        *bus = (*bus).max(issued_at) + self.times.transfer_nanoseconds;
+        issued_at + wait + self.times.read_nanoseconds + self.times.transfer_nanoseconds
+    }
+
+    /// A read that the write in hand waits for: the rest of a page of which the host writes a part.
+    pub fn fetch(&mut self, offset: u32) {
+        self.now = self.read(self.now, Some(offset));
+    }
+
+    /// Counts a page at this offset; with it the program operation is complete on its die or not.
+    #[inline(always)]
+    fn program(&mut self, frontier: usize, offset: u32) {
+        if !(offset + 1).is_multiple_of(self.times.planes) && offset + 1 != self.times.pages_per_block {
+            return;
+        }
+        let die = &mut self.dies[usize::from(self.die_of[offset as usize])];
+        let bus = &mut self.bus_ready_at[usize::from(die.channel)];
+        *bus = (*bus).max(self.now) + self.transfer_of_program;
+        let spread = ((self.random.bits() >> 32) * self.program_range) >> 32;
+        die.ready_at = die.ready_at.max(*bus) + self.program_least + spread;
+        let done = die.ready_at;
+        let mask = self.done_at.len() - 1;
+        for _ in 0..std::mem::take(&mut self.waiting[frontier]) {
+            self.done_at[self.programmed as usize & mask] = done;
+            self.programmed += 1;
+            self.last_done_at = self.last_done_at.max(done);
+        }
+    }
+}
+
+impl Media for Flash {
+    #[inline(always)]
+    fn host_page(&mut self, frontier: usize, offset: u32) {
+        // A page is admitted once the one that came a whole buffer before it is on the flash.
+        if self.admitted >= self.times.buffer_pages {
+            let leaving = (self.admitted - self.times.buffer_pages) as usize & (self.done_at.len() - 1);
+            self.now = self.now.max(self.done_at[leaving]);
+        }
+        self.admitted += 1;
+        self.waiting[frontier] += 1;
+        self.program(frontier, offset);
+    }
+
+    #[inline(always)]
+    fn copied_page(&mut self, frontier: usize, offset: u32, source_offset: u32) {
+        // Reads for cleaning run ahead of the programs: they take die and bus time, but no program waits for its own.
+        let die = &mut self.dies[usize::from(self.die_of[source_offset as usize])];
+        die.ready_at = die.ready_at.max(self.now) + self.times.read_nanoseconds;
+        let bus = &mut self.bus_ready_at[usize::from(die.channel)];
+        *bus = (*bus).max(self.now) + self.times.transfer_nanoseconds;
+        self.program(frontier, offset);
+    }
+
+    #[inline(always)]
+    fn padded_page(&mut self, frontier: usize, offset: u32) {
+        self.program(frontier, offset);
+    }
+
+    fn erased(&mut self) {
+        for die in &mut self.dies {
+            die.erase_from = die.ready_at.max(self.now);
+            die.erase_until = die.erase_from + self.times.erase_nanoseconds;
+            die.ready_at = die.erase_until;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flash(buffer_pages: u64) -> Flash {
+        let times = FlashTimes {
+            channels: 2,
+            dies_per_channel: 2,
+            planes: 2,
+            pages_per_block: 16,
+            frontiers: 1,
+            read_nanoseconds: 100,
+            program_nanoseconds: 1000,
+            program_spread: 0.0,
+            erase_nanoseconds: 5000,
+            transfer_nanoseconds: 10,
+            suspend_nanoseconds: None,
+            buffer_pages,
+            overhead_nanoseconds: 7,
+            host_bytes_per_second: 1e9,
+        };
+        Flash::new(times, 1)
+    }
+
+    fn write(flash: &mut Flash, pages: u32) {
+        (0..pages).for_each(|page| flash.host_page(0, page % 16));
+    }
+
+    #[test]
+    fn writes_cost_nothing_until_the_buffer_is_full_and_then_the_program_time() {
+        let mut flash = flash(16);
+        write(&mut flash, 16);
+        assert_eq!(flash.buffered_at(), 0);
+        write(&mut flash, 1);
+        assert_eq!(flash.buffered_at(), 1020, "transfer of two pages, one program");
+        write(&mut flash, 4096);
+        let per_page = flash.buffered_at() as f64 / 4096.0;
+        assert!((120.0..130.0).contains(&per_page), "{per_page}: 1000 ns over four dies of two planes is 125 a page");
+    }
+
+    #[test]
+    fn a_read_waits_for_the_program_in_its_way_but_not_for_those_behind_it() {
+        let mut flash = flash(64);
+        assert_eq!(flash.read(0, Some(0)), 110);
+        write(&mut flash, 32);
+        let done = flash.read(500, Some(0));
+        assert!(done > 610 && done <= 500 + 1000 + 110, "{done}");
+    }
+
+    #[test]
+    fn a_read_waits_for_an_erase_unless_it_can_suspend_it() {
+        let mut busy = flash(64);
+        busy.erased();
+        assert_eq!(busy.read(1000, Some(3)), 5000 + 110);
+        busy.times.suspend_nanoseconds = Some(50);
+        assert_eq!(busy.read(1000, Some(3)), 1000 + 50 + 110);
+    }
+}

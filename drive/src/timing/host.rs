@@ -1,0 +1,131 @@
+//! The host: issues requests at a rate, never more than so many at a time, and falls behind when the drive does.
+
+use crate::random::{Purpose, Random};
+
+/// How requests come in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// At equal distances.
+    Fixed,
+    /// Independently of one another (a Poisson process).
+    Poisson,
+}
+
+/// A closed loop. A request is due one gap after the one before it was issued, and is issued when it is due and fewer
+/// than the queue depth are under way. So when the drive falls behind the host slows down with it, and latency after the
+/// cliff is what a queue of that depth sees instead of growing for as long as the run lasts.
+pub struct Host {
+    arrivals: Arrivals,
+    nanoseconds_per_byte: f64,
+    random: Random,
+    due_nanoseconds: f64,
+    measured_from: u64,
+    issued_at: u64,
+    slipped_nanoseconds: f64,
+    /// When the requests under way are done, by request number modulo the queue depth.
+    done_at: Vec<u64>,
+    oldest: usize,
+    /// No request is done before the one issued before it: the buffer admits in order.
+    last_done_at: u64,
+}
+
+impl Host {
+    /// A host that writes at this rate (`None`: as soon as it may), at most `queue_depth` requests (at least 1) at a time.
+    #[must_use]
+    pub fn new(bytes_per_second: Option<f64>, arrivals: Arrivals, queue_depth: u32, seed: u64) -> Self {
+        Self {
+            arrivals,
+            nanoseconds_per_byte: bytes_per_second.map_or(0.0, |rate| 1e9 / rate),
+            random: Random::new(seed, Purpose::Timing),
+            due_nanoseconds: 0.0,
+            measured_from: 0,
+            issued_at: 0,
+            slipped_nanoseconds: 0.0,
+            done_at: vec![0; queue_depth.max(1) as usize],
+            oldest: 0,
+            last_done_at: 0,
+        }
+    }
+
+    /// Issues the next write of so many bytes, not before `not_before` (0 where only the rate says).
+    #[inline]
+    pub fn issue(&mut self, not_before: u64, size_bytes: u64) {
+        let due_nanoseconds = self.due_nanoseconds.max(not_before as f64);
+        let due = due_nanoseconds as u64;
+        self.issued_at = due.max(self.done_at[self.oldest]).max(self.issued_at);
+        let is_paced = self.nanoseconds_per_byte > 0.0 || not_before > 0;
+        self.measured_from = if is_paced { due } else { self.issued_at };
+        self.slipped_nanoseconds += (self.issued_at - due) as f64;
+        let mean_gap = self.nanoseconds_per_byte * size_bytes as f64;
+        let gap = match self.arrivals {
+            Arrivals::Fixed => mean_gap,
+            Arrivals::Poisson => self.random.exponential(mean_gap),
+        };
+        // From the exact due time where it was kept, so that fractions of a nanosecond do not bend the rate over days.
+        self.due_nanoseconds = due_nanoseconds.max(self.issued_at as f64) + gap;
+    }
+
+    /// Issues a request that follows the one before it at once: a read beside it, or a flush after it.
+    #[inline]
+    pub fn issue_along(&mut self, not_before: u64, waits_for_slot: bool) {
+        let free_at = if waits_for_slot { self.done_at[self.oldest] } else { 0 };
+        self.issued_at = self.issued_at.max(not_before).max(free_at);
+        self.measured_from = self.issued_at;
+    }
+
+    /// When the latest request was issued.
+    #[inline]
+    #[must_use]
+    pub fn issued_at(&self) -> u64 {
+        self.issued_at
+    }
+
+    /// The latest request is done at this time; returns its latency from when it was due.
+    #[inline]
+    pub fn complete(&mut self, done_at: u64) -> u64 {
+        self.last_done_at = self.last_done_at.max(done_at);
+        self.done_at[self.oldest] = self.last_done_at;
+        self.oldest += 1;
+        if self.oldest == self.done_at.len() {
+            self.oldest = 0;
+        }
+        self.last_done_at - self.measured_from
+    }
+
+    /// The latest request was a read: it holds up no write that comes after it.
+    #[inline]
+    pub fn complete_read(&mut self, done_at: u64) -> u64 {
+        done_at - self.measured_from
+    }
+
+    /// Seconds by which back-pressure has delayed the schedule since this was last asked.
+    pub fn take_slip_seconds(&mut self) -> f64 {
+        std::mem::take(&mut self.slipped_nanoseconds) / 1e9
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fast_drive_sees_the_rate_and_a_slow_one_sets_it() {
+        let run = |service: u64| {
+            let mut host = Host::new(Some(1e9), Arrivals::Fixed, 4, 1);
+            let mut latency = 0;
+            for _ in 0..10_000 {
+                host.issue(0, 1000);
+                let done = host.issued_at().max(host.last_done_at) + service;
+                latency = host.complete(done);
+            }
+            (host.issued_at(), latency)
+        };
+        let (end, latency) = run(100);
+        assert!((9_999_000..=9_999_001).contains(&end), "{end}");
+        assert!(latency <= 101, "{latency}");
+        let (end, latency) = run(5000);
+        assert!((49_900_000..=50_000_000).contains(&end), "{end}");
+        assert!((20_000..=25_000).contains(&latency), "{latency}: the queue depth times the service time, no more");
+    }
+}

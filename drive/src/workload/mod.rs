@@ -1,0 +1,63 @@
+//! What the host does to the drive, in an order that depends on nothing but the settings and the seed.
+
+mod extents;
+mod pick;
+mod random_pages;
+mod streams;
+mod trace;
+
+pub use random_pages::{HotCold, Uniform, WithReads};
+pub use streams::{StreamSettings, Streams, Sync};
+pub use trace::{Trace, TraceAction};
+
+/// What one operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// Whole pages are written.
+    Write,
+    /// A part of one page is written.
+    WritePart,
+    /// Pages are read.
+    Read,
+    /// Pages are no longer needed.
+    Trim,
+    /// What was written must survive a loss of power.
+    Flush,
+}
+
+/// One operation on consecutive logical pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Operation {
+    /// What is done.
+    pub kind: Kind,
+    /// Which stream it belongs to, as a hint for the drive.
+    pub stream: u16,
+    /// The first page.
+    pub page: u32,
+    /// How many pages; 1 for a partial write, 0 for a flush.
+    pub pages: u32,
+    /// Not to be issued before this time in nanoseconds; 0 where the host's rate decides.
+    pub due_nanoseconds: u64,
+}
+
+impl Operation {
+    /// An operation that is due when the host's rate says.
+    #[must_use]
+    pub fn new(kind: Kind, stream: u16, page: u32, pages: u32) -> Self {
+        Self { kind, stream, page, pages, due_nanoseconds: 0 }
+    }
+}
+
+/// Operations in batches, so that the simulator can fetch what a batch needs before it needs it.
+pub trait Workload {
+    /// Appends about `count` operations to `batch`. Appending none ends the run.
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize);
+
+    /// Bytes of a partial write.
+    fn part_bytes(&self) -> u64;
+
+    /// Bytes that the workload's tables occupy.
+    fn memory_bytes(&self) -> usize {
+        0
+    }
+}

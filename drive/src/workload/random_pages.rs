@@ -1,0 +1,132 @@
+//! Workloads without files: single pages at random.
+
+use super::{Kind, Operation, Workload};
+use crate::random::{Purpose, Random};
+
+/// Every page of the volume is as likely to be written next as any other.
+pub struct Uniform {
+    random: Random,
+    volume_pages: u32,
+    page_bytes: u64,
+}
+
+impl Uniform {
+    /// Writes over a volume of so many pages.
+    #[must_use]
+    pub fn new(volume_pages: u32, page_bytes: u64, seed: u64) -> Self {
+        Self { random: Random::new(seed, Purpose::Workload), volume_pages, page_bytes }
+    }
+}
+
+impl Workload for Uniform {
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        batch.extend((0..count).map(|_| Operation::new(Kind::Write, 0, self.random.below(self.volume_pages), 1)));
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+}
+
+/// A share of the pages takes a larger share of the writes; evenly within either. The hot pages are stream 0, the cold
+/// ones stream 1.
+pub struct HotCold {
+    random: Random,
+    hot_pages: u32,
+    cold_pages: u32,
+    /// The share of writes that is hot, in 2^-64.
+    hot_below: u64,
+    page_bytes: u64,
+}
+
+impl HotCold {
+    /// `hot_space` of the volume takes `hot_writes` of the writes; both in (0, 1).
+    #[must_use]
+    pub fn new(volume_pages: u32, hot_space: f64, hot_writes: f64, page_bytes: u64, seed: u64) -> Self {
+        let hot_pages = ((f64::from(volume_pages) * hot_space) as u32).clamp(1, volume_pages - 1);
+        Self {
+            random: Random::new(seed, Purpose::Workload),
+            hot_pages,
+            cold_pages: volume_pages - hot_pages,
+            hot_below: (hot_writes * 2f64.powi(64)) as u64,
+            page_bytes,
+        }
+    }
+}
+
+impl Workload for HotCold {
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        batch.extend((0..count).map(|_| {
+            if self.random.bits() < self.hot_below {
+                Operation::new(Kind::Write, 0, self.random.below(self.hot_pages), 1)
+            } else {
+                Operation::new(Kind::Write, 1, self.hot_pages + self.random.below(self.cold_pages), 1)
+            }
+        }));
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.page_bytes
+    }
+}
+
+/// Another workload with reads of random pages between its writes. The reads have random numbers of their own, so that
+/// the writes are the same with them and without.
+pub struct WithReads<W> {
+    inner: W,
+    random: Random,
+    volume_pages: u32,
+    reads_per_write: f64,
+    owed: f64,
+    writes: Vec<Operation>,
+}
+
+impl<W: Workload> WithReads<W> {
+    /// Adds this many single-page reads per write, evenly.
+    #[must_use]
+    pub fn new(inner: W, volume_pages: u32, reads_per_write: f64, seed: u64) -> Self {
+        let random = Random::new(seed.rotate_left(32) ^ 0x5eed, Purpose::Workload);
+        Self { inner, random, volume_pages, reads_per_write, owed: 0.0, writes: Vec::new() }
+    }
+}
+
+impl<W: Workload> Workload for WithReads<W> {
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        self.writes.clear();
+        self.inner.fill(&mut self.writes, count);
+        for &operation in &self.writes {
+            batch.push(operation);
+            if matches!(operation.kind, Kind::Write | Kind::WritePart) {
+                self.owed += self.reads_per_write;
+            }
+            while self.owed >= 1.0 {
+                self.owed -= 1.0;
+                let page = self.random.below(self.volume_pages);
+                let due_nanoseconds = operation.due_nanoseconds;
+                batch.push(Operation { due_nanoseconds, ..Operation::new(Kind::Read, 0, page, 1) });
+            }
+        }
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.inner.part_bytes()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.inner.memory_bytes()
+    }
+}
+
+impl<W: Workload + ?Sized> Workload for Box<W> {
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        (**self).fill(batch, count);
+    }
+
+    fn part_bytes(&self) -> u64 {
+        (**self).part_bytes()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        (**self).memory_bytes()
+    }
+}

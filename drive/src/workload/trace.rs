@@ -1,0 +1,252 @@
+//! A recorded block trace, played again.
+
+use super::{Kind, Operation, Workload};
+use crate::error::{Error, Result};
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+const SECTOR_BYTES: u64 = 512;
+
+/// Which of the lines that `blkparse` prints about one request is played.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TraceAction {
+    /// Q: the request entered the block layer.
+    Queued,
+    /// D: the request was sent to the drive, merged as the block layer merged it.
+    Dispatched,
+}
+
+/// A trace in memory.
+pub struct Trace {
+    operations: Vec<Operation>,
+    next: usize,
+    repeat: bool,
+    /// What the recorded times of this round are shifted by, and the length of one round.
+    shift_nanoseconds: u64,
+    length_nanoseconds: u64,
+    page_bytes: u64,
+}
+
+/// One line that concerns the drive.
+struct Request {
+    nanoseconds: u64,
+    kind: Kind,
+    offset_bytes: u64,
+    size_bytes: u64,
+}
+
+impl Trace {
+    /// Reads a trace: CSV with the header `seconds,operation,offset_bytes,size_bytes` (operation one of write, read,
+    /// trim, flush), or the text that `blkparse` prints, of which the lines of `action` are taken.
+    ///
+    /// # Errors
+    /// [`Error::File`] if it cannot be read, [`Error::Trace`] with the line that cannot be understood or lies outside
+    /// the volume, and also if nothing in it can be played.
+    pub fn read(path: &Path, action: TraceAction, repeat: bool, page_bytes: u64, volume_pages: u32) -> Result<Self> {
+        let lines = BufReader::new(File::open(path).map_err(Error::file(path))?).lines();
+        let mut trace =
+            Self { operations: Vec::new(), next: 0, repeat, shift_nanoseconds: 0, length_nanoseconds: 0, page_bytes };
+        let mut is_csv = false;
+        let mut last = 0;
+        for (number, line) in lines.enumerate() {
+            let line = line.map_err(Error::file(path))?;
+            let wrong = |reason: String| Error::Trace { path: path.into(), line: number + 1, reason };
+            if number == 0 && line.starts_with("seconds,") {
+                is_csv = true;
+                continue;
+            }
+            let request = if is_csv { parse_csv(&line).map_err(wrong)? } else { parse_blkparse(&line, action) };
+            let Some(request) = request else { continue };
+            last = request.nanoseconds.max(last);
+            let end = request.offset_bytes.checked_add(request.size_bytes);
+            if end.is_none_or(|end| end > u64::from(volume_pages) * page_bytes) {
+                let volume_bytes = u64::from(volume_pages) * page_bytes;
+                let reason = format!(
+                    "the request lies beyond the volume of {volume_bytes} bytes: simulate a larger drive (--capacity)"
+                );
+                return Err(wrong(reason));
+            }
+            trace.append(&Request { nanoseconds: last.max(1), ..request });
+        }
+        if trace.operations.is_empty() {
+            let reason = "nothing to play: expected CSV with the header seconds,operation,offset_bytes,size_bytes, or \
+                          blkparse text with lines of the chosen --trace-action";
+            return Err(Error::Trace { path: path.into(), line: 1, reason: reason.into() });
+        }
+        trace.length_nanoseconds = last;
+        Ok(trace)
+    }
+
+    /// Appends a request as operations on pages: whole pages together, a part of a page at either end by itself.
+    fn append(&mut self, request: &Request) {
+        let (start, end) = (request.offset_bytes, request.offset_bytes + request.size_bytes);
+        let (whole_from, whole_to) = (start.div_ceil(self.page_bytes), end / self.page_bytes);
+        let mut push = |kind, page: u64, pages: u64| {
+            let due_nanoseconds = request.nanoseconds;
+            let operation = Operation::new(kind, 0, page as u32, pages as u32);
+            self.operations.push(Operation { due_nanoseconds, ..operation });
+        };
+        match request.kind {
+            Kind::Flush => push(Kind::Flush, 0, 0),
+            Kind::Read if start < end => {
+                let first = start / self.page_bytes;
+                push(Kind::Read, first, end.div_ceil(self.page_bytes) - first);
+            }
+            Kind::Trim if whole_from < whole_to => push(Kind::Trim, whole_from, whole_to - whole_from),
+            Kind::Write | Kind::WritePart => {
+                if whole_from > whole_to {
+                    return push(Kind::WritePart, whole_to, 1);
+                }
+                if start < whole_from * self.page_bytes {
+                    push(Kind::WritePart, whole_from - 1, 1);
+                }
+                if whole_from < whole_to {
+                    push(Kind::Write, whole_from, whole_to - whole_from);
+                }
+                if whole_to * self.page_bytes < end {
+                    push(Kind::WritePart, whole_to, 1);
+                }
+            }
+            Kind::Read | Kind::Trim => {}
+        }
+    }
+}
+
+impl Workload for Trace {
+    fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        for _ in 0..count {
+            if self.next == self.operations.len() {
+                if !self.repeat {
+                    return;
+                }
+                self.next = 0;
+                self.shift_nanoseconds += self.length_nanoseconds;
+            }
+            let operation = self.operations[self.next];
+            self.next += 1;
+            let due_nanoseconds = operation.due_nanoseconds + self.shift_nanoseconds;
+            batch.push(Operation { due_nanoseconds, ..operation });
+        }
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.page_bytes / 2
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.operations.capacity() * size_of::<Operation>()
+    }
+}
+
+fn parse_csv(line: &str) -> std::result::Result<Option<Request>, String> {
+    if line.trim().is_empty() {
+        return Ok(None);
+    }
+    let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    let [seconds, operation, offset_bytes, size_bytes] = fields[..] else {
+        return Err(format!("{} fields where seconds,operation,offset_bytes,size_bytes were expected", fields.len()));
+    };
+    let kind = match operation {
+        "write" => Kind::Write,
+        "read" => Kind::Read,
+        "trim" => Kind::Trim,
+        "flush" => Kind::Flush,
+        other => return Err(format!("unknown operation {other:?}: use write, read, trim or flush")),
+    };
+    let number =
+        |name: &str, text: &str| text.parse::<u64>().map_err(|_| format!("{name} {text:?} is not a whole number"));
+    let seconds = seconds.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    Ok(Some(Request {
+        nanoseconds: (seconds.ok_or("seconds is not a number of seconds from 0")? * 1e9) as u64,
+        kind,
+        offset_bytes: number("offset_bytes", offset_bytes)?,
+        size_bytes: number("size_bytes", size_bytes)?,
+    }))
+}
+
+/// A line such as `8,0 3 11 0.009507758 697 D WS 223490 + 8 [fio]`. Everything else that `blkparse` prints, its summary
+/// above all, is passed over.
+fn parse_blkparse(line: &str, action: TraceAction) -> Option<Request> {
+    let mut fields = line.split_ascii_whitespace();
+    let seconds: f64 = fields.nth(3)?.parse().ok()?;
+    let wanted = match action {
+        TraceAction::Queued => "Q",
+        TraceAction::Dispatched => "D",
+    };
+    if fields.nth(1)? != wanted {
+        return None;
+    }
+    let flags = fields.next()?;
+    let sector: u64 = fields.next().and_then(|sector| sector.parse().ok()).unwrap_or(0);
+    let sectors: u64 = match fields.next() {
+        Some("+") => fields.next()?.parse().ok()?,
+        _ => 0,
+    };
+    let kind = match flags {
+        _ if flags.contains('D') => Kind::Trim,
+        _ if flags.contains('W') && sectors > 0 => Kind::Write,
+        _ if flags.contains('R') => Kind::Read,
+        _ if flags.contains('F') => Kind::Flush,
+        _ => return None,
+    };
+    let nanoseconds = (seconds.max(0.0) * 1e9) as u64;
+    Some(Request {
+        nanoseconds,
+        kind,
+        offset_bytes: sector.checked_mul(SECTOR_BYTES)?,
+        size_bytes: sectors * SECTOR_BYTES,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn play(text: &str) -> Result<Vec<(Kind, u32, u32)>> {
+        let path = std::env::temp_dir().join(format!("cliffwatch-trace-{}-{}", std::process::id(), text.len()));
+        std::fs::write(&path, text).unwrap();
+        let trace = Trace::read(&path, TraceAction::Dispatched, false, 16384, 1000);
+        std::fs::remove_file(&path).unwrap();
+        let mut batch = Vec::new();
+        trace?.fill(&mut batch, 100);
+        Ok(batch.iter().map(|operation| (operation.kind, operation.page, operation.pages)).collect())
+    }
+
+    #[test]
+    fn csv_requests_become_whole_pages_and_parts() {
+        let text = "seconds,operation,offset_bytes,size_bytes\n0,write,0,32768\n0.5,write,4096,32768\n\
+                    1,write,20480,4096\n2,trim,0,20000\n3,flush,0,0\n4,read,16000,1000\n";
+        let expected = [
+            (Kind::Write, 0, 2),
+            (Kind::WritePart, 0, 1),
+            (Kind::Write, 1, 1),
+            (Kind::WritePart, 2, 1),
+            (Kind::WritePart, 1, 1),
+            (Kind::Trim, 0, 1),
+            (Kind::Flush, 0, 0),
+            (Kind::Read, 0, 2),
+        ];
+        assert_eq!(play(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn blkparse_text_is_read_and_its_summary_passed_over() {
+        let text = "  8,0    3       10     0.009500000   697  Q   W 64 + 32 [fio]\n\
+                    \x20 8,0    3       11     0.009507758   697  D   W 64 + 32 [fio]\n\
+                    \x20 8,0    1       12     0.010000000   697  D  FN [kworker]\n\
+                    \x20 8,0    1       13     0.011000000   697  D  DS 0 + 64 [fstrim]\n\
+                    CPU0 (8,0):\n Reads Queued:           0,        0KiB  Writes Queued: 1, 16KiB\n";
+        assert_eq!(play(text).unwrap(), [(Kind::Write, 2, 1), (Kind::Flush, 0, 0), (Kind::Trim, 0, 2)]);
+    }
+
+    #[test]
+    fn a_bad_line_is_named() {
+        let error = play("seconds,operation,offset_bytes,size_bytes\n0,wriet,0,1\n").unwrap_err().to_string();
+        assert!(error.contains("line 2") && error.contains("wriet"), "{error}");
+        let error = play("seconds,operation,offset_bytes,size_bytes\n0,write,99999999999,1\n").unwrap_err().to_string();
+        assert!(error.contains("beyond the volume"), "{error}");
+        assert!(play("hello").unwrap_err().to_string().contains("nothing to play"));
+    }
+}
