@@ -93,6 +93,24 @@ def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[s
     ]
 
 
+class Terminal(io.StringIO):
+    """Somebody who types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_at_a_terminal_the_sentence_is_typed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", Terminal("erase S123\n"))
+    plan = {"writes": [{"path": "/dev/sdz", "size_bytes": 1024}], "command": [], "confirmation": "erase S123"}
+    assert ask_for_confirmation(plan) == "erase S123"
+    shown = capsys.readouterr()
+    assert "would write  /dev/sdz" in shown.out
+    assert "Everything on this device will be lost" in shown.err
+
+
 def test_without_a_terminal_the_sentence_has_to_come_with_the_command(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -228,6 +228,39 @@ def test_a_dry_run_that_would_be_refused_is_status_2(machine: Machine) -> None:
     assert "nowhere" in done.stderr
 
 
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Path]:
+    """The backing file of a loop device."""
+    backing = tmp_path / "drive.img"
+    with backing.open("wb") as file:
+        file.truncate(64 * 1024**2)
+    losetup = ["losetup", "--find", "--show", str(backing)]
+    node = subprocess.run(losetup, check=True, capture_output=True, text=True).stdout.strip()
+    yield backing
+    subprocess.run(["losetup", "--detach", node], check=True)
+
+
+def test_a_drive_is_written_to_once_the_sentence_of_the_dry_run_is_given(machine: Machine, drive: Path) -> None:
+    path = machine.directory / "on-drive.yaml"
+    path.write_text(
+        "{version: 1, name: on-drive, engine: fio, window: 500ms, phases: {soak: 2s},"
+        " load: {preset: sequential-log, size: 16MiB, rate: 4MiB}}"
+    )
+    order = ("run", "start", str(path), "--target", f"device:{drive}")
+    plan = machine.data(*order, "--dry-run")
+    sentence = plan["confirmation"]
+    assert f"confirm      {sentence}" in machine.run(*order, "--dry-run").stdout
+    refused = machine.run(*order)
+    assert (refused.returncode, sentence in refused.stderr) == (2, True)
+    assert not any(drive.read_bytes())
+    done = machine.run(*order, "--confirm", sentence, "--wait")
+    assert done.returncode in (0, 1), done.stderr
+    assert any(drive.read_bytes())
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(drive)], check=True)
+    occupied = machine.run(*order, "--dry-run")
+    assert (occupied.returncode, "ext4" in occupied.stderr) == (2, True)
+
+
 def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: Machine) -> None:
     arguments = ("run", "start", machine.workload("once"), "--target", "synthetic:once", "--id", "once", "--wait")
     assert [machine.run(*arguments).returncode for _ in range(2)] == [0, 0]
@@ -338,7 +371,7 @@ def test_ctrl_c_stops_the_watching_and_not_the_run(machine: Machine) -> None:
 
 def test_watching_outlives_a_service_that_is_killed(idle: Machine) -> None:
     idle.run("up")
-    path = idle.workload("survivor", soak="8s", window="1s", load="time: real")
+    path = idle.workload("survivor", soak="5s", window="1s", load="time: real")
     watching = idle.start("run", "start", path, "--target", "synthetic:survivor", "--watch")
     assert watching.stderr is not None
     read_until(watching.stderr, "soak ")

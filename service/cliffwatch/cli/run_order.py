@@ -76,10 +76,15 @@ def print_plan(plan: dict[str, Any]) -> None:
     print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
     for note in plan.get("notes") or []:
         print(f"note         {note}")
-    for objection in plan.get("objections") or []:
+    for objection in standing_objections(plan):
         print(f"objection    {objection['message']} ({objection['code']})")
     if plan.get("confirmation"):
         print(f"confirm      {plan['confirmation']}")
+
+
+def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The safety gate's objections but the one that `confirm` answers: a dry run is how to learn the sentence."""
+    return [objection for objection in plan.get("objections") or [] if objection["code"] != "confirmation_missing"]
 
 
 def ask_for_confirmation(plan: dict[str, Any]) -> str:

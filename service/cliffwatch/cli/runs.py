@@ -25,6 +25,7 @@ from cliffwatch.cli.run_order import (
     ask_for_confirmation,
     duration_overrides,
     print_plan,
+    standing_objections,
     target_document,
     workload_reference,
 )
@@ -237,8 +238,7 @@ def _dry_run(api: ApiClient, order: dict[str, Any], how: Output) -> None:
         print_json(plan)
     else:
         print_plan(plan)
-    objections = plan.get("objections") or []
-    if objections:
+    if objections := standing_objections(plan):
         raise Problem(Code.TARGET_UNSAFE, "this run would be refused: " + "; ".join(o["message"] for o in objections))
 
 
