@@ -57,6 +57,7 @@ class RunContext:
             engine=engine.name,
             target=str(order.target),
             start=order.created_at,
+            window_seconds=order.workload.window,
         )
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None, "a process that runs has an identity"

@@ -17,6 +17,22 @@ BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))
 PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
 
 
+@dataclass(frozen=True, slots=True)
+class RunDevice:
+    """A drive below the run's target: its kernel name, and how many requests the block layer queues for it."""
+
+    name: str
+    queue_requests: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunFileSystem:
+    """A file system that the run fills: `role` is `target` or `journal`."""
+
+    mount_point: str
+    role: str
+
+
 @dataclass(slots=True)
 class RunFigures:
     """The state that the metrics are made of; the worker writes it, a scrape reads it, both under `lock`."""
@@ -26,6 +42,10 @@ class RunFigures:
     engine: str
     target: str
     start: float
+    window_seconds: float
+    end: float | None = None
+    devices: tuple[RunDevice, ...] = ()
+    file_systems: tuple[RunFileSystem, ...] = ()
     phase: str = "prepare"
     progress_ratio: float = 0.0
     windows: int = 0
@@ -49,6 +69,16 @@ class RunFigures:
                 self.latency.setdefault(operation, Histogram()).merge(histogram)
             self.window_latency = committed.latency
 
+    def plan(self, start: float, end: float) -> None:
+        """Take the load's planned start and end in, in seconds since the epoch."""
+        with self.lock:
+            self.start, self.end = start, end
+
+    def settle(self, devices: tuple[RunDevice, ...], file_systems: tuple[RunFileSystem, ...]) -> None:
+        """Take in what is below the run: rules find its share of the machine's series by it."""
+        with self.lock:
+            self.devices, self.file_systems = devices, file_systems
+
     def move(self, phase: str, progress_ratio: float) -> None:
         with self.lock:
             self.phase, self.progress_ratio = phase, progress_ratio
@@ -62,7 +92,7 @@ class RunCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         with self._figures.lock:
-            metrics = [*self._run(), *self._counters(), *self._latency()]
+            metrics = [*self._run(), *self._surroundings(), *self._counters(), *self._latency()]
         yield from metrics
 
     def _gauge(self, name: str, help_text: str, value: float | None) -> GaugeMetricFamily:
@@ -84,6 +114,12 @@ class RunCollector(Collector):
             "When the run's load began, or will begin, in seconds since the epoch.",
             figures.start,
         )
+        yield self._gauge(
+            "run_end_timestamp_seconds",
+            "When the run's load is planned to end, in seconds since the epoch; absent until it is planned.",
+            figures.end,
+        )
+        yield self._gauge("run_window_seconds", "Length of the run's windows.", figures.window_seconds)
         phase = GaugeMetricFamily(
             "cliffwatch_run_phase", "1 for the phase that the run is in.", labels=["run_id", "phase"]
         )
@@ -101,6 +137,31 @@ class RunCollector(Collector):
             "How far the client itself is behind its schedule; absent when the engine has none.",
             figures.schedule_debt_seconds,
         )
+
+    def _surroundings(self) -> Iterator[Metric]:
+        figures = self._figures
+        info = GaugeMetricFamily(
+            "cliffwatch_device_info", "A drive below the run's target; always 1.", labels=["run_id", "device"]
+        )
+        queue = GaugeMetricFamily(
+            "cliffwatch_device_queue_requests",
+            "Requests that the block layer queues for a drive below the run's target.",
+            labels=["run_id", "device"],
+        )
+        for device in figures.devices:
+            info.add_metric([figures.run_id, device.name], 1)
+            if device.queue_requests is not None:
+                queue.add_metric([figures.run_id, device.name], device.queue_requests)
+        yield info
+        yield queue
+        file_system = GaugeMetricFamily(
+            "cliffwatch_file_system_info",
+            "A file system that the run fills: its target or its journal; always 1.",
+            labels=["run_id", "mountpoint", "role"],
+        )
+        for filled in figures.file_systems:
+            file_system.add_metric([figures.run_id, filled.mount_point, filled.role], 1)
+        yield file_system
 
     def _counters(self) -> Iterator[Metric]:
         figures = self._figures
@@ -130,15 +191,14 @@ class RunCollector(Collector):
             buckets.append(("+Inf", histogram.count))
             whole.add_metric([figures.run_id, operation], buckets, histogram.sum_seconds())
         yield whole
-        window = GaugeMetricFamily(
-            "cliffwatch_window_latency_seconds",
-            "Exact latency quantile of the newest committed window.",
-            labels=["run_id", "operation", "quantile"],
-        )
+        # A summary of a sliding window, the newest one: its quantiles are exact, and no sum or count goes with them.
+        name = "cliffwatch_window_latency_seconds"
+        window = Metric(name, "Exact latency quantiles of the newest committed window.", "summary")
         for operation, summary in sorted(figures.window_latency.items()):
-            for quantile, name in zip(QUANTILES, QUANTILE_NAMES, strict=True):
-                if (value := summary[name]) is not None:
-                    window.add_metric([figures.run_id, operation, str(quantile)], value)
+            for quantile, quantile_name in zip(QUANTILES, QUANTILE_NAMES, strict=True):
+                if (value := summary[quantile_name]) is not None:
+                    labels = {"run_id": figures.run_id, "operation": operation, "quantile": str(quantile)}
+                    window.add_sample(name, labels, value)
         yield window
 
 

@@ -23,6 +23,7 @@ from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, start_lead
 from cliffwatch.worker.prepare import prepare
+from cliffwatch.worker.surroundings import devices_below, file_systems_of
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
 
 _REPORT_TIMEOUT_SECONDS = 600
@@ -79,6 +80,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             again = examination.path.exists()
             path = held.enter_context(hold(examination))
             _require_clear_plan(context, examination, path, again)
+            context.figures.settle(devices_below(examination), file_systems_of(examination, context.directory))
             files_made = prepare(context, _estimate(context, examination, path, again))
         except Problem as problem:
             context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
@@ -90,7 +92,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
                 context.directory / files.FACTS, collect_facts(examination, context.engine.facts())
             )
         timeline = _timeline(context, status)
-        context.figures.start = timeline.load_start
+        context.figures.plan(timeline.load_start, timeline.load_stop)
         try:
             context.enter(RunState.RUNNING, load_start=timeline.load_start, load_stop=timeline.load_stop)
         except Problem:

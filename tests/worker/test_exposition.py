@@ -1,0 +1,74 @@
+"""What a scrape of a worker looks like, to the letter."""
+
+import subprocess
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal.windows import JournalWindow, WindowLog
+from cliffwatch.window import EngineWindow
+from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures, RunFileSystem
+
+GOLDEN = Path(__file__).with_name("exposition.txt")
+START = 1_790_000_000.0
+
+
+def exposition(figures: RunFigures) -> str:
+    registry = CollectorRegistry()
+    registry.register(RunCollector(figures))
+    return generate_latest(registry).decode()
+
+
+def new_figures() -> RunFigures:
+    return RunFigures(
+        run_id="nightly-7",
+        workload="append-streams",
+        engine="fio",
+        target='directory:/srv/a "quoted" place',
+        start=START,
+        window_seconds=1.0,
+    )
+
+
+def committed(window: EngineWindow, directory: Path) -> JournalWindow:
+    log = WindowLog(directory, START)
+    try:
+        return log.append(window, "soak")
+    finally:
+        log.close()
+
+
+def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
+    figures = new_figures()
+    figures.plan(START, START + 300)
+    figures.settle(
+        (RunDevice("nvme0n1", 1023), RunDevice("sdb")),
+        (RunFileSystem("/srv", "target"), RunFileSystem("/", "journal")),
+    )
+    latency = Histogram.from_values({50_000: 1, 100_000: 1, 200_000: 1, 4_000_000: 1, 70_000_000_000: 1})
+    window = EngineWindow(
+        start=START,
+        end=START + 1,
+        counters={"operations": 5, "bytes": 20480, "errors": 1, "of_no_interest": 9},
+        gauges={"schedule_debt_seconds": 0.25},
+        latency={"write": latency},
+    )
+    figures.observe(window, committed(window, tmp_path))
+    figures.move("soak", 0.5)
+    figures.engine_restarts = 2
+    assert exposition(figures) == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_the_names_are_clean_by_prometheus_own_linter() -> None:
+    text = GOLDEN.read_text(encoding="utf-8")
+    done = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+def test_before_the_first_window_counters_are_zero_and_what_is_not_known_is_absent() -> None:
+    lines = exposition(new_figures()).splitlines()
+    assert 'cliffwatch_errors_total{run_id="nightly-7"} 0.0' in lines
+    assert 'cliffwatch_run_phase{phase="prepare",run_id="nightly-7"} 1.0' in lines
+    for name in ("last_window_timestamp_seconds", "run_end_timestamp_seconds", "schedule_debt_seconds", "device_info"):
+        assert not [line for line in lines if line.startswith(f"cliffwatch_{name}")]
