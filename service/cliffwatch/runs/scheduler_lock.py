@@ -63,8 +63,12 @@ class SchedulerLock:
 
     def release(self) -> None:
         if self._connection is not None:
-            # The lock is of the session: a connection that went back to the pool would keep it.
-            self._connection.invalidate()
+            # The lock is of the session: a connection that went back to the pool would keep it, and the server notices
+            # one that was closed only after a while.
+            try:
+                self._connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _ADVISORY_KEY})
+            except DBAPIError:
+                self._connection.invalidate()
             self._connection.close()
             self._connection = None
         if self._descriptor is not None:

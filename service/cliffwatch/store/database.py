@@ -7,6 +7,7 @@ database that is down stops requests from being answered, never a run: the journ
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -95,9 +96,12 @@ def downgrade(url: str, revision: str) -> None:
 
 def is_current(session: Session) -> bool:
     """Whether the tables are at the newest revision."""
-    connection = session.connection()
-    newest = ScriptDirectory.from_config(_configuration(connection)).get_current_head()
-    return MigrationContext.configure(connection).get_current_revision() == newest
+    return MigrationContext.configure(session.connection()).get_current_revision() == _newest_revision()
+
+
+@cache
+def _newest_revision() -> str | None:
+    return ScriptDirectory(str(MIGRATIONS)).get_current_head()
 
 
 def _configuration(connection: Connection) -> Config:
