@@ -1,6 +1,6 @@
 """Databases for tests: `database_url` and `database` stand once for SQLite and once for a real PostgreSQL.
 
-A conftest.py that imports these fixtures, and `postgresql_server` with them, gives them to the tests beside it.
+tests/conftest.py imports these fixtures, once for all tests, so that there is one PostgreSQL.
 """
 
 from collections.abc import Iterator

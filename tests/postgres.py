@@ -1,7 +1,5 @@
 """A PostgreSQL cluster of the tests' own, made in a temporary directory and removed with it.
 
-    from tests.postgres import postgresql_server  # noqa: F401
-
 PostgreSQL refuses to run as root, so as root it is run as the user `postgres` that its package makes.
 """
 
