@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+
 from cliffwatch.histogram import Histogram
 
 
