@@ -87,14 +87,15 @@ class Reconciler:
                 _LOG.exception("the reconciler's round failed")
 
     def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
+        """One run cannot keep the others from being looked after, whatever its journal holds."""
         try:
-            return act(run)
+            state = act(run)
+            with self._database.session() as session:
+                index_run(session, run.directory)
         except (Problem, OSError, ValueError):
             _LOG.exception("run %s could not be looked after", run.run_id)
             return None
-        finally:
-            with self._database.session() as session:
-                index_run(session, run.directory)
+        return state
 
     def _look_after(self, run: LiveRun) -> RunState:
         status = self._status(run)

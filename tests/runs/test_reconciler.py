@@ -1,0 +1,175 @@
+"""What the service does for its runs, round by round, with real workers."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.worker.runs import names, status, wait_until, window_count
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.journal import EventLog, files
+from cliffwatch.runs.launcher import request_stop, worker_is_alive
+from cliffwatch.runs.reconciler import FRUITLESS_WORKERS, Reconciler
+from cliffwatch.runs.service import RunService
+from cliffwatch.runs.states import RunState, VerdictName, change_state
+from cliffwatch.runs.submission import RunRequest
+from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.models import RunRow
+from cliffwatch.worker.heartbeat import Heartbeat
+
+
+@dataclass
+class Machine:
+    """A service without its HTTP side; whoever calls `tick` is its clock."""
+
+    runs_directory: Path
+    database: Database
+    service: RunService
+    reconciler: Reconciler
+    past: list[Reconciler] = field(default_factory=list)
+
+    def submit(self, run_id: str, target: str = "drive", soak: str = "1h", **workload: Any) -> Path:
+        document = {
+            "version": 1,
+            "name": "reconciled",
+            "engine": "synthetic",
+            "window": "100ms",
+            "phases": {"soak": soak},
+            "load": {"operations_per_second": 1000},
+        }
+        request = RunRequest.model_validate(
+            {"workload": document | workload, "target": {"kind": "synthetic", "name": target}}
+        )
+        self.service.submit(request, "test", run_id)
+        return self.runs_directory / run_id
+
+    def restart(self) -> None:
+        """The service is killed and started again: nothing but the journals and the database is left of it."""
+        self.past.append(self.reconciler)
+        self.reconciler = Reconciler(self.database, SystemClock())
+
+    def tick_until(self, directory: Path, state: RunState) -> None:
+        def reached() -> bool:
+            self.reconciler.tick()
+            return status(directory).state is state
+
+        wait_until(reached, f"state {state.value} of {directory.name}")
+
+    def indexed_state(self, run_id: str) -> str:
+        with self.database.snapshot() as session:
+            return session.get_one(RunRow, run_id).state
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    url = f"sqlite:///{tmp_path / 'state.sqlite3'}"
+    upgrade(url)
+    database = open_database(url)
+    service = RunService(tmp_path / "runs", database, SystemClock(), request_stop)
+    service.sweep()
+    made = Machine(tmp_path / "runs", database, service, Reconciler(database, SystemClock()))
+    yield made
+    for directory in made.runs_directory.iterdir():
+        heartbeat = Heartbeat.read(directory)
+        if heartbeat is not None:
+            heartbeat.worker.send(signal.SIGKILL)
+    for reconciler in (*made.past, made.reconciler):
+        for worker in reconciler._workers.values():
+            worker.wait(60)
+    database.close()
+
+
+def test_a_queued_run_is_started_and_indexed_to_its_end(machine: Machine) -> None:
+    directory = machine.submit("short", soak="500ms")
+    machine.tick_until(directory, RunState.FINISHED)
+    assert machine.indexed_state("short") == "finished"
+    assert status(directory).verdict is VerdictName.PASS
+
+
+def test_runs_on_one_target_go_one_after_the_other(machine: Machine) -> None:
+    first, second = machine.submit("first", soak="500ms"), machine.submit("second", soak="500ms")
+    elsewhere = machine.submit("elsewhere", target="another-drive", soak="500ms")
+    machine.reconciler.tick()
+    assert (status(first).state, status(second).state) == (RunState.STARTING, RunState.QUEUED)
+    assert status(elsewhere).state is RunState.STARTING
+    machine.tick_until(second, RunState.STARTING)
+    assert status(first).state is RunState.FINISHED
+    machine.tick_until(second, RunState.FINISHED)
+
+
+def test_a_restarted_service_adopts_the_living_worker(machine: Machine) -> None:
+    directory = machine.submit("adopted")
+    machine.tick_until(directory, RunState.RUNNING)
+    worker = Heartbeat.read(directory)
+    machine.restart()
+    machine.reconciler.tick()
+    machine.reconciler.tick()
+    assert Heartbeat.read(directory) == worker or worker_is_alive(directory)
+    assert names(directory, "state") == ["queued", "starting", "running"]
+    machine.service.stop("adopted", force=False)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+
+
+def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Machine) -> None:
+    directory = machine.submit("resumed", soak="6s")
+    machine.tick_until(directory, RunState.RUNNING)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    heartbeat.worker.send(signal.SIGKILL)
+    wait_until(lambda: not worker_is_alive(directory), "the worker's death")
+    machine.restart()
+    machine.tick_until(directory, RunState.FINISHED)
+    states = names(directory, "state")
+    assert states[:3] == ["queued", "starting", "running"]
+    assert states[3:6] == ["interrupted", "starting", "running"]
+    assert "worker_interrupted" in names(directory, "gap")
+
+
+def test_a_run_whose_workers_all_die_is_given_up(machine: Machine) -> None:
+    directory = machine.submit("hopeless")
+    (directory / files.ORDER).rename(directory / "order.away")
+    log = EventLog(directory)
+    for _ in range(FRUITLESS_WORKERS):
+        change_state(log, RunState.STARTING, 0.0)
+        change_state(log, RunState.INTERRUPTED, 0.0, {"windows": 0})
+    (directory / "order.away").rename(directory / files.ORDER)
+    machine.reconciler.tick()
+    assert status(directory).state is RunState.FINISHED
+    assert status(directory).verdict is VerdictName.FAILED
+    assert "worker.log" in status(directory).reasons[0]
+
+
+def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> None:
+    directory = machine.submit("stuck", stop_grace="1s")
+    machine.tick_until(directory, RunState.RUNNING)
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    heartbeat.worker.send(signal.SIGSTOP)
+    change_state(EventLog(directory), RunState.STOPPING, 0.0)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert "worker_killed" in names(directory, "note")
+    assert status(directory).verdict is VerdictName.STOPPED
+    assert (directory / files.REPORT_HTML).exists()
+
+
+def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> None:
+    directory = machine.submit("forced")
+    machine.tick_until(directory, RunState.RUNNING)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    machine.service.stop("forced", force=True)
+    assert not worker_is_alive(directory)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+    assert (directory / files.REPORT_HTML).exists()
+
+
+def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine) -> None:
+    damaged = machine.submit("a-damaged", target="one")
+    healthy = machine.submit("b-healthy", target="two", soak="300ms")
+    (damaged / files.EVENTS).write_bytes(b"\x00" * 100 + b"\n")
+    machine.tick_until(healthy, RunState.FINISHED)
