@@ -146,6 +146,8 @@ impl Plan {
     fn streams(&self) -> StreamSettings {
         let s = &self.settings;
         let or = |size: Option<Size>, default: u64| size.unwrap_or(Size(default)).0;
+        let (segment_bytes, extent_bytes) = (or(s.segment_size, 128 << 20), or(s.extent_size, 32 << 20));
+        let (segment_bytes, extent_bytes) = self.scaled_files(segment_bytes, extent_bytes);
         StreamSettings {
             streams: s.streams.unwrap_or(288),
             write_bytes: or(s.write_size, 16 << 10),
@@ -154,15 +156,25 @@ impl Plan {
                 SyncSetting::EveryWrite => Sync::EveryWrite,
                 SyncSetting::Every(Size(bytes)) => Sync::Every { bytes },
             },
-            segment_bytes: or(s.segment_size, 128 << 20),
+            segment_bytes,
             retention: s.retention.unwrap_or(0.75),
             trim: s.trim.unwrap_or(false),
-            extent_bytes: or(s.extent_size, 32 << 20),
+            extent_bytes,
             disorder: s.disorder.unwrap_or(0.5),
             rate_skew: s.rate_skew.unwrap_or(0.0),
             page_bytes: self.page_bytes,
             volume_pages: self.volume_pages,
         }
+    }
+
+    /// Sizes of segments and extents on a scaled drive: the open segments must stay the same share of the volume, or
+    /// space would be used again in a disorder that the whole drive does not have.
+    fn scaled_files(&self, segment_bytes: u64, extent_bytes: u64) -> (u64, u64) {
+        if self.scale == 1 || extent_bytes == 0 || !segment_bytes.is_multiple_of(extent_bytes) {
+            return (segment_bytes, extent_bytes);
+        }
+        let scaled = (extent_bytes / u64::from(self.scale) / self.page_bytes).max(1) * self.page_bytes;
+        (segment_bytes / extent_bytes * scaled, scaled)
     }
 
     /// A clock that only counts.

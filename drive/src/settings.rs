@@ -195,8 +195,8 @@ settings! {
     #[arg(help_heading = "Run")] duration: Span,
     /// Length of one reporting interval [default: a 120th of the run]; needs --timing on or a --rate
     #[arg(help_heading = "Run")] interval: Span,
-    /// Simulate a drive of 1/N of the capacity, so that each of its hours stands for N: times are reported as of the whole
-    /// drive, latencies as they are [default: 1]
+    /// Simulate a drive of 1/N of the capacity, so that each of its hours stands for N: segments and extents shrink
+    /// alike, times are reported as of the whole drive, latencies as they are [default: 1]
     #[arg(help_heading = "Run")] scale: u32,
     /// Where all random numbers come from [default: 1]
     #[arg(help_heading = "Run")] seed: u64,
