@@ -199,6 +199,7 @@ def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> No
     assert Path(report.removeprefix("report:").strip()).stat().st_size > 0
     assert "good" in machine.run("run", "list").stdout
     assert machine.data("run", "list", "--limit", "1", "--state", "finished")[0]["state"] == "finished"
+    assert [run["id"] for run in machine.data("run", "list", "--workload", "good")] == ["good"]
     assert "pass" in machine.run("run", "show", "good").stdout
     assert json.loads(machine.run("run", "report", "good").stdout)["verdict"]
     page = machine.directory / "page.html"
@@ -300,6 +301,11 @@ def test_workloads_are_kept_by_name_and_version(machine: Machine) -> None:
     assert machine.run("workload", "validate", "again.yaml").returncode == 0
     assert {"kept", "quick-soak"} <= {workload["name"] for workload in machine.data("workload", "list")}
     assert machine.run("run", "start", "kept@1", "--target", "synthetic:kept", "--wait").returncode == 0
+
+
+def test_the_shell_completes_names_of_workloads(machine: Machine) -> None:
+    completing = {"COMP_WORDS": "cliffwatch run start quick", "COMP_CWORD": "3"}
+    assert machine.run(**completing, _CLIFFWATCH_COMPLETE="complete_bash").stdout.split() == ["quick-soak"]
 
 
 def test_schedules_are_added_looked_at_switched_and_removed(machine: Machine) -> None:

@@ -26,8 +26,8 @@ respected. `{PROGRAM} --install-completion` adds completion to your shell.
 Every flag is also an environment variable, given with it below; a flag that is given wins. `CLIFFWATCH_TOKEN` holds a
 token itself, and wins over `--token-file`. docs/settings.md has the variables of the service.
 """
-#: Typer's own, on the root only; they install things into the shell and make no sense in the environment.
-COMPLETION_FLAGS = frozenset({"--install-completion", "--show-completion"})
+#: Typer's own; they are for the shell and make no sense in the environment.
+_SHELL_FLAGS = frozenset({"--help", "--install-completion", "--show-completion"})
 
 
 def commands() -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
@@ -46,13 +46,8 @@ def _walk(words: str, command: object) -> Iterator[tuple[str, TyperCommand | Typ
 
 def options_of(command: TyperCommand | TyperGroup) -> list[TyperOption]:
     """The flags of a command but `--help` and completion's."""
-    return [
-        parameter
-        for parameter in command.params
-        if isinstance(parameter, TyperOption)
-        and not COMPLETION_FLAGS & {*parameter.opts, "--help"} - {"--help"}
-        and "--help" not in parameter.opts
-    ]
+    options = [parameter for parameter in command.params if isinstance(parameter, TyperOption)]
+    return [option for option in options if not _SHELL_FLAGS.intersection(option.opts)]
 
 
 def variable_of(words: str, option: TyperOption) -> str:

@@ -29,7 +29,7 @@ from cliffwatch.cli.run_order import (
     target_document,
     workload_reference,
 )
-from cliffwatch.cli.session import OutputOption, seconds_of, session_of
+from cliffwatch.cli.session import OutputOption, seconds_of, session_of, workload_names
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.states import VerdictName
@@ -60,7 +60,12 @@ _COLUMNS = (
 def start(
     context: typer.Context,
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="A name, name@version, or the path of a YAML file.")
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="A name, name@version, or the path of a YAML file.",
+            autocompletion=workload_names,
+        ),
     ],
     target: Annotated[
         str, typer.Option("--target", help="directory:PATH, device:SERIAL (or WWN, or backing file), synthetic:NAME.")
@@ -114,13 +119,14 @@ def start(
 def list_runs(
     context: typer.Context,
     state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
+    workload: Annotated[str | None, typer.Option("--workload", help="Only runs of this workload.")] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 50,
     output: OutputOption = None,
 ) -> None:
     """List runs, the newest first."""
     session = session_of(context)
     with session.client() as api:
-        runs = api.list_all("/runs", limit, state=state)
+        runs = api.list_all("/runs", limit, state=state, workload=workload)
     print_rows(runs, _COLUMNS, session.how(output), "no runs; start one with `cliffwatch run start`")
 
 

@@ -8,14 +8,16 @@ import yaml
 
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
-from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.session import OutputOption, session_of, workload_names
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import workload_from
 
 app = typer.Typer(no_args_is_help=True, help="Check workloads, keep them, look at them.")
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workload as YAML; docs/workloads.md says how.")]
-NameArgument = Annotated[str, typer.Argument(metavar="WORKLOAD", help="A name, or name@version.")]
+NameArgument = Annotated[
+    str, typer.Argument(metavar="WORKLOAD", help="A name, or name@version.", autocompletion=workload_names)
+]
 
 _COLUMNS = (
     Column("WORKLOAD", plain("name")),
