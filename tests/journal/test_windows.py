@@ -123,16 +123,16 @@ def test_a_damaged_last_line_does_not_make_numbers_start_again(tmp_path: Path) -
     log.close()
 
 
-@pytest.mark.parametrize("first_seq", [0, 1, 500, 1234, 1999, 2000])
-def test_reading_from_a_window_on_finds_it_in_a_long_file(tmp_path: Path, first_seq: int) -> None:
+def test_reading_from_a_window_on_finds_it_in_a_long_file(tmp_path: Path) -> None:
     log = WindowLog(tmp_path, START)
-    for seq in range(2000):
+    for seq in range(1000):
         log.append(window(seq), "soak")
     log.close()
-    assert [item.seq for item in JournalReader(tmp_path).windows(first_seq)] == list(range(first_seq, 2000))
+    for first_seq in (0, 1, 250, 617, 999, 1000):
+        assert [item.seq for item in JournalReader(tmp_path).windows(first_seq)] == list(range(first_seq, 1000))
     last = JournalReader(tmp_path).last_window()
     assert last is not None
-    assert last.seq == 1999
+    assert last.seq == 999
 
 
 def test_merged_histograms_hold_every_window_of_a_group(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from cliffwatch.detect.coverage import Coverage
 from cliffwatch.runs.states import VerdictName
-from cliffwatch.units import format_duration, format_size
+from cliffwatch.units import format_size
 
 #: Below this part of the time asked for, a run cannot pass.
 COVERAGE_MINIMUM = 0.99
@@ -243,7 +243,9 @@ def _with_message(claim: str, message: str) -> str:
 def span(seconds: float) -> str:
     """For reading: hours stay hours, since a soak is spoken of as 36h and not as a day and a half."""
     hours, rest = divmod(round(seconds, 1), 3600)
-    return (f"{hours:.0f}h" if hours else "") + (format_duration(rest) if rest or not hours else "")
+    minutes, rest = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (round(rest, 1), "s"))
+    return "".join(f"{number:g}{unit}" for number, unit in parts if number) or "0s"
 
 
 #: Most severe first. docs/report.md holds the same thresholds for people.
