@@ -46,7 +46,7 @@ class EngineContext:
     `path` is the directory that is the run's own, or the device node. `scratch` is a directory for the engine's job
     files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which is the
     multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an earlier
-    engine of this run may be there.
+    engine of this run may be there. `load_start` is when the run's first engine began, where that was another one.
     """
 
     run_id: str
@@ -57,6 +57,12 @@ class EngineContext:
     start: float
     stop: float
     resumed: bool = False
+    load_start: float | None = None
+
+    @property
+    def begun(self) -> float:
+        """When the run's load began, in seconds since the epoch."""
+        return self.start if self.load_start is None else self.load_start
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,6 +112,7 @@ class Load:
             start=start,
             stop=self._timeline.load_stop,
             resumed=context.windows.last is not None or context.figures.engine_restarts > 0,
+            load_start=self._timeline.load_start,
         )
         engine_context.scratch.mkdir(exist_ok=True)
         launch = context.engine.launch(context.load, engine_context)

@@ -151,6 +151,45 @@ def test_the_windows_of_a_run_sum_to_what_fio_reports(soon: MakeContext) -> None
     assert sorted(path.name for path in outcome.context.path.iterdir()) == ["r.0.0", "w.0.0", "w.1.0"]
 
 
+#: 50 writes a second, and 50 more from a while after the load's beginning.
+LATER = """
+    [global]
+    rw=write
+    direct=1
+    size=1m
+    rate_iops=50
+    [w]
+    [later]
+    startdelay={}s
+"""
+
+
+def test_a_section_begins_late_and_ends_with_the_load(soon: MakeContext) -> None:
+    outcome = carry_out(soon(5), FioLoad(job=LATER.format(2)))
+    assert outcome.end == EngineEnd("completed")
+    outcome.assert_sums_to_last_report()
+    assert outcome.windows[-1].end == outcome.context.stop
+    rates = [window.counters["operations"] / (window.end - window.start) for window in outcome.windows]
+    assert max(rates[:2]) < 75 < min(rates[3:])
+
+
+def test_a_delay_counts_from_the_load_s_beginning_and_not_from_an_engine_s(soon: MakeContext) -> None:
+    context = soon(3)
+    outcome = carry_out(replace(context, load_start=context.start - 60), FioLoad(job=LATER.format(2)))
+    assert outcome.end == EngineEnd("completed")
+    assert outcome.windows[-1].end == context.stop
+    assert min(window.counters["operations"] for window in outcome.windows[:2]) > 75
+
+
+def test_a_section_that_would_begin_too_late_is_left_out_and_said(soon: MakeContext) -> None:
+    context, load = soon(2), FioLoad(job=LATER.format(2))
+    assert any("[later]" in note for note in ENGINE.plan(load, context).notes)
+    outcome = carry_out(context, load)
+    assert outcome.end == EngineEnd("completed")
+    assert [path.name for path in context.path.iterdir()] == ["w.0.0"]
+    assert not any("[later]" in note for note in ENGINE.plan(load, replace(context, stop=context.stop + 1)).notes)
+
+
 def test_an_interrupted_fio_tells_all_that_it_did(soon: MakeContext) -> None:
     outcome = carry_out(soon(60), on_window=lambda pid, _: os.kill(pid, signal.SIGINT))
     assert outcome.end == EngineEnd("completed")

@@ -8,6 +8,7 @@ import pytest
 from cliffwatch.engines.fio.job import Section, parse_job
 from cliffwatch.engines.fio.jobfile import format_job_file
 from cliffwatch.engines.fio.options import ALIASES, ALLOWED, REFUSED
+from cliffwatch.engines.fio.run import runtime_environment
 
 GOOD = "[w]\nrw=write\nsize=64m\ndirect=1\n"
 
@@ -39,6 +40,7 @@ EXAMPLES = {
     "iodepth_batch": "4",
     "iodepth_batch_complete_min": "1",
     "iodepth_batch_complete_max": "8",
+    "startdelay": "90s",
     "rate": "1m,2m",
     "rate_iops": "100,200",
     "rate_process": "poisson",
@@ -76,7 +78,6 @@ DANGEROUS = [
     "timeout=1",
     "time_based",
     "ramp_time=10",
-    "startdelay=5",
     "loops=9",
     "number_ios=3",
     "io_size=1g",
@@ -260,6 +261,13 @@ def test_the_bound_of_what_is_written_is_the_smaller_of_the_rates() -> None:
     assert section.written_bytes_per_second() is None
 
 
+def test_a_delay_belongs_to_a_section() -> None:
+    with pytest.raises(ValueError, match=r"\[global\] startdelay"):
+        parse_job(f"[global]\nstartdelay=9s\n{GOOD}")
+    (section,) = parse_job(f"{GOOD}startdelay=2m\n")
+    assert section.delay_seconds == 120
+
+
 def test_the_examples_are_of_every_option() -> None:
     assert EXAMPLES.keys() == ALLOWED.keys()
 
@@ -271,7 +279,7 @@ def test_fio_knows_every_option_that_passes_and_no_alias_of_it_is_missed(name: s
     text = "[w]\n" + "".join(f"{key}={value}\n" for key, value in (base | {name: EXAMPLES[name]}).items())
     job = tmp_path / "job.fio"
     job.write_text(format_job_file(parse_job(text), None))
-    environment = {"PATH": "/usr/bin:/bin", "CLIFFWATCH_RUNTIME": "1000ms"}
+    environment = {"PATH": "/usr/bin:/bin"} | runtime_environment(1000, delays=[90])
     parsed = subprocess.run(
         ["fio", "--parse-only", str(job)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )

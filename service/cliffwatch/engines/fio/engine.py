@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 from cliffwatch.engines.base import EngineContext, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.fio.job import Section
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.output import FioTranslator
-from cliffwatch.engines.fio.run import runtime_environment
+from cliffwatch.engines.fio.run import NO_DELAYS, runtime_environment
 from cliffwatch.errors import Code, Problem
 from cliffwatch.units import format_size
 
@@ -62,8 +63,11 @@ class FioEngine:
                 Code.TARGET_UNSAFE, f"{str(device)!r} cannot be named to fio; name the device by its /dev path"
             )
         job = context.scratch / JOB_FILE
-        job.write_text(format_job_file(load.sections, device))
-        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", repr(context.start), repr(context.stop)]
+        sections = _begun_in_time(load, context)
+        job.write_text(format_job_file(sections, device))
+        delays = ",".join(str(delay) for delay in sorted({section.delay_seconds for section in sections} - {0}))
+        times = [repr(context.start), repr(context.stop), repr(context.begun), delays or NO_DELAYS]
+        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", *times]
         directory = context.scratch if context.is_device else context.path
         return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory)
 
@@ -90,6 +94,11 @@ def _fio_command(fio: str, context: EngineContext) -> list[str]:
     return [fio, "--output-format=json+", f"--status-interval={milliseconds}ms"]
 
 
+def _begun_in_time(load: FioLoad, context: EngineContext) -> tuple[Section, ...]:
+    """The sections that begin before the load ends: the same ones for every engine of a run."""
+    return tuple(section for section in load.sections if context.begun + section.delay_seconds < context.stop)
+
+
 def _writes(load: FioLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
     """Every file, laid out for reading or written to; or the device up to the end of its last region."""
     if context.is_device:
@@ -110,9 +119,10 @@ def _written_bytes(load: FioLoad, context: EngineContext) -> int | None:
     written = 0
     for section in load.sections:
         per_second = section.written_bytes_per_second()
-        if per_second is None:
+        lasts_seconds = max(0.0, seconds - section.delay_seconds)
+        if per_second is None and lasts_seconds > 0:
             return None
-        written += round(per_second * seconds)
+        written += round((per_second or 0) * lasts_seconds)
         if section.lays_out and not context.is_device and not context.resumed:
             written += section.size_bytes * section.jobs
     return written
@@ -136,6 +146,9 @@ def _notes(load: FioLoad, context: EngineContext, direct: bool) -> tuple[str, ..
         notes.append("blocks of the device that were never written are read without touching the flash")
     if any(section.options.get("zero_buffers") == "1" for section in load.sections):
         notes.append("zeroes are written: a drive that compresses will look better than it is")
+    for section in load.sections:
+        if section not in _begun_in_time(load, context):
+            notes.append(f"[{section.name}] would begin after the load's end, so it is left out")
     if context.window_seconds < SHORTEST_EXACT_WINDOW_SECONDS:
         notes.append("fio reports at such short intervals only roughly: some windows will cover two intervals")
     return tuple(notes)

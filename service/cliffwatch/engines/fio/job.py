@@ -18,6 +18,7 @@ JOBS_LIMIT = 1024
 BUFFERS_LIMIT_BYTES = 1024**3
 #: A section's name is also the name of its files.
 SECTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,62}")
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
@@ -60,6 +61,12 @@ class Section:
         return self.options["rw"] not in ("read", "randread")
 
     @property
+    def delay_seconds(self) -> int:
+        """How long after the load it begins."""
+        delay = self.options.get("startdelay", "0s")
+        return int(delay[:-1]) * _SECONDS[delay[-1]]
+
+    @property
     def lays_out(self) -> bool:
         """Whether its files must hold data before the load begins."""
         return self.reads or self.options.get("overwrite") == "1"
@@ -100,6 +107,8 @@ def parse_job(text: str) -> tuple[Section, ...]:
     faults: list[str] = []
     raw = _read_sections(text, faults)
     shared = raw.pop("global", {})
+    if "startdelay" in shared:
+        faults.append("[global] startdelay: say it in the section that begins later; the load itself begins at once")
     sections = tuple(Section(name, shared | own) for name, own in raw.items())
     if not sections and not faults:
         faults.append("the job has no section; begin one with its name in brackets, such as [append]")

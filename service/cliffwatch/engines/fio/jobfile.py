@@ -58,12 +58,24 @@ def format_job_file(sections: tuple[Section, ...], device: Path | None, create_o
         common |= {"create_only": "1"}
     blocks = [_format_section("global", common)]
     for section, region in zip(sections, regions(sections), strict=True):
-        options = dict(section.options)
+        options = {name: value for name, value in section.options.items() if name != "startdelay"}
+        if section.delay_seconds and not create_only:
+            options |= {"startdelay": f"${{{delay_variable(section)}}}", "runtime": f"${{{runtime_variable(section)}}}"}
         if device is not None:
             options = {name: value for name, value in options.items() if name not in ("nrfiles", "openfiles")}
             options |= {"offset": str(region.offset_bytes), "offset_increment": options["size"]}
         blocks.append(_format_section(section.name, options))
     return "\n".join(blocks)
+
+
+def delay_variable(section: Section) -> str:
+    """The variable that says how long such a section has still to wait; fio learns it when it starts."""
+    return f"CLIFFWATCH_DELAY_{section.delay_seconds}"
+
+
+def runtime_variable(section: Section) -> str:
+    """The variable that says how long such a section lasts once it has begun."""
+    return f"CLIFFWATCH_RUNTIME_{section.delay_seconds}"
 
 
 def escape(path: Path) -> str:

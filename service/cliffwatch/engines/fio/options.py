@@ -36,6 +36,7 @@ SIZE_RANGE = _kind(rf"{_SIZE}-{_SIZE}(,{_SIZE}-{_SIZE})?", "a range of sizes: 1k
 SIZE_SPLIT = _kind(rf"{_SPLIT}(,{_SPLIT})?", "sizes with percentages: 4k/60:64k/40")
 COUNTS = _kind(r"\d{1,9}(,\d{1,9})?", "a whole number; or two of them, for reads and for writes")
 TIME = _kind(r"\d{1,9}(us|ms|s|m|h)?", "a time: 250us, 10ms, 2s; a bare number is microseconds")
+DELAY = _kind(r"\d{1,6}(s|m|h)", "a time with its unit: 90s, 20m, 12h")
 SWITCH = _kind("[01]", "0 or 1")
 DISTRIBUTION = _kind(
     r"random|(zipf|pareto):\d+(\.\d+)?|normal:\d{1,2}(\.\d+)?", "random, zipf:1.2, pareto:0.2 or normal:20"
@@ -83,6 +84,7 @@ ALLOWED: dict[str, Option] = {
     "iodepth_batch": Option(INTEGER, "I/Os submitted at once"),
     "iodepth_batch_complete_min": Option(INTEGER, "I/Os waited for at once, at least"),
     "iodepth_batch_complete_max": Option(INTEGER, "I/Os reaped at once, at most"),
+    "startdelay": Option(DELAY, "begin so long after the load does, and end with it; in a section, not in [global]"),
     "rate": Option(SIZES, "bytes a second and job, at most"),
     "rate_iops": Option(COUNTS, "I/Os a second and job, at most"),
     "rate_process": Option(_one_of("linear", "poisson"), "how rate-limited I/Os are spaced"),
@@ -112,6 +114,7 @@ ALIASES: dict[str, str] = {
     "blocksize_range": "bsrange",
     "blockalign": "ba",
     "nr_files": "nrfiles",
+    "start_delay": "startdelay",
     "iodepth_batch_submit": "iodepth_batch",
     "iodepth_batch_complete": "iodepth_batch_complete_min",
 }
@@ -132,7 +135,7 @@ REFUSED: dict[str, str] = {
     **dict.fromkeys(("filename", "directory", "opendir", "filename_format", "unique_filename", "lockfile"), _TARGET),
     **dict.fromkeys(("offset", "offset_increment", "offset_align"), "Cliffwatch sets this itself: " + _TARGET),
     **dict.fromkeys(("runtime", "timeout", "time_based", "ramp_time"), "Cliffwatch sets this itself: " + _PHASES),
-    **dict.fromkeys(("startdelay", "start_delay", "loops", "number_ios", "io_size", "io_limit"), _PHASES),
+    **dict.fromkeys(("loops", "number_ios", "io_size", "io_limit"), _PHASES),
     **dict.fromkeys(
         ("thread", "group_reporting", "lat_percentiles", "clat_percentiles", "slat_percentiles", "percentile_list"),
         "Cliffwatch sets this itself: " + _OUTPUT,

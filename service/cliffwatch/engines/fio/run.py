@@ -1,38 +1,56 @@
 """The process that becomes fio: waits for the load's start, then replaces itself with fio.
 
-It knows the time only when it runs, so it is here that fio learns how long it may run: until the load's planned end.
-Being replaced, it costs the load nothing.
+It knows the time only when it runs, so it is here that fio learns how long it may run, which is until the load's planned
+end, and how long sections that begin later have still to wait. Being replaced, it costs the load nothing.
 
-    python -m cliffwatch.engines.fio.run START STOP COMMAND…
+    python -m cliffwatch.engines.fio.run START STOP BEGUN DELAYS COMMAND…
 
-START and STOP in seconds since the epoch.
+START, STOP and BEGUN in seconds since the epoch: when this load begins and ends, and when the run's first one began.
+DELAYS are seconds after BEGUN, joined by commas; `-` for none.
 """
 
 import os
 import signal
 import sys
 import time
+from collections.abc import Iterable
 
 #: What fio itself exits with when a signal ends it.
 STOPPED_STATUS = 128
 #: fio needs about this long before its jobs run; it is taken off, so that the jobs end with the load.
 STARTUP_SECONDS = 0.1
+NO_DELAYS = "-"
 
 
 def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    start, stop = map(float, arguments[:2])
-    command = arguments[2:]
+    start, stop, begun = map(float, arguments[:3])
+    delays = [] if arguments[3] == NO_DELAYS else [int(delay) for delay in arguments[3].split(",")]
+    command = arguments[4:]
     time.sleep(max(0.0, start - time.time()))
-    milliseconds = round((stop - max(time.time(), start) - STARTUP_SECONDS) * 1000)
-    if milliseconds <= 0:
+    now = max(time.time(), start)
+    environment = runtime_environment(_milliseconds(stop - now), now - begun, delays)
+    if _milliseconds(stop - now) <= 0:
         return
-    os.execvpe(command[0], command, os.environ | runtime_environment(milliseconds))  # noqa: S606 (no shell wanted)
+    os.execvpe(command[0], command, os.environ | environment)  # noqa: S606 (no shell wanted)
 
 
-def runtime_environment(milliseconds: int) -> dict[str, str]:
-    """The variable that the job file's `runtime` refers to."""
-    return {"CLIFFWATCH_RUNTIME": f"{milliseconds}ms"}
+def runtime_environment(milliseconds: int, passed_seconds: float = 0.0, delays: Iterable[int] = ()) -> dict[str, str]:
+    """The variables that the job file refers to: `runtime`, and for each delay what is left of it and of the runtime.
+
+    `milliseconds` is how long the load still lasts, `passed_seconds` how long ago the run's load began.
+    """
+    environment = {"CLIFFWATCH_RUNTIME": f"{milliseconds}ms"}
+    for delay in delays:
+        waits = max(0, round((delay - passed_seconds) * 1000))
+        environment[f"CLIFFWATCH_DELAY_{delay}"] = f"{waits}ms"
+        # fio takes 0 for no limit at all.
+        environment[f"CLIFFWATCH_RUNTIME_{delay}"] = f"{max(1, milliseconds - waits)}ms"
+    return environment
+
+
+def _milliseconds(seconds: float) -> int:
+    return round((seconds - STARTUP_SECONDS) * 1000)
 
 
 if __name__ == "__main__":
