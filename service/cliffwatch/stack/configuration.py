@@ -1,0 +1,106 @@
+"""The configurations of Prometheus and Alertmanager, made from the files below alerts/: pure functions."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cliffwatch.units import format_duration
+
+#: Where the repository keeps rules, templates and runbooks.
+ALERTS_DIRECTORY = Path(__file__).resolve().parents[3] / "alerts"
+WEBHOOK_PATH = "/api/v1/alerts"
+DISCOVERY_PATHS = {
+    "cliffwatch-worker": "/api/v1/discovery/workers",
+    "workload": "/api/v1/discovery/targets",
+}
+#: Jobs whose series are about one host's devices; their `instance` is the host's name, not an address.
+EXPORTERS = ("node", "ebpf", "drive")
+#: A scrape that takes longer than this is given up, however long the interval is.
+LONGEST_SCRAPE_SECONDS = 10.0
+
+
+def alertmanager_configuration(webhook_url: str, token_file: Path, *, alerts_directory: Path = ALERTS_DIRECTORY) -> str:
+    """Alertmanager's configuration as YAML: notifications go to `webhook_url`, with the token that the file holds."""
+    document = _load(alerts_directory / "alertmanager" / "alertmanager.yaml")
+    for receiver in document["receivers"]:
+        if receiver["name"] == "cliffwatch":
+            (webhook,) = receiver["webhook_configs"]
+            webhook["url"] = webhook_url
+            webhook["http_config"]["authorization"]["credentials_file"] = str(token_file)
+    return _dump(document)
+
+
+def prometheus_configuration(
+    *,
+    service_address: str,
+    prometheus_address: str,
+    token_file: Path,
+    alertmanager_address: str | None = None,
+    exporters: Mapping[str, str] | None = None,
+    scrape_interval_seconds: float = 5.0,
+    host: str = "local",
+    alerts_directory: Path = ALERTS_DIRECTORY,
+) -> str:
+    """Prometheus' configuration as YAML.
+
+    Addresses are `host:port`. `exporters` maps a job (`node`, `ebpf`, `drive`) to its address; a job without one is
+    left out, and nothing is missed from it. `token_file` holds the token for the service's discovery. `host` is the
+    name that the exporters' series have as `instance`, and the label `host` of workers that discovery gives none. Rules
+    are evaluated as often as targets are scraped. Raises ValueError for a job that is not an exporter's.
+    """
+    exporters = exporters or {}
+    if unknown := sorted(set(exporters) - set(EXPORTERS)):
+        raise ValueError(f"{', '.join(unknown)}: exporters are {', '.join(EXPORTERS)}")
+    document = _load(alerts_directory / "prometheus" / "prometheus.yaml")
+    document["global"] = {
+        "scrape_interval": format_duration(scrape_interval_seconds),
+        "scrape_timeout": format_duration(min(scrape_interval_seconds, LONGEST_SCRAPE_SECONDS)),
+        "evaluation_interval": format_duration(scrape_interval_seconds),
+    }
+    document["rule_files"] = [str(alerts_directory / "rules" / "*.yaml")]
+    addresses = {
+        **exporters,
+        "cliffwatch-service": service_address,
+        "prometheus": prometheus_address,
+        **({"alertmanager": alertmanager_address} if alertmanager_address else {}),
+    }
+    jobs = [_job(job, addresses, service_address, token_file, host) for job in document["scrape_configs"]]
+    document["scrape_configs"] = [job for job in jobs if job is not None]
+    if alertmanager_address:
+        document["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] = [alertmanager_address]
+    else:
+        del document["alerting"]
+    return _dump(document)
+
+
+def _job(
+    job: dict[str, Any], addresses: Mapping[str, str], service_address: str, token_file: Path, host: str
+) -> dict[str, Any] | None:
+    """The job with its targets; None when it has none."""
+    name = job["job_name"]
+    if path := DISCOVERY_PATHS.get(name):
+        (discovery,) = job["http_sd_configs"]
+        discovery["url"] = f"http://{service_address}{path}"
+        discovery["authorization"]["credentials_file"] = str(token_file)
+        for rule in job.get("relabel_configs", []):
+            if rule["target_label"] == "host":
+                rule["replacement"] = host
+        return job
+    if name not in addresses:
+        return None
+    (targets,) = job["static_configs"]
+    targets["targets"] = [addresses[name]]
+    if name in EXPORTERS:
+        targets["labels"] = {"instance": host}
+    return job
+
+
+def _load(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return document
+
+
+def _dump(document: dict[str, Any]) -> str:
+    return yaml.safe_dump(document, sort_keys=False, width=120)

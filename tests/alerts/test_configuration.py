@@ -1,0 +1,118 @@
+"""What is rendered for Prometheus and Alertmanager, by their own checkers."""
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.alerts.watchers import program
+
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY, alertmanager_configuration, prometheus_configuration
+
+ALERTMANAGER = ALERTS_DIRECTORY / "alertmanager" / "alertmanager.yaml"
+
+
+@pytest.fixture
+def token_file(tmp_path: Path) -> Path:
+    path = tmp_path / "token"
+    path.write_text("cw_token")
+    return path
+
+
+def rendered(token_file: Path, **changes: Any) -> str:
+    given: dict[str, Any] = {
+        "service_address": "127.0.0.1:9899",
+        "prometheus_address": "127.0.0.1:9801",
+        "alertmanager_address": "127.0.0.1:9802",
+        "exporters": {"node": "127.0.0.1:9803", "ebpf": "127.0.0.1:9804", "drive": "127.0.0.1:9805"},
+        "token_file": token_file,
+    }
+    return prometheus_configuration(**(given | changes))
+
+
+def check_prometheus(text: str, directory: Path) -> str:
+    path = directory / "prometheus.yaml"
+    path.write_text(text)
+    done = subprocess.run([program("promtool"), "check", "config", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check_alertmanager(text: str, directory: Path) -> None:
+    path = directory / "alertmanager.yaml"
+    path.write_text(text)
+    done = subprocess.run([program("amtool"), "check-config", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("interval_seconds", [0.5, 1.0, 5.0, 30.0])
+def test_promtool_accepts_the_configuration_and_finds_every_rule_file(
+    interval_seconds: float, tmp_path: Path, token_file: Path
+) -> None:
+    output = check_prometheus(rendered(token_file, scrape_interval_seconds=interval_seconds), tmp_path)
+    for path in (ALERTS_DIRECTORY / "rules").glob("*.yaml"):
+        assert path.name in output
+
+
+def test_each_job_has_the_target_that_was_given(token_file: Path) -> None:
+    document = yaml.safe_load(rendered(token_file))
+    jobs = {job["job_name"]: job for job in document["scrape_configs"]}
+    assert jobs["ebpf"]["static_configs"] == [{"targets": ["127.0.0.1:9804"], "labels": {"instance": "local"}}]
+    assert jobs["cliffwatch-service"]["static_configs"] == [{"targets": ["127.0.0.1:9899"]}]
+    (workers,) = jobs["cliffwatch-worker"]["http_sd_configs"]
+    assert workers["url"] == "http://127.0.0.1:9899/api/v1/discovery/workers"
+    assert workers["authorization"]["credentials_file"] == str(token_file)
+    (targets,) = jobs["workload"]["http_sd_configs"]
+    assert targets["url"] == "http://127.0.0.1:9899/api/v1/discovery/targets"
+    assert document["alerting"]["alertmanagers"][0]["static_configs"] == [{"targets": ["127.0.0.1:9802"]}]
+
+
+def test_what_is_not_there_is_left_out(tmp_path: Path, token_file: Path) -> None:
+    text = rendered(token_file, exporters={"node": "127.0.0.1:9803"}, alertmanager_address=None)
+    check_prometheus(text, tmp_path)
+    document = yaml.safe_load(text)
+    names = [job["job_name"] for job in document["scrape_configs"]]
+    assert names == ["cliffwatch-worker", "workload", "node", "cliffwatch-service", "prometheus"]
+    assert "alerting" not in document
+
+
+def test_another_host_names_its_exporters_and_its_workers_alike(token_file: Path) -> None:
+    document = yaml.safe_load(rendered(token_file, host="rack-7"))
+    jobs = {job["job_name"]: job for job in document["scrape_configs"]}
+    assert jobs["node"]["static_configs"][0]["labels"] == {"instance": "rack-7"}
+    assert jobs["cliffwatch-worker"]["relabel_configs"][0]["replacement"] == "rack-7"
+
+
+def test_an_exporter_that_no_job_is_for_is_refused(token_file: Path) -> None:
+    with pytest.raises(ValueError, match="nvme: exporters are node, ebpf, drive"):
+        rendered(token_file, exporters={"nvme": "127.0.0.1:1"})
+
+
+def test_amtool_accepts_the_configuration_and_it_posts_to_the_webhook(tmp_path: Path, token_file: Path) -> None:
+    text = alertmanager_configuration("http://127.0.0.1:9/api/v1/alerts", token_file)
+    check_alertmanager(text, tmp_path)
+    receivers = {receiver["name"]: receiver for receiver in yaml.safe_load(text)["receivers"]}
+    (webhook,) = receivers["cliffwatch"]["webhook_configs"]
+    assert webhook["url"] == "http://127.0.0.1:9/api/v1/alerts"
+    assert webhook["send_resolved"] is True
+    assert webhook["http_config"]["authorization"] == {"type": "Bearer", "credentials_file": str(token_file)}
+
+
+def test_the_files_are_valid_as_they_stand(tmp_path: Path) -> None:
+    check_alertmanager(ALERTMANAGER.read_text(encoding="utf-8"), tmp_path)
+    syntax_only = [program("promtool"), "check", "config", "--syntax-only"]
+    subprocess.run([*syntax_only, str(ALERTS_DIRECTORY / "prometheus" / "prometheus.yaml")], check=True)
+
+
+def test_the_examples_are_valid_once_uncommented_and_hold_no_secret(tmp_path: Path) -> None:
+    text = ALERTMANAGER.read_text(encoding="utf-8")
+    uncommented = re.sub(
+        r"^( +)# (?=- receiver| +matchers| +continue|- name| +\w+:| +- )", r"\1", text, flags=re.MULTILINE
+    )
+    document = yaml.safe_load(uncommented)
+    assert [receiver["name"] for receiver in document["receivers"]] == ["nobody", "cliffwatch", "on-call", "team"]
+    assert [route["receiver"] for route in document["route"]["routes"]][:2] == ["on-call", "team"]
+    check_alertmanager(uncommented, tmp_path)
+    assert not re.search(r"^[ #]*(api_url|routing_key|service_key|auth_password):", text, re.MULTILINE)

@@ -1,0 +1,169 @@
+"""From a run's own metrics through the real Prometheus and the real Alertmanager to a webhook."""
+
+import json
+import time
+from collections.abc import Iterator
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from tests.alerts.watchers import (
+    Site,
+    alertmanager_alerts,
+    free_address,
+    query,
+    run_alertmanager,
+    run_prometheus,
+    wait_until,
+)
+
+from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
+from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures
+
+TOKEN = "cw_test_token"
+
+
+class Run:
+    """A run of 1 s windows as its worker shows it: a window ends at every scrape, unless it is stalled."""
+
+    def __init__(self, phase: str) -> None:
+        self.stalled = False
+        self.figures = RunFigures(
+            run_id="drill-1",
+            workload="drill",
+            engine="fio",
+            target="directory:/srv",
+            start=time.time(),
+            window_seconds=1.0,
+            last_window_end=time.time(),
+            devices=(RunDevice("loop7", 128),),
+        )
+        self.figures.move(phase, 0.0)
+        self._registry = CollectorRegistry()
+        self._registry.register(RunCollector(self.figures))
+
+    def exposition(self) -> str:
+        if not self.stalled:
+            self.figures.last_window_end = time.time()
+        return generate_latest(self._registry).decode()
+
+
+class Stack:
+    """A service (discovery and webhook), a worker, a node exporter, two foreign targets, and the watchers between."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.began = time.time()
+        self.worker = Site({"/metrics": run.exposition})
+        self.node = Site({"/metrics": self._full_queue})
+        self.pretender = Site({"/metrics": self._pretend})
+        self.flood = Site({"/metrics": lambda: "".join(f'flood{{n="{n}"}} 1\n' for n in range(20_001))})
+        self.service = Site(
+            {
+                "/metrics": lambda: "",
+                "/api/v1/discovery/workers": lambda: json.dumps(
+                    [{"targets": [self.worker.address], "labels": {"run_id": run.figures.run_id}}]
+                ),
+                "/api/v1/discovery/targets": lambda: json.dumps(
+                    [{"targets": [self.pretender.address, self.flood.address], "labels": {}}]
+                ),
+            }
+        )
+        self.prometheus, self.alertmanager = free_address(), free_address()
+
+    def close(self) -> None:
+        for site in (self.worker, self.node, self.pretender, self.flood, self.service):
+            site.close()
+
+    def _full_queue(self) -> str:
+        """Ten times as full as can be, so that a rate over the first seconds shows it already."""
+        return f'node_disk_io_time_weighted_seconds_total{{device="loop7"}} {1280 * (time.time() - self.began)}\n'
+
+    def _pretend(self) -> str:
+        return (
+            'cliffwatch_run_phase{run_id="drill-1",phase="prepare"} 1\n'
+            "up 0\n"
+            "run:cliffwatch_run_window_seconds:max 60\n"
+            "broker_requests_total 5\n"
+        )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """One for all: each test looks at series that no other test moves."""
+    tmp_path = tmp_path_factory.mktemp("stack")
+    token_file = tmp_path / "token"
+    token_file.write_text(TOKEN)
+    stack = Stack(Run("warm_up"))
+    try:
+        for_prometheus = prometheus_configuration(
+            service_address=stack.service.address,
+            prometheus_address=stack.prometheus,
+            alertmanager_address=stack.alertmanager,
+            exporters={"node": stack.node.address},
+            token_file=token_file,
+            scrape_interval_seconds=1.0,
+        )
+        for_alertmanager = alertmanager_configuration(f"http://{stack.service.address}/api/v1/alerts", token_file)
+        with (
+            run_alertmanager(tmp_path / "alertmanager", for_alertmanager, stack.alertmanager),
+            run_prometheus(tmp_path / "prometheus", for_prometheus, stack.prometheus),
+        ):
+            yield stack
+    finally:
+        stack.close()
+
+
+def test_alerts_reach_the_service_with_their_run_and_a_warming_drive_is_left_in_peace(stack: Stack) -> None:
+    service = stack.service
+
+    def is_held_back() -> bool:
+        found = alertmanager_alerts(stack.alertmanager, "CliffwatchQueueDepthSaturated")
+        return bool(found) and found[0]["status"]["state"] == "suppressed"
+
+    wait_until(is_held_back, "the device alert, held back")
+    stack.run.stalled = True
+    wait_until(lambda: service.alerts("CliffwatchRunStalled", "firing"), "the stalled run's alert")
+    path, authorization, body = service.posts[-1]
+    assert (path, authorization) == ("/api/v1/alerts", f"Bearer {TOKEN}")
+    assert body["version"] == "4"
+    (alert,) = service.alerts("CliffwatchRunStalled", "firing")
+    assert alert["labels"] == {
+        "alertname": "CliffwatchRunStalled",
+        "run_id": "drill-1",
+        "severity": "critical",
+        "layer": "run",
+    }
+    assert alert["annotations"]["runbook_url"] == "alerts/runbooks/CliffwatchRunStalled.md"
+
+    stack.run.stalled = False
+    wait_until(lambda: service.alerts("CliffwatchRunStalled", "resolved"), "the end of the stalled run's alert")
+    assert service.alerts("CliffwatchRunStalled", "resolved")[0]["startsAt"] == alert["startsAt"]
+    assert is_held_back()
+    assert not service.alerts("CliffwatchQueueDepthSaturated", "firing")
+    assert not service.alerts("CliffwatchRunWarmingUp", "firing")
+    assert service.alerts("CliffwatchWatchdog", "firing")
+
+    stack.run.figures.move("baseline", 0.2)
+    wait_until(lambda: service.alerts("CliffwatchQueueDepthSaturated", "firing"), "the device alert after warm-up")
+    labels = service.alerts("CliffwatchQueueDepthSaturated", "firing")[0]["labels"]
+    assert (labels["run_id"], labels["device"], labels["instance"]) == ("drill-1", "loop7", "local")
+
+
+def test_a_target_that_is_not_ours_speaks_neither_for_a_run_nor_for_prometheus(stack: Stack) -> None:
+    wait_until(lambda: query(stack.prometheus, "broker_requests_total"), "the foreign target's own series")
+    wait_until(lambda: query(stack.prometheus, 'up{job="cliffwatch-worker"} == 1'), "the worker's series")
+    assert query(stack.prometheus, f'up{{instance="{stack.pretender.address}"}} == 1')
+    assert not query(stack.prometheus, '{instance="' + stack.pretender.address + '", run_id!=""}')
+    assert not query(stack.prometheus, 'run:cliffwatch_run_window_seconds:max{job="workload"}')
+    (up,) = query(stack.prometheus, 'up{job="cliffwatch-worker"}')
+    assert (up["metric"]["run_id"], up["metric"]["host"]) == ("drill-1", "local")
+    (phase,) = query(stack.prometheus, 'cliffwatch_run_phase{phase="prepare"}')
+    assert phase["metric"]["instance"] == stack.worker.address
+
+
+def test_a_target_that_shows_too_much_is_refused_and_that_is_an_alert(stack: Stack) -> None:
+    wait_until(lambda: stack.service.alerts("CliffwatchExporterDown", "firing"), "the flood's alert")
+    (alert,) = stack.service.alerts("CliffwatchExporterDown", "firing")
+    assert (alert["labels"]["job"], alert["labels"]["instance"]) == ("workload", stack.flood.address)
+    assert not query(stack.prometheus, "flood")
+    assert query(stack.prometheus, 'cliffwatch_run_info{run_id="drill-1"}')
