@@ -1,0 +1,40 @@
+"""`python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus URL`: take a run's telemetry home, once.
+
+Prints one JSON line: rows, parts, and in `missing` why it is not everything. The worker starts it at intervals; it can
+be started by hand for as long as Prometheus still has what is missing.
+"""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from cliffwatch.errors import Problem
+from cliffwatch.telemetry.result import Result
+from cliffwatch.telemetry.take_home import take_home
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m cliffwatch.telemetry", description="Take telemetry home.")
+    parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
+    parser.add_argument("--prometheus", required=True, metavar="URL", help="such as http://127.0.0.1:9890")
+    parser.add_argument("--until", type=float, metavar="MOMENT", help="seconds since the epoch; now unless given")
+    parser.add_argument("--seconds", type=float, default=300.0, help="give up after so long (default: 300)")
+    given = parser.parse_args(arguments)
+    # What is measured comes first.
+    os.nice(10)
+    # Whatever hangs, be it a disk, this process ends.
+    signal.setitimer(signal.ITIMER_REAL, given.seconds + 5)
+    try:
+        until = time.time() if given.until is None else given.until
+        result = take_home(given.directory, given.prometheus, until, given.seconds)
+    except (OSError, Problem) as error:
+        result = Result(missing=f"the journal does not take it: {error}")
+    print(result.to_line(), end="", flush=True)
+    return 0 if not result.missing else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,217 @@
+"""The files of `telemetry/`: how a part is written so that it is there whole or not at all, and what the index says.
+
+A part has the columns time (float64, seconds since the epoch), series (a name in `SERIES`), labels (a JSON object) and
+value (float64). Its times lie on the run's grid: a sample stands at the end of the step that it was scraped in, and a
+step without a sample has no row. The part's own metadata says which interval it holds, so index.json can be lost.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cliffwatch.journal import files
+
+DIRECTORY = "telemetry"
+INDEX = "index.json"
+_NAME = re.compile(r"part-(\d{6,})\.parquet")
+_METADATA = b"cliffwatch.telemetry"
+
+SCHEMA = pa.schema(
+    [
+        ("time", pa.float64()),
+        ("series", pa.dictionary(pa.int32(), pa.string())),
+        ("labels", pa.dictionary(pa.int32(), pa.string())),
+        ("value", pa.float64()),
+    ]
+)
+
+
+class Unreadable(Exception):
+    """A file of `telemetry/` that cannot be understood; the message says which and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The moments that are asked for: point k is k steps after the load's start, in whole milliseconds."""
+
+    start_milliseconds: int
+    step_milliseconds: int
+
+    @classmethod
+    def of(cls, load_start: float, window_seconds: float) -> "Grid":
+        """A step is the run's window, but between 1 s and 10 s."""
+        return cls(round(load_start * 1000), round(min(10.0, max(1.0, window_seconds)) * 1000))
+
+    def milliseconds(self, point: int) -> int:
+        return self.start_milliseconds + point * self.step_milliseconds
+
+    def seconds(self, point: int) -> float:
+        return self.milliseconds(point) / 1000
+
+    def last_point_until(self, moment: float) -> int:
+        """The last point that is not after `moment` (seconds since the epoch); negative before the first."""
+        return (round(moment * 1000) - self.start_milliseconds) // self.step_milliseconds
+
+    def point_at(self, moment: float) -> int:
+        return round((moment * 1000 - self.start_milliseconds) / self.step_milliseconds)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Points:
+    """Points `first` to `last` of the grid, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file; `rows` samples in an interval that was asked for."""
+
+    file: str
+    points: Points
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """Points that could not be asked for, and why."""
+
+    points: Points
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """What was asked of the grid up to point `until`: the parts that came of it, and the holes that are left."""
+
+    grid: Grid
+    until: int
+    parts: tuple[Part, ...]
+    holes: tuple[Hole, ...]
+
+    def write(self, directory: Path) -> None:
+        """Durable when this returns."""
+        grid = self.grid
+        body = {
+            "version": 1,
+            "start": grid.seconds(0),
+            "step_seconds": grid.step_milliseconds / 1000,
+            "end": grid.seconds(self.until),
+            "parts": [{"file": part.file, "rows": part.rows} | _bounds(grid, part.points) for part in self.parts],
+            "gaps": [{"reason": hole.reason} | _bounds(grid, hole.points) for hole in self.holes],
+        }
+        files.write_json_durably(directory / INDEX, body)
+
+    @classmethod
+    def read(cls, directory: Path) -> "Index | None":
+        """None when there is no index. Raises Unreadable."""
+        try:
+            body = json.loads((directory / INDEX).read_text(encoding="utf-8"))
+            grid = Grid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
+            if grid.step_milliseconds <= 0:
+                raise ValueError("the step is not positive")
+            parts = tuple(Part(str(row["file"]), _points(grid, row), int(row["rows"])) for row in body["parts"])
+            holes = tuple(Hole(_points(grid, row), str(row["reason"])) for row in body["gaps"])
+            return cls(grid, grid.point_at(body["end"]), parts, holes)
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
+            raise Unreadable(f"{INDEX} cannot be read: {error!r}") from error
+
+
+def _bounds(grid: Grid, points: Points) -> dict[str, float]:
+    return {"start": grid.seconds(points.first), "end": grid.seconds(points.last)}
+
+
+def _points(grid: Grid, row: dict[str, Any]) -> Points:
+    return Points(grid.point_at(row["start"]), grid.point_at(row["end"]))
+
+
+def part_names(directory: Path) -> list[str]:
+    """The parts that are there, in the order they were written."""
+    names = [path.name for path in directory.iterdir() if _NAME.fullmatch(path.name)]
+    return sorted(names, key=_number)
+
+
+def _number(name: str) -> int:
+    match = _NAME.fullmatch(name)
+    return int(match[1]) if match else 0
+
+
+def next_name(names: Iterable[str]) -> str:
+    return f"part-{max((_number(name) for name in names), default=0) + 1:06d}.parquet"
+
+
+def write_part(directory: Path, name: str, table: pa.Table, grid: Grid, points: Points) -> Part:
+    """Durable when this returns; a crash before leaves at most a file whose name begins with a dot."""
+    body = {
+        "start": grid.seconds(0),
+        "step_seconds": grid.step_milliseconds / 1000,
+        "first": points.first,
+        "last": points.last,
+    }
+    temporary = directory / f".{name}.{os.getpid()}"
+    with temporary.open("wb") as file:
+        pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(body).encode()}), file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(directory / name)
+    files.sync_directory(directory)
+    return Part(name, points, table.num_rows)
+
+
+def describe_part(path: Path) -> tuple[Grid, Part]:
+    """What a part says of itself. Raises Unreadable."""
+    try:
+        metadata = pq.read_metadata(path)
+        body = json.loads((metadata.metadata or {})[_METADATA])
+        grid = Grid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
+        return grid, Part(path.name, Points(int(body["first"]), int(body["last"])), metadata.num_rows)
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        raise Unreadable(f"{path.name} cannot be read: {error}"[:300]) from error
+
+
+def read_part(path: Path) -> pa.Table:
+    """The rows of a part. Raises Unreadable."""
+    try:
+        with pq.ParquetFile(path) as file:
+            return file.read(columns=SCHEMA.names).cast(SCHEMA).combine_chunks()
+    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+        raise Unreadable(f"{path.name} cannot be read: {error}"[:300]) from error
+
+
+def remove_unfinished(directory: Path) -> None:
+    """Remove what a process that died was writing. The caller is the only writer."""
+    for path in directory.glob(".part-*"):
+        path.unlink(missing_ok=True)
+
+
+def covered(parts: Iterable[Part]) -> list[Points]:
+    """The points that the parts hold, as intervals in order that do not touch."""
+    merged: list[Points] = []
+    for points in sorted(part.points for part in parts):
+        if merged and points.first <= merged[-1].last + 1:
+            merged[-1] = Points(merged[-1].first, max(merged[-1].last, points.last))
+        else:
+            merged.append(points)
+    return merged
+
+
+def missing(parts: Iterable[Part], until: int) -> list[Points]:
+    """The points from 0 to `until` that no part holds."""
+    gaps, next_point = [], 0
+    for points in covered(parts):
+        if points.first > next_point:
+            gaps.append(Points(next_point, min(points.first - 1, until)))
+        next_point = max(next_point, points.last + 1)
+    if next_point <= until:
+        gaps.append(Points(next_point, until))
+    return [gap for gap in gaps if gap.first <= gap.last]

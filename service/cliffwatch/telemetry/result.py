@@ -1,0 +1,25 @@
+"""What one attempt to take telemetry home came to: the line that its process prints for the worker."""
+
+import json
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What one attempt brought home; `missing` says why it is not everything, and is empty when it is."""
+
+    rows: int = 0
+    parts: int = 0
+    missing: str = ""
+
+    def to_line(self) -> str:
+        return json.dumps({"rows": self.rows, "parts": self.parts, "missing": self.missing}) + "\n"
+
+    @classmethod
+    def from_line(cls, line: str | bytes) -> "Result":
+        """Raises ValueError when the line is no result."""
+        body = json.loads(line)
+        try:
+            return cls(int(body["rows"]), int(body["parts"]), str(body["missing"]))
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"not a result: {error!r}") from error

@@ -1,0 +1,83 @@
+"""A real Prometheus for tests: filled with the past by promtool, started and killed at will."""
+
+import socket
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+
+PATIENCE_SECONDS = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def fill(data: Path, lines: Iterable[str]) -> None:
+    """Put samples in OpenMetrics (`name{labels} value seconds`, each family's after its `# TYPE`) into `data`."""
+    source = data.with_suffix(".openmetrics")
+    with source.open("w") as file:
+        file.writelines(f"{line}\n" for line in lines)
+        file.write("# EOF\n")
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=64h", "-q"]
+    subprocess.run([*command, str(source), str(data)], check=True)
+    source.unlink()
+
+
+class PrometheusServer:
+    """One on a port of its own, which it keeps when it is started again."""
+
+    def __init__(self, directory: Path, scrape: dict[str, int] | None = None) -> None:
+        """`scrape` maps jobs to ports of 127.0.0.1, asked once a second."""
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.data = directory / "data"
+        self._configuration = directory / "prometheus.yaml"
+        self._process: subprocess.Popen[bytes] | None = None
+        lines = ["global: {scrape_interval: 1s}", "scrape_configs:" if scrape else ""]
+        for job, port in (scrape or {}).items():
+            lines.append(f"- {{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}")
+        directory.mkdir(parents=True, exist_ok=True)
+        self._configuration.write_text("\n".join(lines))
+
+    def __enter__(self) -> "PrometheusServer":
+        self.start()
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.kill()
+
+    def start(self) -> None:
+        options = [
+            f"--config.file={self._configuration}",
+            f"--storage.tsdb.path={self.data}",
+            "--storage.tsdb.retention.time=100y",
+            f"--web.listen-address=127.0.0.1:{self.port}",
+            "--log.level=error",
+        ]
+        self._process = subprocess.Popen(["prometheus", *options])
+        wait_until(self._is_ready, "Prometheus")
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=PATIENCE_SECONDS):
+                return True
+        except OSError:
+            return False
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about within {PATIENCE_SECONDS} s"
+        time.sleep(0.02)
