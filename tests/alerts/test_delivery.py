@@ -159,6 +159,8 @@ def test_a_target_that_is_not_ours_speaks_neither_for_a_run_nor_for_prometheus(s
     assert (up["metric"]["run_id"], up["metric"]["host"]) == ("drill-1", "local")
     (phase,) = query(stack.prometheus, 'cliffwatch_run_phase{phase="prepare"}')
     assert phase["metric"]["instance"] == stack.worker.address
+    assert phase["metric"]["run_id"] == "drill-1"
+    assert "exported_run_id" not in phase["metric"]
 
 
 def test_a_target_that_shows_too_much_is_refused_and_that_is_an_alert(stack: Stack) -> None:
