@@ -1,0 +1,32 @@
+"""What a worker says of the drives and file systems below its run."""
+
+import subprocess
+from pathlib import Path
+
+from cliffwatch.drives.safety import examine
+from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
+from cliffwatch.worker.metrics import RunFileSystem
+from cliffwatch.worker.surroundings import devices_below, file_systems_of
+
+
+def mount_point_of(path: Path) -> str:
+    done = subprocess.run(["findmnt", "-no", "TARGET", "-T", str(path)], check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def test_a_directory_stands_for_its_drives_and_both_file_systems_are_named(tmp_path: Path) -> None:
+    examination = examine(DirectoryTarget(path=str(tmp_path)), "run-1")
+    for device in devices_below(examination):
+        assert (Path("/sys/block") / device.name / "queue").is_dir()
+        limit = (Path("/sys/block") / device.name / "queue" / "nr_requests").read_text()
+        assert device.queue_requests == int(limit)
+    assert file_systems_of(examination, Path("/dev/shm")) == (
+        RunFileSystem(mount_point_of(tmp_path), "target"),
+        RunFileSystem("/dev/shm", "journal"),
+    )
+
+
+def test_a_synthetic_target_has_no_drive_and_a_journal_that_is_gone_no_file_system(tmp_path: Path) -> None:
+    examination = examine(SyntheticTarget(name="none"), "run-1")
+    assert devices_below(examination) == ()
+    assert file_systems_of(examination, tmp_path / "gone") == ()
