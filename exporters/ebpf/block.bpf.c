@@ -115,16 +115,20 @@ static __always_inline void count_group(struct request *request, __u32 device, _
 	here->bytes[operation & (OPERATIONS - 1)] += bytes;
 }
 
-static __always_inline void count_untracked(void)
+/* For what is rare: one count for all CPUs. */
+static __always_inline void count_one(void *metric)
 {
 	__u32 zero = 0;
-	__u64 *count = bpf_map_lookup_elem(&cliffwatch_block_untracked_requests_total, &zero);
+	__u64 *value = bpf_map_lookup_elem(metric, &zero);
 
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	if (value)
+		__sync_fetch_and_add(value, 1);
 }
 
-/* Whether the request is new to the driver: one that is given to it again is remembered already. */
+/*
+ * Whether the request is new to the driver. One that is remembered either was queued again, or its completion was not
+ * reported: then its first issue stands for the second, so that the number in flight comes right again.
+ */
 static __always_inline bool remember(struct request *request, __u32 index)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -136,6 +140,8 @@ static __always_inline bool remember(struct request *request, __u32 index)
 	if (!issue)
 		return false;
 	if (issue->request == (__u64)request) {
+		if (issue->at)
+			count_one(&cliffwatch_block_missed_completions_total);
 		issue->at = now;
 		return false;
 	}
@@ -145,7 +151,10 @@ static __always_inline bool remember(struct request *request, __u32 index)
 		issue->index = index;
 		return true;
 	}
-	return bpf_map_update_elem(&more_issues, &other.request, &other, BPF_NOEXIST) == 0;
+	if (bpf_map_update_elem(&more_issues, &other.request, &other, BPF_NOEXIST) == 0)
+		return true;
+	bpf_map_update_elem(&more_issues, &other.request, &other, BPF_ANY);
+	return false;
 }
 
 SEC("tp_btf/block_rq_issue")
@@ -161,7 +170,7 @@ int BPF_PROG(block_rq_issue, struct request *request)
 		return 0;
 	device = place(devices, DEVICE_BITS, number);
 	if (device == NONE) {
-		count_untracked();
+		count_one(&cliffwatch_block_untracked_requests_total);
 		return 0;
 	}
 	index = device * OPERATIONS + operation;
@@ -199,6 +208,18 @@ static __always_inline bool forget(struct request *request, struct issue *found)
 	found->index = issue->index;
 	bpf_map_delete_elem(&more_issues, &found->request);
 	return true;
+}
+
+/* The driver could not take the request: it will be issued again. */
+SEC("tp_btf/block_rq_requeue")
+int BPF_PROG(block_rq_requeue, struct request *request)
+{
+	__u32 key = place_of(request);
+	struct issue *issue = bpf_map_lookup_elem(&issues, &key);
+
+	if (issue && issue->request == (__u64)request)
+		issue->at = 0;
+	return 0;
 }
 
 SEC("tp_btf/block_rq_complete")

@@ -39,12 +39,16 @@ METRIC(cliffwatch_block_errors_total, struct series, DEVICES *OPERATIONS);
 METRIC(cliffwatch_block_cgroup_requests_total, struct group_series, GROUPS *OPERATIONS);
 METRIC(cliffwatch_block_cgroup_bytes_total, struct group_series, GROUPS *OPERATIONS);
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, __u64);
-} cliffwatch_block_untracked_requests_total SEC(".maps");
+#define SINGLE_METRIC(name)                                                                                            \
+	struct {                                                                                                       \
+		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
+		__uint(max_entries, 1);                                                                                \
+		__type(key, __u32);                                                                                    \
+		__type(value, __u64);                                                                                  \
+	} name SEC(".maps")
+
+SINGLE_METRIC(cliffwatch_block_untracked_requests_total);
+SINGLE_METRIC(cliffwatch_block_missed_completions_total);
 
 /* What stands in the exporter's maps. */
 struct published {

@@ -3,7 +3,7 @@
 
 #define DEVICES 64  /* block devices that are told apart; requests to further ones are counted as untracked */
 #define GROUPS 1024 /* pairs of process group and device; the I/O of further pairs is not told apart */
-#define PROBES 8    /* places at which a table is searched, and the distance at which it counts as full */
+#define PROBES 16   /* places at which a table is searched: when an entry is in none of them, the table is full to it */
 #define NONE (~0u)
 
 enum operation { READ, WRITE, FLUSH, DISCARD, OPERATIONS };

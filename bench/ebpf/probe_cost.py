@@ -1,0 +1,100 @@
+"""What the block-layer probe costs: the kernel's own account of its programs, and fio with and without it.
+
+Runs on a loop device over memory, the fastest drive there is: the dearest case for a cost per request.
+"""
+
+import statistics
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.figures import Figure
+from tests.drives.loops import MIB, LoopDrive, loop_drive
+from tests.exporters.ebpf.probe import Probe, build, fio, running_probe
+
+DEPTHS = (1, 32)
+ROUNDS = 5
+SECONDS = 2
+MOST_MICROSECONDS_PER_REQUEST = 0.4
+LEAST_IOPS_RATIO = 0.9
+ACCOUNTING = Path("/proc/sys/kernel/bpf_stats_enabled")
+
+
+def figures() -> list[Figure]:
+    """The cost per request, and the ratio of IOPS with the probe to IOPS without it, at each queue depth."""
+    build()
+    with drive_in_memory() as drive:
+        costs = {depth: microseconds_per_request(drive, depth) for depth in DEPTHS}
+        ratios = iops_ratios(drive)
+    return [
+        *(
+            Figure(
+                f"block-layer probe, all programs per request, depth {depth}", cost, "µs", MOST_MICROSECONDS_PER_REQUEST
+            )
+            for depth, cost in costs.items()
+        ),
+        *(
+            Figure(f"IOPS with the probe to IOPS without, depth {depth}", ratio, "", LEAST_IOPS_RATIO, at_least=True)
+            for depth, ratio in ratios.items()
+        ),
+    ]
+
+
+@contextmanager
+def drive_in_memory() -> Iterator[LoopDrive]:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as directory:
+        file = Path(directory) / "drive.img"
+        file.write_bytes(bytes(128 * MIB))
+        with loop_drive(file) as drive:
+            yield drive
+
+
+@contextmanager
+def accounting() -> Iterator[None]:
+    """The kernel keeps account of BPF programs meanwhile; it costs time itself, so not otherwise."""
+    before = ACCOUNTING.read_text()
+    ACCOUNTING.write_text("1")
+    try:
+        yield
+    finally:
+        ACCOUNTING.write_text(before)
+
+
+def load(drive: LoopDrive, depth: int) -> float:
+    """IOPS of a load of random reads and writes."""
+    job = fio(drive.node, rw="randrw", iodepth=depth, size="128m", time_based=1, runtime=SECONDS)
+    return float(job["read"]["iops"] + job["write"]["iops"])
+
+
+def microseconds_per_request(drive: LoopDrive, depth: int) -> float:
+    """Time in all programs by the completions that they saw: the median of several loads."""
+
+    def nanoseconds_and_requests(probe: Probe) -> tuple[int, int]:
+        costs = probe.costs()
+        return sum(cost.nanoseconds for cost in costs), max(cost.runs for cost in costs)
+
+    taken = []
+    with running_probe() as probe, accounting():
+        for _ in range(ROUNDS):
+            nanoseconds_before, requests_before = nanoseconds_and_requests(probe)
+            load(drive, depth)
+            nanoseconds, requests = nanoseconds_and_requests(probe)
+            taken.append((nanoseconds - nanoseconds_before) / (requests - requests_before) / 1000)
+    return statistics.median(taken)
+
+
+def iops_ratios(drive: LoopDrive) -> dict[int, float]:
+    """By queue depth: the median over rounds, in each of which the load runs without the probe and with it."""
+    ratios: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
+    for _ in range(ROUNDS):
+        without = {depth: load(drive, depth) for depth in DEPTHS}
+        with running_probe():
+            for depth in DEPTHS:
+                ratios[depth].append(load(drive, depth) / without[depth])
+    return {depth: statistics.median(found) for depth, found in ratios.items()}
+
+
+if __name__ == "__main__":
+    for figure in figures():
+        print(figure)
