@@ -3,10 +3,11 @@
 import socket
 import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
+
+import httpx
 
 PATIENCE_SECONDS = 30.0
 
@@ -70,9 +71,8 @@ class PrometheusServer:
 
     def _is_ready(self) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/-/ready", timeout=PATIENCE_SECONDS):
-                return True
-        except OSError:
+            return httpx.get(f"{self.url}/-/ready", timeout=PATIENCE_SECONDS, trust_env=False).is_success
+        except httpx.TransportError:
             return False
 
 

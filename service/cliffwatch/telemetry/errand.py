@@ -73,6 +73,7 @@ class Errand:
 
     def finish(self, now: Callable[[], float], wait: Callable[[float], None]) -> None:
         """Take the rest home, up to the end of the load; `wait` is called with seconds until it is done."""
+        self._due = float("inf")
         while self.is_busy:
             wait(_POLL_SECONDS)
             self._look()

@@ -38,7 +38,7 @@ class Prometheus:
         self._deadline = deadline
         try:
             # Settings of the machine's proxies are for the world outside.
-            self._client = httpx.Client(base_url=url, trust_env=False, timeout=_REQUEST_SECONDS)
+            self._client = httpx.Client(base_url=url, trust_env=False)
         except httpx.InvalidURL as error:
             raise Unanswered(f"{url!r} is not a URL: {error}") from error
         if self._client.base_url.scheme not in {"http", "https"}:
@@ -76,7 +76,8 @@ class Prometheus:
 
     def _ask(self, method: str, path: str, form: dict[str, str]) -> Any:
         try:
-            with self._client.stream(method, path, data=form or None) as response:
+            patience = max(0.1, min(_REQUEST_SECONDS, self._deadline - time.monotonic()))
+            with self._client.stream(method, path, data=form or None, timeout=patience) as response:
                 content = self._content(response)
                 status = response.status_code
         except (httpx.HTTPError, httpx.StreamError) as error:

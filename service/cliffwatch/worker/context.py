@@ -14,6 +14,7 @@ from cliffwatch.journal import Event, EventLog, EventType, JournalReader, Window
 from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.runs.specification import RunOrder, Workload
 from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
+from cliffwatch.telemetry.errand import Errand
 from cliffwatch.worker.heartbeat import Heartbeat
 from cliffwatch.worker.metrics import RunFigures, serve_metrics
 
@@ -39,6 +40,7 @@ class RunContext:
     signals: list[int]
     identity: ProcessIdentity
     engine_identity: ProcessIdentity | None = None
+    telemetry: Errand | None = None
     _last_heartbeat: float = field(default=float("-inf"))
 
     @classmethod
@@ -99,12 +101,14 @@ class RunContext:
         return change_state(self.events, state, self.run_clock.now(), detail)
 
     def beat(self) -> None:
-        """Renew the heartbeat when it is due."""
+        """Renew the heartbeat when it is due, and see to what goes on beside the load."""
         now = SystemClock().monotonic()
         if now - self._last_heartbeat < HEARTBEAT_SECONDS:
             return
         self._last_heartbeat = now
         self.beat_now()
+        if self.telemetry is not None:
+            self.telemetry.poll(self.run_clock.now())
 
     def beat_now(self) -> None:
         Heartbeat(SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port).write(self.directory)
@@ -114,6 +118,11 @@ class RunContext:
         taken = bool(self.signals)
         self.signals.clear()
         return taken
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the run's time is not the world's."""
+        return isinstance(self.clock, VirtualClock)
 
     def wait(self, seconds: float) -> None:
         """Wait on the run's clock; in real time a signal ends the wait."""

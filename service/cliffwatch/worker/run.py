@@ -4,6 +4,7 @@ Every step reads what was done from the journal, so that a new worker goes on wh
 """
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -19,6 +20,7 @@ from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import RunState, RunStatus, VerdictName
+from cliffwatch.telemetry.errand import Errand, prometheus_url
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, start_lead
@@ -32,6 +34,8 @@ _REPORT_TIMEOUT_SECONDS = 600
 def carry_out(context: RunContext) -> None:
     """Bring a run that is `starting` to `finished`, or return early when a signal interrupted it."""
     outcome = _load_end_in(context.directory)
+    if not context.is_virtual:
+        context.telemetry = _telemetry_errand(context)
     if outcome is None:
         status = context.status()
         outcome = _prepare_and_load(context, status)
@@ -50,6 +54,7 @@ def carry_out(context: RunContext) -> None:
     context.figures.move(COOL_DOWN, 1.0)
     context.enter(RunState.REPORTING)
     context.beat_now()
+    _take_last_telemetry_home(context)
     verdict, reasons = _report(context)
     context.enter(RunState.FINISHED, verdict=verdict.value, reasons=reasons)
 
@@ -175,6 +180,23 @@ def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: Loa
     while not context.take_signal() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))
         context.beat()
+
+
+def _telemetry_errand(context: RunContext) -> Errand:
+    events = (stored.event for stored in JournalReader(context.directory).events())
+    return Errand(context.directory, prometheus_url(os.environ), context.workload.window, context.tell, events)
+
+
+def _take_last_telemetry_home(context: RunContext) -> None:
+    """What Prometheus has of the load's last minutes, before the report is made of it."""
+
+    def wait(seconds: float) -> None:
+        context.wait(seconds)
+        context.beat()
+
+    if context.telemetry is not None and context.status().load_start is not None:
+        context.telemetry.finish(context.run_clock.now, wait)
+        context.telemetry = None
 
 
 def _report(context: RunContext) -> tuple[VerdictName, list[str]]:
