@@ -42,6 +42,24 @@ pub enum Error {
         /// What is wrong and what to do.
         reason: String,
     },
+    /// A saved state that cannot be taken on.
+    #[error("{}: the saved state {reason}: move the file away to begin with a new drive", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The system does not let the drive be mounted or unmounted.
+    #[error("{what}: {source}: {advice}")]
+    System {
+        /// What was tried.
+        what: String,
+        /// What the system said.
+        source: std::io::Error,
+        /// What to do.
+        advice: &'static str,
+    },
 }
 
 impl Error {

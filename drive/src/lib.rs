@@ -3,9 +3,11 @@
 //! One direction: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] carries out by feeding a
 //! [`workload`] to the translation layer ([`ftl`]) and to a clock ([`timing`]); what comes out is a [`report`].
 //! The translation layer decides by page counts alone and never by time, so a run with the timing model and one without
-//! do the same things in the same order.
+//! do the same things in the same order. [`emulate`] puts the same layer and the same clock behind a file that the kernel
+//! can use as a disk.
 
 pub mod cliff;
+pub mod emulate;
 pub mod error;
 pub mod ftl;
 mod memory;
@@ -14,6 +16,7 @@ pub mod random;
 pub mod report;
 pub mod settings;
 pub mod simulate;
+pub mod spans;
 pub mod steady;
 pub mod timing;
 pub mod units;

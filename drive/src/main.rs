@@ -1,7 +1,9 @@
 //! The `cliffwatch-drive` command.
 
 use clap::{Parser, Subcommand, ValueEnum};
-use cliffwatch_drive::error::Result;
+use cliffwatch_drive::emulate::leftovers;
+use cliffwatch_drive::emulate::mount::{Mount, mount};
+use cliffwatch_drive::error::{Error, Result};
 use cliffwatch_drive::plan::Plan;
 use cliffwatch_drive::settings::Settings;
 use cliffwatch_drive::simulate::simulate;
@@ -24,18 +26,48 @@ enum Command {
     /// Sizes are bytes or carry a unit (16KiB, 7.5TB), times are seconds or carry one (75us, 36h). Every flag is also a key
     /// of the profile, under the same name; flags win. docs/drive.md explains the model, its sources and its limits.
     Simulate(Simulate),
+    /// Serve a file that is as slow as the modelled drive, for a loop device to make a disk of.
+    ///
+    /// Takes the flags of simulate that shape the drive and its timing; those of the workload and the run mean nothing here.
+    /// Ends on SIGTERM, SIGINT or an unmount, and saves the drive's age. Needs root and FUSE.
+    Mount(Emulate),
+    /// Remove what drives left whose process was killed: dead mounts, loop devices on them, file systems on those.
+    Clean,
 }
 
 #[derive(clap::Args)]
 struct Simulate {
-    /// Settings in YAML, with the flags' names as keys
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
     /// How the result is printed
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
     #[command(flatten)]
+    profiled: Profiled,
+}
+
+#[derive(clap::Args)]
+struct Emulate {
+    #[command(flatten)]
+    mount: Mount,
+    #[command(flatten)]
+    profiled: Profiled,
+}
+
+#[derive(clap::Args)]
+struct Profiled {
+    /// Settings in YAML, with the flags' names as keys
+    #[arg(long, value_name = "FILE")]
+    profile: Option<PathBuf>,
+    #[command(flatten)]
     settings: Box<Settings>,
+}
+
+impl Profiled {
+    fn settings(self) -> Result<Settings> {
+        match self.profile {
+            Some(path) => Ok(self.settings.over(Settings::read(&path)?)),
+            None => Ok(*self.settings),
+        }
+    }
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -46,12 +78,19 @@ enum Format {
     Json,
 }
 
-/// Bad input, as the command line's own errors.
+/// The code of the command line's own errors, for bad input.
 const BAD_INPUT: u8 = 2;
 
 fn main() -> ExitCode {
-    let Command::Simulate(arguments) = Arguments::parse().command;
-    match run(arguments) {
+    let result = match Arguments::parse().command {
+        Command::Simulate(arguments) => run_simulation(arguments),
+        Command::Mount(Emulate { mount: arguments, profiled }) => {
+            profiled.settings().and_then(|settings| mount(&arguments, settings)).map(|()| String::new())
+        }
+        Command::Clean => leftovers::remove().map(|removed| to_json(&removed)),
+    };
+    match result {
+        Ok(text) if text.is_empty() => ExitCode::SUCCESS,
         Ok(text) => match writeln!(std::io::stdout(), "{text}") {
             Ok(()) => ExitCode::SUCCESS,
             // Whoever read the output has stopped reading: nothing to say, and nobody to say it to.
@@ -59,19 +98,19 @@ fn main() -> ExitCode {
         },
         Err(error) => {
             eprintln!("cliffwatch-drive: {error}");
-            ExitCode::from(BAD_INPUT)
+            if matches!(error, Error::System { .. }) { ExitCode::FAILURE } else { ExitCode::from(BAD_INPUT) }
         }
     }
 }
 
-fn run(arguments: Simulate) -> Result<String> {
-    let settings = match arguments.profile {
-        Some(path) => arguments.settings.over(Settings::read(&path)?),
-        None => *arguments.settings,
-    };
-    let report = simulate(&Plan::new(settings)?)?;
+fn run_simulation(arguments: Simulate) -> Result<String> {
+    let report = simulate(&Plan::new(arguments.profiled.settings()?)?)?;
     Ok(match arguments.format {
         Format::Text => report.to_string(),
-        Format::Json => serde_json::to_string_pretty(&report).unwrap_or_else(|error| error.to_string()),
+        Format::Json => to_json(&report),
     })
+}
+
+fn to_json(value: &impl serde::Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|error| error.to_string())
 }

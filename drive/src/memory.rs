@@ -13,6 +13,14 @@ pub fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
     entries
 }
 
+/// Bytes of memory that new tables can have without the system running out of it, `None` where it does not say.
+#[must_use]
+pub fn available_bytes() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
+}
+
 /// Asks for huge pages for the part of this address range that whole huge pages can cover. A refusal costs speed only,
 /// so it is not an error.
 fn ask_for_huge_pages(start: usize, size_bytes: usize) {

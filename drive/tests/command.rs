@@ -66,6 +66,7 @@ fn bad_input_is_refused_with_the_flag_and_the_remedy() {
     assert_refused("--blocks 0", "blocks");
     assert_refused("--pages-per-block 0", "blocks");
     assert_refused("--capacity 900TB", "scale");
+    assert_refused("--capacity 50TB --pages-per-block 16384", "memory");
     assert_refused("--planes 3", "planes");
     assert_refused("--channels 0", "channels");
     assert_refused("--timing on --pages-per-block 100", "channels x dies x planes");

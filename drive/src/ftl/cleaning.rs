@@ -57,6 +57,11 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
+    /// Cleans the victim under way, if there is one, to its end.
+    pub(super) fn finish_cleaning<M: Media>(&mut self, media: &mut M) {
+        self.copy(u32::MAX, media);
+    }
+
     /// Makes sure that a victim is being cleaned. `false` if cleaning could not gain a superblock: everything on the
     /// drive is valid but for less than one superblock's worth.
     fn begin_cleaning(&mut self) -> bool {

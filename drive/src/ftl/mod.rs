@@ -7,14 +7,16 @@
 mod cleaning;
 mod media;
 mod shape;
+mod state;
 mod victim;
 
 pub use media::{Media, Untimed};
 pub use shape::{Placement, Shape};
+pub use state::State;
 pub use victim::{CostBenefit, Fifo, Greedy, VictimPolicy};
 
-use crate::error::Result;
-use crate::memory::{announce, table};
+use crate::error::{Error, Result};
+use crate::memory::{announce, available_bytes, table};
 use cleaning::Cleaning;
 use std::collections::VecDeque;
 
@@ -92,9 +94,16 @@ impl<V: VictimPolicy> Ftl<V> {
     /// A drive on which nothing was written yet.
     ///
     /// # Errors
-    /// Those of [`Shape::check`].
+    /// Those of [`Shape::check`], and [`Error::Setting`] where the machine has not the memory for the tables.
     pub fn new(shape: Shape) -> Result<Self> {
         shape.check()?;
+        let (needed, available) = (shape.table_bytes(), available_bytes().unwrap_or(u64::MAX));
+        if needed > available {
+            let advice = format!(
+                "the drive needs {needed} bytes of memory of which {available} are free: use --scale, a larger --page-size or a smaller drive"
+            );
+            return Err(Error::setting("capacity", advice));
+        }
         let blocks = shape.total_blocks() as usize;
         let words_per_block = shape.pages_per_block.div_ceil(64) as usize;
         let nothing = Buffered { page: NOWHERE, at: 0 };

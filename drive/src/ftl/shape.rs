@@ -62,6 +62,13 @@ impl Shape {
         self.pages_per_block.next_power_of_two().trailing_zeros()
     }
 
+    /// Bytes of the tables that grow with the drive.
+    #[must_use]
+    pub fn table_bytes(&self) -> u64 {
+        let physical_pages = u64::from(self.total_blocks()) * u64::from(self.pages_per_block);
+        u64::from(self.logical_pages) * 4 + physical_pages * 4 + physical_pages / 8
+    }
+
     /// # Errors
     /// [`Error::Setting`] that names the setting to change when a drive of this shape could not work.
     pub fn check(&self) -> Result<()> {

@@ -108,3 +108,25 @@ fn a_reserve_too_small_to_clean_with_is_refused() {
     let Err(error) = Ftl::<Greedy>::new(Shape { reserve_blocks: 2, ..shape(64, 0.07) }) else { panic!("accepted") };
     assert!(error.to_string().contains("reserve-blocks"), "{error}");
 }
+
+#[test]
+fn a_restored_layer_goes_on_as_the_saved_one_does() {
+    let shape = Shape { pacing_pages: 4, frontiers: 2, copies_apart: true, ..shape(64, 0.07) };
+    let mut random = Random::new(1, Purpose::Workload);
+    let mut saved: Ftl<Fifo> = Ftl::new(shape.clone()).unwrap();
+    let churn = |ftl: &mut Ftl<Fifo>, random: &mut Random| {
+        for step in 0..30_000 {
+            ftl.write(random.below(shape.logical_pages), step, &mut Untimed);
+        }
+    };
+    churn(&mut saved, &mut random);
+    let state = saved.save();
+    let mut restored: Ftl<Fifo> = Ftl::new(shape.clone()).unwrap();
+    restored.restore(state.clone()).unwrap();
+    assert_consistent(&restored);
+    churn(&mut saved, &mut random.clone());
+    churn(&mut restored, &mut random);
+    assert_eq!(saved.save(), restored.save());
+    let other = Shape { logical_pages: shape.logical_pages - 1, ..shape };
+    assert_eq!(Ftl::<Fifo>::new(other).unwrap().restore(state), None);
+}

@@ -2,6 +2,7 @@
 
 use super::{Kind, Operation, Workload};
 use crate::error::{Error, Result};
+use crate::spans::Span;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -81,8 +82,7 @@ impl Trace {
 
     /// Appends a request as operations on pages: whole pages together, a part of a page at either end by itself.
     fn append(&mut self, request: &Request) {
-        let (start, end) = (request.offset_bytes, request.offset_bytes + request.size_bytes);
-        let (whole_from, whole_to) = (start.div_ceil(self.page_bytes), end / self.page_bytes);
+        let span = Span::new(request.offset_bytes, request.size_bytes, self.page_bytes);
         let mut push = |kind, page: u64, pages: u64| {
             let due_nanoseconds = request.nanoseconds;
             let operation = Operation::new(kind, 0, page as u32, pages as u32);
@@ -90,26 +90,26 @@ impl Trace {
         };
         match request.kind {
             Kind::Flush => push(Kind::Flush, 0, 0),
-            Kind::Read if start < end => {
-                let first = start / self.page_bytes;
-                push(Kind::Read, first, end.div_ceil(self.page_bytes) - first);
+            Kind::Read if request.size_bytes > 0 => {
+                let first = request.offset_bytes / self.page_bytes;
+                let end = (request.offset_bytes + request.size_bytes).div_ceil(self.page_bytes);
+                push(Kind::Read, first, end - first);
             }
-            Kind::Trim if whole_from < whole_to => push(Kind::Trim, whole_from, whole_to - whole_from),
-            Kind::Write | Kind::WritePart => {
-                if whole_from > whole_to {
-                    return push(Kind::WritePart, whole_to, 1);
+            Kind::Trim if !span.whole.is_empty() => {
+                push(Kind::Trim, span.whole.start, span.whole.end - span.whole.start)
+            }
+            Kind::Write | Kind::WritePart if request.size_bytes > 0 => {
+                if let Some(page) = span.head {
+                    push(Kind::WritePart, page, 1);
                 }
-                if start < whole_from * self.page_bytes {
-                    push(Kind::WritePart, whole_from - 1, 1);
+                if !span.whole.is_empty() {
+                    push(Kind::Write, span.whole.start, span.whole.end - span.whole.start);
                 }
-                if whole_from < whole_to {
-                    push(Kind::Write, whole_from, whole_to - whole_from);
-                }
-                if whole_to * self.page_bytes < end {
-                    push(Kind::WritePart, whole_to, 1);
+                if let Some(page) = span.tail {
+                    push(Kind::WritePart, page, 1);
                 }
             }
-            Kind::Read | Kind::Trim => {}
+            _ => {}
         }
     }
 }

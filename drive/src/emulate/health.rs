@@ -1,0 +1,282 @@
+//! How the emulated drive is: counters for Prometheus, and the shape of an NVMe health log.
+
+use super::drive::Operation;
+use crate::ftl::Counters;
+use serde_json::{Value, json};
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// Bounds of the latency buckets: 2^-15 s (31 µs) to 64 s.
+const BUCKETS: usize = 22;
+const FIRST_BOUND_SECONDS: f64 = 1.0 / 32768.0;
+
+/// What was counted of one operation.
+#[derive(Default)]
+struct Tally {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    errors: AtomicU64,
+    nanoseconds: AtomicU64,
+    /// Requests by the first bound that is not below their latency; the last is for those above all bounds.
+    buckets: [AtomicU64; BUCKETS + 1],
+}
+
+/// Counters of the requests since the drive was mounted.
+#[derive(Default)]
+pub struct Requests {
+    tallies: [Tally; 4],
+    under_way: AtomicU64,
+}
+
+impl Requests {
+    /// A request begins.
+    pub fn begin(&self) {
+        self.under_way.fetch_add(1, Relaxed);
+    }
+
+    /// A request ends well, after the time that the model (and the faults) gave it.
+    pub fn end(&self, operation: Operation, size_bytes: u64, latency: Duration) {
+        let tally = &self.tallies[operation as usize];
+        tally.requests.fetch_add(1, Relaxed);
+        tally.bytes.fetch_add(size_bytes, Relaxed);
+        tally.nanoseconds.fetch_add(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        let seconds = latency.as_secs_f64();
+        let bucket = (0..BUCKETS).find(|&bucket| seconds <= bound_seconds(bucket)).unwrap_or(BUCKETS);
+        tally.buckets[bucket].fetch_add(1, Relaxed);
+        self.under_way.fetch_sub(1, Relaxed);
+    }
+
+    /// A request fails.
+    pub fn fail(&self, operation: Operation) {
+        self.tallies[operation as usize].errors.fetch_add(1, Relaxed);
+        self.under_way.fetch_sub(1, Relaxed);
+    }
+
+    fn bytes(&self, operation: Operation) -> u64 {
+        self.tallies[operation as usize].bytes.load(Relaxed)
+    }
+
+    fn requests(&self, operation: Operation) -> u64 {
+        self.tallies[operation as usize].requests.load(Relaxed)
+    }
+
+    fn errors(&self) -> u64 {
+        self.tallies.iter().map(|tally| tally.errors.load(Relaxed)).sum()
+    }
+}
+
+fn bound_seconds(bucket: usize) -> f64 {
+    FIRST_BOUND_SECONDS * (1u64 << bucket) as f64
+}
+
+/// Cycles of programming and erasing that TLC NAND is commonly rated for; by them wear is reported.
+const RATED_CYCLES: f64 = 3000.0;
+const IDLE_CELSIUS: f64 = 35.0;
+const BUSY_CELSIUS: f64 = 70.0;
+
+/// A temperature that rises towards [`BUSY_CELSIUS`] as far as the flash is busy, with a time constant of a minute.
+pub struct Thermometer {
+    celsius: f64,
+    measured_at: Duration,
+    media_bytes: u64,
+}
+
+impl Thermometer {
+    /// A cool drive that has programmed so much already.
+    #[must_use]
+    pub fn new(media_bytes: u64) -> Self {
+        Self { celsius: IDLE_CELSIUS, measured_at: Duration::ZERO, media_bytes }
+    }
+
+    /// The temperature at this time after the mount.
+    pub fn measure(&mut self, now: Duration, media_bytes: u64, program_bytes_per_second: f64) -> f64 {
+        let seconds = now.saturating_sub(self.measured_at).as_secs_f64();
+        if seconds > 0.0 {
+            let rate = media_bytes.saturating_sub(self.media_bytes) as f64 / seconds;
+            let busy = (rate / program_bytes_per_second).min(1.0);
+            let target = IDLE_CELSIUS + (BUSY_CELSIUS - IDLE_CELSIUS) * busy;
+            self.celsius = target + (self.celsius - target) * (-seconds / 60.0).exp();
+            (self.measured_at, self.media_bytes) = (now, media_bytes);
+        }
+        self.celsius
+    }
+}
+
+/// Everything about the drive at one moment.
+pub struct Health<'a> {
+    /// The labels `device` and `serial`.
+    pub device: &'a str,
+    /// See `device`.
+    pub serial: &'a str,
+    /// Counts since the drive was new.
+    pub counters: Counters,
+    /// Bytes written by the host since the drive was new.
+    pub host_bytes: u64,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// Share of superblocks that are clean.
+    pub clean_ratio: f64,
+    /// Superblocks of the drive.
+    pub total_blocks: u32,
+    /// Degrees.
+    pub temperature_celsius: f64,
+    /// Whether the drive refuses writes.
+    pub read_only: bool,
+    /// Requests since the mount.
+    pub requests: &'a Requests,
+}
+
+impl Health<'_> {
+    /// Bytes programmed since the drive was new.
+    #[must_use]
+    pub fn media_bytes(&self) -> u64 {
+        self.counters.media_pages() * self.page_bytes
+    }
+
+    /// Mean cycles of a superblock by those it is rated for.
+    #[must_use]
+    pub fn used_ratio(&self) -> f64 {
+        self.counters.erased_blocks as f64 / f64::from(self.total_blocks) / RATED_CYCLES
+    }
+
+    /// The text that Prometheus reads.
+    #[must_use]
+    pub fn exposition(&self) -> String {
+        let mut out = String::with_capacity(8192);
+        let labels = format!("device=\"{}\",serial=\"{}\"", escape(self.device), escape(self.serial));
+        let page_bytes = self.page_bytes as f64;
+        let plain: [(&str, &str, &str, f64); 13] = [
+            ("host_written_bytes_total", "counter", "Bytes written by the host.", self.host_bytes as f64),
+            ("media_written_bytes_total", "counter", "Bytes programmed on the flash.", self.media_bytes() as f64),
+            ("media_counter_available", "gauge", "Whether the drive counts media bytes.", 1.0),
+            (
+                "cleaning_copied_bytes_total",
+                "counter",
+                "Bytes copied by garbage collection.",
+                self.counters.copied_pages as f64 * page_bytes,
+            ),
+            (
+                "padded_bytes_total",
+                "counter",
+                "Bytes programmed empty by flushes.",
+                self.counters.padded_pages as f64 * page_bytes,
+            ),
+            (
+                "trimmed_bytes_total",
+                "counter",
+                "Bytes made free by discards.",
+                self.counters.trimmed_pages as f64 * page_bytes,
+            ),
+            ("erased_blocks_total", "counter", "Superblocks erased.", self.counters.erased_blocks as f64),
+            ("free_blocks_ratio", "gauge", "Share of superblocks that are erased.", self.clean_ratio),
+            ("temperature_celsius", "gauge", "Temperature of the drive.", self.temperature_celsius),
+            ("spare_ratio", "gauge", "Spare blocks left.", 1.0),
+            ("percentage_used_ratio", "gauge", "Rated life used.", self.used_ratio()),
+            ("media_errors_total", "counter", "Requests that failed.", self.requests.errors() as f64),
+            ("queue_depth", "gauge", "Requests under way.", self.requests.under_way.load(Relaxed) as f64),
+        ];
+        for (name, kind, help, value) in plain {
+            let _ = write!(out, "# HELP cliffwatch_drive_{name} {help}\n# TYPE cliffwatch_drive_{name} {kind}\n");
+            let _ = writeln!(out, "cliffwatch_drive_{name}{{{labels}}} {value}");
+        }
+        self.write_requests(&mut out, &labels);
+        out
+    }
+
+    fn write_requests(&self, out: &mut String, labels: &str) {
+        for (name, help) in
+            [("requests_total", "Requests answered."), ("request_bytes_total", "Bytes of requests answered.")]
+        {
+            let _ = write!(out, "# HELP cliffwatch_drive_{name} {help}\n# TYPE cliffwatch_drive_{name} counter\n");
+            for operation in Operation::ALL {
+                let bytes = name == "request_bytes_total";
+                let value = if bytes { self.requests.bytes(operation) } else { self.requests.requests(operation) };
+                let _ = writeln!(out, "cliffwatch_drive_{name}{{{labels},operation=\"{}\"}} {value}", operation.name());
+            }
+        }
+        let name = "cliffwatch_drive_request_latency_seconds";
+        let _ = write!(out, "# HELP {name} Time that the model gave to requests.\n# TYPE {name} histogram\n");
+        for operation in Operation::ALL {
+            let tally = &self.requests.tallies[operation as usize];
+            let labels = format!("{labels},operation=\"{}\"", operation.name());
+            let mut below = 0;
+            for (bucket, count) in tally.buckets.iter().enumerate() {
+                below += count.load(Relaxed);
+                let bound = if bucket == BUCKETS { "+Inf".into() } else { bound_seconds(bucket).to_string() };
+                let _ = writeln!(out, "{name}_bucket{{{labels},le=\"{bound}\"}} {below}");
+            }
+            let seconds = tally.nanoseconds.load(Relaxed) as f64 / 1e9;
+            let _ = writeln!(out, "{name}_sum{{{labels}}} {seconds}\n{name}_count{{{labels}}} {below}");
+        }
+    }
+
+    /// The health log in the names and units of the NVMe SMART log: data units are 1000 x 512 bytes, temperature is Kelvin.
+    #[must_use]
+    pub fn smart_log(&self) -> Value {
+        let units = |bytes: u64| bytes.div_ceil(512_000);
+        json!({
+            "critical_warning": u8::from(self.read_only) << 3,
+            "temperature": (self.temperature_celsius + 273.15).round() as u64,
+            "avail_spare": 100,
+            "spare_thresh": 10,
+            "percent_used": (self.used_ratio() * 100.0).min(255.0) as u64,
+            "data_units_read": units(self.requests.bytes(Operation::Read)),
+            "data_units_written": units(self.host_bytes),
+            "host_read_commands": self.requests.requests(Operation::Read),
+            "host_write_commands": self.requests.requests(Operation::Write),
+            "media_errors": self.requests.errors(),
+            "physical_media_units_written_bytes": self.media_bytes(),
+            "percent_free_blocks": (self.clean_ratio * 100.0).round() as u64,
+        })
+    }
+}
+
+fn escape(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_exposition_counts_and_is_well_formed() {
+        let requests = Requests::default();
+        requests.begin();
+        requests.end(Operation::Write, 16384, Duration::from_micros(50));
+        let counters = Counters { host_pages: 10, copied_pages: 15, ..Counters::default() };
+        let health = Health {
+            device: "a\"b",
+            serial: "1",
+            counters,
+            host_bytes: 160_000,
+            page_bytes: 16384,
+            clean_ratio: 0.5,
+            total_blocks: 64,
+            temperature_celsius: 40.0,
+            read_only: false,
+            requests: &requests,
+        };
+        let text = health.exposition();
+        assert!(
+            text.contains("cliffwatch_drive_media_written_bytes_total{device=\"a\\\"b\",serial=\"1\"} 409600\n"),
+            "{text}"
+        );
+        assert!(text.contains("operation=\"write\",le=\"0.00006103515625\"} 1\n"), "{text}");
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            assert!(line.rsplit_once(' ').is_some_and(|(_, value)| value.parse::<f64>().is_ok()), "{line}");
+        }
+        assert_eq!(health.smart_log()["temperature"], 313);
+        assert_eq!(health.smart_log()["data_units_written"], 1);
+    }
+
+    #[test]
+    fn temperature_rises_with_work_and_falls_without() {
+        let mut thermometer = Thermometer::new(0);
+        let busy = thermometer.measure(Duration::from_secs(120), 120_000, 1000.0);
+        assert!(busy > 60.0, "{busy}");
+        let idle = thermometer.measure(Duration::from_secs(600), 120_000, 1000.0);
+        assert!(idle < 36.0, "{idle}");
+    }
+}

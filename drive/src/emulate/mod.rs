@@ -1,0 +1,18 @@
+//! An emulated drive: one file, served through FUSE, that takes as long as the modelled drive would.
+//!
+//! The file's content lies in a sparse backing file at the same offsets; the translation layer decides only how long
+//! requests take. Attach a loop device with direct I/O to the file and the kernel sees a block device.
+//!
+//! [`drive`] is the modelled drive behind one lock, [`filesystem`] answers the kernel, [`delay`] holds answers back until
+//! they are due, [`health`] says how the drive is, [`faults`] break it on command, [`serve`] offers both over HTTP,
+//! [`saved`] keeps the drive's age from one mount to the next, and [`leftovers`] removes what a killed process left.
+
+pub mod delay;
+pub mod drive;
+pub mod faults;
+pub mod filesystem;
+pub mod health;
+pub mod leftovers;
+pub mod mount;
+pub mod saved;
+pub mod serve;

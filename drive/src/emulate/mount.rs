@@ -1,0 +1,196 @@
+//! Mounting a drive, serving it until it is told to stop, and leaving nothing behind.
+
+use super::drive;
+use super::faults::Faults;
+use super::filesystem::{FILE_NAME, OneFile, Shared, lock};
+use super::health::Requests;
+use super::leftovers::unmount;
+use super::saved;
+use super::serve::{self, Identity};
+use crate::error::{Error, Result};
+use crate::plan::Plan;
+use crate::settings::{Settings, TimingSetting};
+use fuser::{BackgroundSession, Config, MountOption, Session};
+use serde_json::json;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// The name by which mounts of this program are known in the mount table.
+pub const SOURCE: &str = "cliffwatch-drive";
+
+/// Where a drive is mounted and what it is made of.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Mount {
+    /// Directory to mount on; the drive is the file `drive` in it
+    #[arg(long, value_name = "DIRECTORY")]
+    pub directory: PathBuf,
+    /// Sparse file that holds the content; made if it is not there
+    #[arg(long, value_name = "FILE")]
+    pub backing: PathBuf,
+    /// File that keeps the drive's age from one mount to the next [default: the backing file's name with .state]
+    #[arg(long, value_name = "FILE")]
+    pub state: Option<PathBuf>,
+    /// Address of /metrics, /health and /faults; port 0 takes any that is free
+    #[arg(long, default_value = "127.0.0.1:0")]
+    pub listen: String,
+    /// The label `device` of the metrics [default: the file's path]
+    #[arg(long)]
+    pub device: Option<String>,
+    /// The label `serial` of the metrics
+    #[arg(long, default_value = "EMULATED")]
+    pub serial: String,
+    /// Threads that read requests
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub threads: u8,
+}
+
+/// Mounts the drive, prints one line of JSON when it is ready, and serves until SIGTERM, SIGINT or an unmount.
+///
+/// # Errors
+/// [`Error::Setting`], [`Error::File`] and [`Error::State`] where something given cannot work, [`Error::System`] where the
+/// system refuses; nothing is left mounted then.
+pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
+    let timing = match settings.timing {
+        None | Some(TimingSetting::Auto) => TimingSetting::On,
+        Some(given) => given,
+    };
+    let plan = Plan::new(Settings { timing: Some(timing), ..settings })?;
+    if plan.scale != 1 {
+        return Err(Error::setting("scale", "an emulated drive has the size that it has: use a smaller --capacity"));
+    }
+    let directory = std::path::absolute(&arguments.directory).map_err(Error::file(&arguments.directory))?;
+    let state_path = arguments.state.clone().unwrap_or_else(|| with_extension(&arguments.backing, "state"));
+    // Before anything is mounted, so that a signal from here on ends in an orderly way.
+    let signals = Signals::new([SIGTERM, SIGINT]).map_err(system("waiting for signals", "start it again"))?;
+    let shared = Arc::new(prepare(arguments, &plan, &state_path)?);
+    let session = start_session(&directory, Arc::clone(&shared), arguments.threads)?;
+    let file = directory.join(FILE_NAME);
+    let identity = Identity {
+        device: arguments.device.clone().unwrap_or_else(|| file.display().to_string()),
+        serial: arguments.serial.clone(),
+        page_bytes: plan.page_bytes,
+        program_bytes_per_second: plan.program_bytes_per_second(),
+    };
+    let served = serve::start(&arguments.listen, Arc::clone(&shared), identity);
+    let address = served.map_err(system("listening for metrics", "give another address with --listen"))?;
+    let ready = json!({
+        "file": file,
+        "size_bytes": shared.size_bytes,
+        "url": format!("http://{address}"),
+        "pid": std::process::id(),
+    });
+    // Whoever started the drive may not care to read this.
+    let _ = writeln!(std::io::stdout(), "{ready}");
+    wait(&session, signals, &directory);
+    let joined = session.join();
+    shared.backing.sync_all().map_err(Error::file(&arguments.backing))?;
+    let state = lock(&shared.layer).save();
+    saved::write(&state_path, &state)?;
+    joined.map_err(system("serving the drive", "mount it again: its content and its age were saved"))
+}
+
+fn with_extension(path: &Path, extension: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".");
+    name.push(extension);
+    path.with_file_name(name)
+}
+
+fn system(what: &str, advice: &'static str) -> impl FnOnce(std::io::Error) -> Error {
+    let what = what.to_owned();
+    move |source| Error::System { what, source, advice }
+}
+
+/// Opens the backing file and brings the layer to the age that was saved.
+fn prepare(arguments: &Mount, plan: &Plan, state_path: &Path) -> Result<Shared> {
+    let size_bytes = u64::from(plan.volume_pages) * plan.page_bytes;
+    let saved = saved::read(state_path)?;
+    let path = &arguments.backing;
+    let existed = path.exists();
+    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+    let backing = open.map_err(Error::file(path))?;
+    let length = backing.metadata().map_err(Error::file(path))?.len();
+    if length != size_bytes && existed && length != 0 {
+        let advice =
+            format!("has {length} bytes where the drive has {size_bytes}: give the sizes that it was made with");
+        return Err(Error::setting("backing", advice));
+    }
+    if let Err(error) =
+        check_room(&backing, size_bytes).and_then(|()| backing.set_len(size_bytes).map_err(Error::file(path)))
+    {
+        if !existed {
+            // It was made a moment ago, for this drive only.
+            let _ = std::fs::remove_file(path);
+        }
+        return Err(error);
+    }
+    let mut layer = drive::layer(plan)?;
+    if let Some(state) = saved {
+        let reason = "is of a drive of another shape";
+        layer.restore(state).ok_or_else(|| Error::State { path: state_path.into(), reason })?;
+    }
+    Ok(Shared {
+        layer: Mutex::new(layer),
+        faults: Mutex::new((Faults::default(), Instant::now())),
+        requests: Requests::default(),
+        started: Instant::now(),
+        backing,
+        size_bytes,
+    })
+}
+
+/// A drive that finds no room for what it was given would fail writes that the modelled drive has room for.
+fn check_room(backing: &std::fs::File, size_bytes: u64) -> Result<()> {
+    use std::os::{fd::AsRawFd, unix::fs::MetadataExt};
+    // SAFETY: an all-zero statvfs is a valid value of that plain structure.
+    let mut room: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open and the pointer is to a live structure that the call fills.
+    if unsafe { libc::fstatvfs(backing.as_raw_fd(), &raw mut room) } != 0 {
+        return Ok(());
+    }
+    let held = backing.metadata().map_or(0, |metadata| metadata.blocks() * 512);
+    let free = room.f_bavail * room.f_frsize;
+    if free + held < size_bytes {
+        let advice = format!(
+            "the file system has no room: {free} bytes are free and the drive needs {size_bytes}: use another, or a smaller --capacity"
+        );
+        return Err(Error::setting("backing", advice));
+    }
+    Ok(())
+}
+
+fn start_session(directory: &Path, shared: Arc<Shared>, threads: u8) -> Result<BackgroundSession> {
+    if !directory.is_dir() {
+        return Err(Error::setting("directory", format!("{} is not a directory: make it first", directory.display())));
+    }
+    let filesystem = OneFile::new(shared).map_err(system("starting a thread", "end some other processes"))?;
+    let mut config = Config::default();
+    config.mount_options = vec![MountOption::FSName(SOURCE.into()), MountOption::NoSuid, MountOption::NoDev];
+    config.n_threads = Some(usize::from(threads));
+    config.clone_fd = true;
+    let what = format!("mounting on {}", directory.display());
+    let advice = "run as root on a kernel with FUSE (/dev/fuse), on a directory that nothing else is mounted on";
+    let session = Session::new(filesystem, directory, &config).map_err(system(&what, advice))?;
+    session.spawn().map_err(system("starting a thread", "end some other processes"))
+}
+
+/// Waits until the drive has been unmounted, by somebody else or because of a signal. While something uses the drive it
+/// cannot be, and goes on serving: losing it would be worse than not stopping.
+fn wait(session: &BackgroundSession, mut signals: Signals, directory: &Path) {
+    while !session.guard.is_finished() {
+        if signals.pending().next().is_some()
+            && let Err(error) = unmount(directory, false)
+        {
+            eprintln!(
+                "cliffwatch-drive: unmounting {}: {error}: detach what uses it, then signal again",
+                directory.display()
+            );
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,79 @@
+//! The drive's age in a file, from one mount to the next.
+//!
+//! The file is a line of JSON (everything but the map), the map as 32-bit little-endian numbers, and a checksum over both.
+//! It is written beside its name and then renamed, so that there is always a whole one. After a crash the last one is taken:
+//! the data is all there, in the backing file; only the drive's idea of its own age is as old as that.
+
+use crate::error::{Error, Result};
+use crate::ftl::State;
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+
+/// Writes the state, durably.
+///
+/// # Errors
+/// [`Error::File`] if that cannot be done; the state saved before is then still there.
+pub fn write(path: &Path, state: &State) -> Result<()> {
+    let beside = path.with_extension("state-new");
+    let attempt = || -> std::io::Result<()> {
+        let mut file = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
+        let mut head = serde_json::to_vec(state)?;
+        head.push(b'\n');
+        let mut checksum = Checksum::default();
+        checksum.add(&head);
+        file.write_all(&head)?;
+        for chunk in state.map.chunks(1 << 16) {
+            let bytes: Vec<u8> = chunk.iter().flat_map(|address| address.to_le_bytes()).collect();
+            checksum.add(&bytes);
+            file.write_all(&bytes)?;
+        }
+        file.write_all(&checksum.0.to_le_bytes())?;
+        file.into_inner()?.sync_all()?;
+        std::fs::rename(&beside, path)
+    };
+    attempt().map_err(Error::file(path))
+}
+
+/// Reads a state, `None` if there is none yet.
+///
+/// # Errors
+/// [`Error::File`] if it cannot be read, [`Error::State`] if it is damaged.
+pub fn read(path: &Path) -> Result<Option<State>> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        file => file.map_err(Error::file(path))?,
+    };
+    let damaged = || Error::State { path: path.into(), reason: "is damaged" };
+    let mut file = BufReader::with_capacity(1 << 20, file);
+    let (mut head, mut rest) = (Vec::new(), Vec::new());
+    file.read_until(b'\n', &mut head).map_err(Error::file(path))?;
+    file.read_to_end(&mut rest).map_err(Error::file(path))?;
+    let mut state: State = serde_json::from_slice(&head).map_err(|_| damaged())?;
+    let (map, stored) = rest.split_last_chunk::<8>().ok_or_else(damaged)?;
+    let mut checksum = Checksum::default();
+    checksum.add(&head);
+    checksum.add(map);
+    if checksum.0 != u64::from_le_bytes(*stored) {
+        return Err(damaged());
+    }
+    state.map = map.as_chunks::<4>().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
+    Ok(Some(state))
+}
+
+/// FNV-1a over 64 bits: against damage, not against malice.
+struct Checksum(u64);
+
+impl Default for Checksum {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Checksum {
+    fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}

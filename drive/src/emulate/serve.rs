@@ -1,0 +1,120 @@
+//! The drive's own web server: `/metrics` and `/health` to read, `/faults` to read and to set.
+
+use super::faults::Faults;
+use super::filesystem::{Shared, lock};
+use super::health::{Health, Thermometer};
+use serde_json::json;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+use tiny_http::{Header, Method, Request, Response, Server};
+
+/// Who the drive says that it is, and what its health is worked out from.
+pub struct Identity {
+    /// The label `device`.
+    pub device: String,
+    /// The label `serial`.
+    pub serial: String,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    /// What the flash can program.
+    pub program_bytes_per_second: f64,
+}
+
+/// Faults are a few hundred bytes; nobody may make the drive read more.
+const LARGEST_BODY_BYTES: u64 = 64 << 10;
+
+/// Serves in a thread of its own until the process ends. Returns the address, with the port that was chosen for port 0.
+///
+/// # Errors
+/// The system's, if the address cannot be listened on.
+pub fn start(address: &str, shared: Arc<Shared>, identity: Identity) -> std::io::Result<SocketAddr> {
+    let server = Server::http(address).map_err(std::io::Error::other)?;
+    let bound = server.server_addr().to_ip().ok_or_else(|| std::io::Error::other("not an IP address"))?;
+    let media_bytes = lock(&shared.layer).counters().media_pages() * identity.page_bytes;
+    let thermometer = Mutex::new(Thermometer::new(media_bytes));
+    std::thread::Builder::new().name("http".into()).spawn(move || {
+        for request in server.incoming_requests() {
+            // A client that went away does not concern the drive.
+            let _ = answer(request, &shared, &identity, &thermometer);
+        }
+    })?;
+    Ok(bound)
+}
+
+fn answer(
+    mut request: Request,
+    shared: &Shared,
+    identity: &Identity,
+    thermometer: &Mutex<Thermometer>,
+) -> std::io::Result<()> {
+    let method = request.method().clone();
+    let (status, kind, body) = match (&method, request.url()) {
+        (Method::Get, "/metrics") => {
+            (200, "text/plain; version=0.0.4", with_health(shared, identity, thermometer, |health| health.exposition()))
+        }
+        (Method::Get, "/health") => {
+            let log = with_health(shared, identity, thermometer, |health| health.smart_log().to_string());
+            (200, "application/json", log)
+        }
+        (Method::Get, "/faults") => (200, "application/json", json!(lock(&shared.faults).0).to_string()),
+        (Method::Put, "/faults") => {
+            let mut body = Vec::new();
+            request.as_reader().take(LARGEST_BODY_BYTES).read_to_end(&mut body)?;
+            set_faults(shared, Faults::parse(&body))
+        }
+        (Method::Delete, "/faults") => set_faults(shared, Ok(Faults::default())),
+        _ => problem(404, "not-found", "there are GET /metrics, GET /health, and GET, PUT and DELETE /faults"),
+    };
+    let mut response = Response::from_string(body).with_status_code(status);
+    if let Ok(header) = Header::from_bytes("Content-Type", kind) {
+        response.add_header(header);
+    }
+    request.respond(response)
+}
+
+fn set_faults(shared: &Shared, faults: Result<Faults, String>) -> (u16, &'static str, String) {
+    match faults {
+        Ok(faults) => {
+            let body = json!(faults).to_string();
+            *lock(&shared.faults) = (faults, Instant::now());
+            (200, "application/json", body)
+        }
+        Err(detail) => problem(400, "invalid-faults", &detail),
+    }
+}
+
+fn problem(status: u16, code: &str, detail: &str) -> (u16, &'static str, String) {
+    (status, "application/problem+json", json!({"status": status, "code": code, "detail": detail}).to_string())
+}
+
+fn with_health<T>(
+    shared: &Shared,
+    identity: &Identity,
+    thermometer: &Mutex<Thermometer>,
+    read: impl FnOnce(&Health) -> T,
+) -> T {
+    let (counters, host_bytes, clean_ratio, total_blocks) = {
+        let layer = lock(&shared.layer);
+        (layer.counters(), layer.host_bytes(), layer.clean_ratio(), layer.total_blocks())
+    };
+    let media_bytes = counters.media_pages() * identity.page_bytes;
+    let measured = lock(thermometer).measure(shared.started.elapsed(), media_bytes, identity.program_bytes_per_second);
+    let (faulty, read_only) = {
+        let (faults, _) = &*lock(&shared.faults);
+        (faults.temperature_celsius, faults.read_only)
+    };
+    read(&Health {
+        device: &identity.device,
+        serial: &identity.serial,
+        counters,
+        host_bytes,
+        page_bytes: identity.page_bytes,
+        clean_ratio,
+        total_blocks,
+        temperature_celsius: faulty.unwrap_or(measured),
+        read_only,
+        requests: &shared.requests,
+    })
+}

@@ -1,0 +1,333 @@
+//! The emulated drive on a real kernel: FUSE, a loop device, a file system. Needs root; says so and passes without.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
+
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// One at a time: what is left over is found by looking at the whole machine.
+static MACHINE: Mutex<()> = Mutex::new(());
+
+fn machine() -> Option<MutexGuard<'static, ()>> {
+    // SAFETY: this call only returns a number.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root || !Path::new("/dev/fuse").exists() {
+        eprintln!("skipped: needs root and /dev/fuse");
+        return None;
+    }
+    Some(MACHINE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// A mounted drive of 64 MiB. Everything of it goes away with it.
+struct Drive {
+    place: PathBuf,
+    process: Child,
+    ready: Value,
+    loops: Vec<String>,
+}
+
+const BASE: &str = "--capacity 64MiB --pages-per-block 64 --channels 2 --dies-per-channel 4";
+
+fn binary() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_cliffwatch-drive"))
+}
+
+impl Drive {
+    fn new(name: &str, flags: &str) -> Self {
+        let place = std::env::temp_dir().join(format!("cliffwatch-drive-{}-{name}", std::process::id()));
+        fs::create_dir_all(place.join("mount")).unwrap();
+        let (process, ready) = start(&place, flags);
+        Self { place, process, ready, loops: Vec::new() }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.place.join("mount/drive")
+    }
+
+    fn open(&self) -> File {
+        OpenOptions::new().read(true).write(true).open(self.file()).unwrap()
+    }
+
+    fn attach(&mut self) -> String {
+        let output =
+            Command::new("losetup").args(["--find", "--show", "--direct-io=on"]).arg(self.file()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let device = String::from_utf8(output.stdout).unwrap().trim().to_owned();
+        self.loops.push(device.clone());
+        device
+    }
+
+    fn detach(&mut self) {
+        for device in self.loops.drain(..) {
+            assert!(run("losetup", &["--detach", &device]));
+        }
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> (u16, String) {
+        let address = self.ready["url"].as_str().unwrap().trim_start_matches("http://");
+        let mut stream = TcpStream::connect(address).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn metric(&self, name: &str) -> f64 {
+        let (_, text) = self.ask("GET", "/metrics", "");
+        let wanted = format!("cliffwatch_drive_{name}{{");
+        let line =
+            text.lines().find(|line| line.starts_with(&wanted)).unwrap_or_else(|| panic!("{name} is not in {text}"));
+        line.rsplit_once(' ').unwrap().1.parse().unwrap()
+    }
+
+    /// Ends the process in the orderly way.
+    fn stop(&mut self) {
+        assert!(run("kill", &[&self.process.id().to_string()]));
+        assert!(self.process.wait().unwrap().success());
+    }
+
+    fn restart(&mut self, flags: &str) {
+        (self.process, self.ready) = start(&self.place, flags);
+    }
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        for device in &self.loops {
+            run("losetup", &["--detach", device]);
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        run("umount", &["--lazy", "--quiet", self.place.join("mount").to_str().unwrap()]);
+        let _ = fs::remove_dir_all(&self.place);
+    }
+}
+
+fn run(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program).args(arguments).stderr(Stdio::null()).stdout(Stdio::null()).status().unwrap().success()
+}
+
+fn command(place: &Path, flags: &str) -> Command {
+    let mut command = binary();
+    command.arg("mount").arg("--directory").arg(place.join("mount")).arg("--backing").arg(place.join("backing"));
+    command.args(flags.split(' ').filter(|flag| !flag.is_empty())).stdout(Stdio::piped());
+    command
+}
+
+fn start(place: &Path, flags: &str) -> (Child, Value) {
+    let mut process = command(place, flags).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let ready = serde_json::from_str(&line).unwrap_or_else(|_| panic!("not ready: {line:?}"));
+    (process, ready)
+}
+
+/// A page that tells where it belongs.
+fn page(number: u64) -> Vec<u8> {
+    number.to_le_bytes().repeat(2048)
+}
+
+#[test]
+fn content_survives_and_an_aged_drive_stays_aged() {
+    let Some(_machine) = machine() else { return };
+    let flags = format!("{BASE} --timing off");
+    let mut drive = Drive::new("aged", &flags);
+    let file = drive.open();
+    for round in 0..3 {
+        for number in 0..4096u64 {
+            let place = number * 2_654_435_761 % 4096;
+            file.write_all_at(&page(place + round), place * 16384).unwrap();
+        }
+        (0..2000u64).for_each(|i| file.write_all_at(&page(i * 7 % 4096 + round), i * 7 % 4096 * 16384).unwrap());
+    }
+    drop(file);
+    let before =
+        ["host_written_bytes_total", "media_written_bytes_total", "free_blocks_ratio"].map(|name| drive.metric(name));
+    assert!(before[1] > 1.02 * before[0], "{before:?}: no garbage was collected");
+    drive.stop();
+    drive.restart(&flags);
+    let after =
+        ["host_written_bytes_total", "media_written_bytes_total", "free_blocks_ratio"].map(|name| drive.metric(name));
+    // Saving finishes the cleaning that is under way.
+    assert_eq!(before[0], after[0]);
+    assert!(after[1] - before[1] < 64.0 * 16384.0 && after[2] >= before[2], "{before:?} became {after:?}");
+    let file = drive.open();
+    let mut content = vec![0; 16384];
+    for place in 0..4096 {
+        file.read_exact_at(&mut content, place * 16384).unwrap();
+        assert!(content == page(place + 2), "page {place}");
+    }
+    drop(file);
+    drive.stop();
+}
+
+#[test]
+fn a_loop_device_carries_a_file_system_and_its_discards() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = Drive::new("loop", BASE);
+    let device = drive.attach();
+    let point = drive.place.join("files");
+    fs::create_dir_all(&point).unwrap();
+    assert!(run("mkfs.ext4", &["-q", &device]) && run("mount", &[&device, point.to_str().unwrap()]));
+    let content: Vec<u8> = (0..20u32 << 20).map(|i| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    fs::write(point.join("file"), &content).unwrap();
+    assert!(run("sync", &["--file-system", point.to_str().unwrap()]) && run("umount", &[point.to_str().unwrap()]));
+    assert!(drive.metric("host_written_bytes_total") > 20e6);
+    assert!(run("mount", &[&device, point.to_str().unwrap()]));
+    assert!(fs::read(point.join("file")).unwrap() == content);
+    fs::remove_file(point.join("file")).unwrap();
+    assert!(run("sync", &["--file-system", point.to_str().unwrap()]) && run("fstrim", &[point.to_str().unwrap()]));
+    assert!(run("umount", &[point.to_str().unwrap()]));
+    assert!(drive.metric("trimmed_bytes_total") > 15e6, "{}", drive.metric("trimmed_bytes_total"));
+    drive.detach();
+    drive.stop();
+}
+
+#[test]
+fn requests_take_as_long_as_the_model_says() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = Drive::new("timing", &format!("{BASE} --overhead-latency 5ms"));
+    let device = drive.attach();
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&device).unwrap();
+    let mut memory = vec![1u8; 32768];
+    let start = memory.as_ptr().align_offset(4096);
+    let aligned = &mut memory[start..start + 16384];
+    let mut latencies: Vec<Duration> = (0..200)
+        .map(|i| {
+            let before = Instant::now();
+            file.write_all_at(aligned, i * 16384).unwrap();
+            before.elapsed()
+        })
+        .collect();
+    drop(file);
+    latencies.sort();
+    let median = latencies[100].as_secs_f64();
+    // 5 ms and the 5 µs of the transfer; a busy machine is given more time than a quiet one needs.
+    assert!((0.005..0.0062).contains(&median), "{median}");
+    let name = "request_latency_seconds_sum";
+    let (_, text) = drive.ask("GET", "/metrics", "");
+    let line = text.lines().find(|line| line.contains(name) && line.contains("write")).unwrap();
+    let sum: f64 = line.rsplit_once(' ').unwrap().1.parse().unwrap();
+    assert!((1.0..1.01).contains(&sum), "{sum} seconds of 200 writes");
+    drive.detach();
+    drive.stop();
+}
+
+#[test]
+fn faults_come_and_go_on_command() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = Drive::new("faults", &format!("{BASE} --timing off"));
+    let file = drive.open();
+    let code = |result: std::io::Result<()>| result.map_err(|error| error.raw_os_error());
+    file.write_all_at(&page(1), 0).unwrap();
+    assert_eq!(
+        drive.ask("PUT", "/faults", r#"{"failing": ["read"], "read_only": true, "temperature_celsius": 88}"#).0,
+        200
+    );
+    assert_eq!(code(file.read_exact_at(&mut [0; 16384], 0)), Err(Some(libc::EIO)));
+    assert_eq!(code(file.write_all_at(&page(1), 0)), Err(Some(libc::EROFS)));
+    assert_eq!(drive.metric("temperature_celsius"), 88.0);
+    assert_eq!(drive.metric("media_errors_total"), 2.0);
+    let health: Value = serde_json::from_str(&drive.ask("GET", "/health", "").1).unwrap();
+    assert_eq!((&health["critical_warning"], &health["temperature"]), (&8.into(), &361.into()));
+    let (status, answer) = drive.ask("PUT", "/faults", r#"{"stal_seconds": 1}"#);
+    assert!(status == 400 && answer.contains("invalid-faults") && answer.contains("stal_seconds"), "{status} {answer}");
+    assert_eq!(
+        drive.ask("PUT", "/faults", r#"{"stall_seconds": 0.4, "added_latency_seconds": {"write": 0.1}}"#).0,
+        200
+    );
+    let before = Instant::now();
+    file.write_all_at(&page(1), 0).unwrap();
+    let took = before.elapsed().as_secs_f64();
+    assert!((0.45..0.9).contains(&took), "{took}");
+    assert_eq!(drive.ask("DELETE", "/faults", "").0, 200);
+    let before = Instant::now();
+    file.write_all_at(&page(2), 0).unwrap();
+    assert!(before.elapsed() < Duration::from_millis(90));
+    assert_eq!(drive.ask("GET", "/nothing", "").0, 404);
+    drop(file);
+    drive.stop();
+}
+
+#[test]
+fn what_a_killed_drive_leaves_is_found_and_removed() {
+    let Some(_machine) = machine() else { return };
+    let mut living = Drive::new("living", BASE);
+    let mut killed = Drive::new("killed", BASE);
+    let (living_device, device) = (living.attach(), killed.attach());
+    killed.process.kill().unwrap();
+    killed.process.wait().unwrap();
+    let output = binary().arg("clean").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let removed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let holds = |list: &str, path: &Path| removed[list].as_array().unwrap().contains(&path.to_str().unwrap().into());
+    assert!(holds("drives", &killed.place.join("mount")) && holds("loop_devices", Path::new(&device)), "{removed}");
+    assert!(
+        !holds("drives", &living.place.join("mount")) && !holds("loop_devices", Path::new(&living_device)),
+        "{removed}"
+    );
+    killed.loops.clear();
+    let table = fs::read_to_string("/proc/self/mounts").unwrap();
+    assert!(!table.contains(killed.place.to_str().unwrap()) && table.contains(living.place.to_str().unwrap()));
+    killed.restart(BASE);
+    killed.stop();
+    living.detach();
+    living.stop();
+}
+
+#[test]
+fn a_drive_in_use_goes_on_serving_and_stops_once_it_is_free() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = Drive::new("busy", &format!("{BASE} --timing off"));
+    let file = drive.open();
+    assert!(run("kill", &[&drive.process.id().to_string()]));
+    std::thread::sleep(Duration::from_millis(200));
+    file.write_all_at(&page(1), 0).unwrap();
+    drop(file);
+    drive.stop();
+}
+
+#[test]
+fn what_cannot_work_is_refused_and_nothing_stays_mounted() {
+    let Some(_machine) = machine() else { return };
+    let place = std::env::temp_dir().join(format!("cliffwatch-drive-{}-refused", std::process::id()));
+    fs::create_dir_all(place.join("mount")).unwrap();
+    let refused = |flags: &str, named: &str| {
+        let output = command(&place, flags).output().unwrap();
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            !output.status.success() && message.contains(named) && !message.contains("panicked"),
+            "{flags}: {message}"
+        );
+        let table = fs::read_to_string("/proc/self/mounts").unwrap();
+        assert!(!table.contains(place.to_str().unwrap()), "{flags} left a mount");
+    };
+    refused("--capacity 60TB --pages-per-block 16384", "room");
+    refused("--capacity 900TB", "2^32");
+    refused("--over-provisioning 2", "over-provisioning");
+    refused(&format!("{BASE} --listen 192.0.2.1:1"), "--listen");
+    refused(&format!("{BASE} --scale 4"), "--scale");
+    fs::write(place.join("backing.state"), "damaged").unwrap();
+    refused(BASE, "damaged");
+    fs::remove_file(place.join("backing.state")).unwrap();
+    fs::write(place.join("backing"), "something else").unwrap();
+    refused(BASE, "--backing");
+    fs::remove_dir(place.join("mount")).unwrap();
+    refused(BASE, "--backing");
+    fs::remove_file(place.join("backing")).unwrap();
+    refused(BASE, "not a directory");
+    fs::remove_dir_all(&place).unwrap();
+}
