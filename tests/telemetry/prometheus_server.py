@@ -32,18 +32,21 @@ def fill(data: Path, lines: Iterable[str]) -> None:
 class PrometheusServer:
     """One on a port of its own, which it keeps when it is started again."""
 
-    def __init__(self, directory: Path, scrape: dict[str, int] | None = None) -> None:
-        """`scrape` maps jobs to ports of 127.0.0.1, asked once a second."""
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.data = directory / "data"
         self._configuration = directory / "prometheus.yaml"
+        self._configuration.write_text("{}")
         self._process: subprocess.Popen[bytes] | None = None
-        lines = ["global: {scrape_interval: 1s}", "scrape_configs:" if scrape else ""]
-        for job, port in (scrape or {}).items():
-            lines.append(f"- {{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}")
-        directory.mkdir(parents=True, exist_ok=True)
-        self._configuration.write_text("\n".join(lines))
+
+    def scrape(self, job: str, port: int) -> None:
+        """From its next start on, ask a port of 127.0.0.1 once a second."""
+        self._configuration.write_text(
+            "global: {scrape_interval: 1s}\n"
+            f"scrape_configs: [{{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
+        )
 
     def __enter__(self) -> "PrometheusServer":
         self.start()
@@ -68,6 +71,11 @@ class PrometheusServer:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def has(self, query: str) -> bool:
+        """Whether PromQL finds anything now."""
+        answer = httpx.get(f"{self.url}/api/v1/query", params={"query": query}, trust_env=False)
+        return bool(answer.raise_for_status().json()["data"]["result"])
 
     def _is_ready(self) -> bool:
         try:
