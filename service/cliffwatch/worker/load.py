@@ -5,9 +5,9 @@ a gap. A stop and an interruption both let the engine finish its window.
 """
 
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
+from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
@@ -28,15 +28,6 @@ POLL_SECONDS = 0.25
 def start_lead(window_seconds: float) -> float:
     """How long before the load's start an engine is started, so that it is ready when the time comes."""
     return min(0.5, window_seconds)
-
-
-class LoadEnd(StrEnum):
-    """How the load came to its end."""
-
-    COMPLETED = "completed"
-    STOPPED = "stopped"
-    FAILED = "failed"
-    INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)

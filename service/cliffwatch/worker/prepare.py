@@ -1,11 +1,12 @@
 """What must be done on the target before the load can begin, such as laying out files."""
 
+from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.window import EngineRecord
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.engine_process import EngineProcess
-from cliffwatch.worker.load import POLL_SECONDS, LoadEnd, LoadOutcome
+from cliffwatch.worker.load import POLL_SECONDS, LoadOutcome
 
 
 class _Unread:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from time import process_time
 
+from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.facts import collect_facts
 from cliffwatch.drives.run_directory import remove_run_directory, run_directory
 from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, require_clear
@@ -23,7 +24,7 @@ from cliffwatch.runs.states import RunState, RunStatus, VerdictName
 from cliffwatch.telemetry.errand import Errand, prometheus_url
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.load import Load, LoadEnd, LoadOutcome, start_lead
+from cliffwatch.worker.load import Load, LoadOutcome, start_lead
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.surroundings import devices_below, file_systems_of
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
