@@ -18,6 +18,9 @@ from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, files
 from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import RunState, RunStatus, advance
+from cliffwatch.telemetry import reader as telemetry
+from cliffwatch.telemetry.reader import Telemetry
+from cliffwatch.telemetry.series import LAYER_SERIES
 
 HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
@@ -60,6 +63,7 @@ class Collected:
     coverage: Coverage | None
     latency: list[LatencyGroup]
     faults: list[JournalFault]
+    telemetry: Telemetry | None
 
     @property
     def run_id(self) -> str:
@@ -112,6 +116,7 @@ def collect(directory: Path) -> Collected:
         coverage=coverage,
         latency=_latency(reader, windows, load),
         faults=reader.faults,
+        telemetry=telemetry.read(directory, LAYER_SERIES),
     )
 
 

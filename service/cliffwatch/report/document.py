@@ -14,7 +14,8 @@ from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup
-from cliffwatch.report.headline import headline
+from cliffwatch.report.headline import headline, primary_latency
+from cliffwatch.report.layers import layers_document
 from cliffwatch.runs.specification import RunOrder, format_workload
 from cliffwatch.runs.states import RunState
 
@@ -49,6 +50,7 @@ def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
         "facts": run.facts,
         "journal_faults": [{"file": fault.file, "line": fault.line, "message": fault.message} for fault in run.faults],
         "watching_cost": _watching_cost(run),
+        "layers": layers_document(run, latency, primary_latency(list(latency))),
     }
     body |= _events(run)
     if run.coverage is not None:

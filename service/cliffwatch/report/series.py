@@ -6,10 +6,14 @@ A hole between windows is a row of nothing, so that no line is drawn across time
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cliffwatch.detect.coverage import GAP_TOLERANCE
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.format import detail, label
+from cliffwatch.report.headline import primary_latency
+from cliffwatch.report.layers import LAYERS, Layers
 from cliffwatch.runs.states import RunState
 
 #: The latency measures that are charted, by their keys in a window.
@@ -29,13 +33,15 @@ class Series:
     """`elapsed` holds the middle of each window in seconds since the load began; every column is as long.
 
     `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
-    measured second. `marks` are (elapsed seconds, type, text).
+    measured second. `marks` are (elapsed seconds, type, text). `layers` maps what was measured below the client to
+    microseconds, or for `queue_depth` to requests.
     """
 
     elapsed: list[float | int]
     latency: dict[str, dict[str, Column]]
     rates: dict[str, Column]
     marks: list[tuple[float, str, str]]
+    layers: dict[str, Column]
 
 
 def series_of(run: Collected) -> Series:
@@ -57,6 +63,7 @@ def series_of(run: Collected) -> Series:
         latency={name: {measure: _latencies(rows, name, measure) for measure in CHARTED} for name in names},
         rates=_rates(rows),
         marks=_marks(run, zero),
+        layers=_layers(run, rows, primary_latency(sorted(names))),
     )
 
 
@@ -87,6 +94,20 @@ def _rate(row: JournalWindow | None, counters: tuple[str, ...]) -> float | int |
         return None
     found = [row.counters[name] for name in counters if name in row.counters]
     return four_digits(sum(found) / row.seconds) if found else None
+
+
+def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | None) -> dict[str, Column]:
+    layers = Layers.of(run, primary)
+    if layers is None:
+        return {}
+    starts, ends = (
+        np.array([np.nan if row is None else getattr(row, bound) for row in rows], dtype=np.float64)
+        for bound in ("start", "end")
+    )
+    return {
+        name: [None if np.isnan(value) else four_digits(value * (1e6 if LAYERS[name] else 1)) for value in column]
+        for name, column in layers.of_windows(starts, ends).items()
+    }
 
 
 def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
@@ -124,6 +145,7 @@ def as_data(series: Series, document: dict[str, Any]) -> dict[str, Any]:
         "latency": series.latency,
         "rates": series.rates,
         "marks": series.marks,
+        "layers": series.layers,
         "end": coverage.get("asked_seconds", 0),
         "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
         "gaps": [[gap["start_seconds"], gap["end_seconds"], gap["reason"]] for gap in coverage.get("gaps", ())],

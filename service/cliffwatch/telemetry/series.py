@@ -66,6 +66,8 @@ WEIGHTED_TIME = "node_disk_io_time_weighted_seconds_total"
 #: By operation: the kernel's time and count, of which a mean can be made and nothing better.
 DISK_TIME = {"read": "node_disk_read_time_seconds_total", "write": "node_disk_write_time_seconds_total"}
 DISK_COUNT = {"read": "node_disk_reads_completed_total", "write": "node_disk_writes_completed_total"}
+#: What the report's layers are made of.
+LAYER_SERIES = (DEVICE_LATENCY, QUEUE_TIME, WEIGHTED_TIME, *DISK_TIME.values(), *DISK_COUNT.values())
 
 SERIES: tuple[Series, ...] = (
     _worker("cliffwatch_operations_total", "operations", "the client's throughput on the devices' time axis"),

@@ -15,11 +15,14 @@
     errors: { label: "errors per second", format: plain, device: false },
   };
   const hasLatency = Object.keys(data.latency).length > 0, hasRates = Object.keys(RATES).some((name) => name in data.rates);
+  const LAYERS = [["client_p99", "client p99", "p99", 2], ["device_p99", "device p99", "rate", 1.5], ["queue_p99", "queue p99", "p999", 1.25], ["device_mean", "device mean", "rate", 1.5]]
+    .filter(([name]) => name === "client_p99" || name in data.layers);
+  const hasLayers = LAYERS.length > 1, hasDepth = "queue_depth" in data.layers;
   const shown = { p50: true, p99: true, p999: true, max: true };
   let span = [0, data.end];
   let latencyName = charts.dataset.primary, rateName = "bytes";
-  let latencyChart = null, rateChart = null;
-  function drawn() { return [latencyChart, rateChart].filter((chart) => chart !== null); }
+  let latencyChart = null, rateChart = null, layerChart = null, depthChart = null;
+  function drawn() { return [latencyChart, rateChart, layerChart, depthChart].filter((chart) => chart !== null); }
 
   function round3(value) { return String(Number(value.toPrecision(3))); }
   function latency(us) {
@@ -33,6 +36,7 @@
   }
   function bytes(value) { return value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"]); }
   function plain(value) { return value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s", " G/s"]); }
+  function depth(value) { return value == null ? "–" : round3(value); }
   function two(number) { return String(number).padStart(2, "0"); }
   function elapsed(seconds) {
     const whole = Math.floor(Math.abs(seconds) + 1e-6);
@@ -53,6 +57,10 @@
     const none = data.elapsed.map(() => null);
     const device = RATES[rateName].device ? data.rates.device_bytes || none : none;
     return [elapsedColumn, column(data.rates[rateName]), column(device)];
+  }
+  function layerData() {
+    const client = charts.dataset.primary in data.latency ? data.latency[charts.dataset.primary].p99 : data.elapsed.map(() => null);
+    return [elapsedColumn].concat(LAYERS.map(([name]) => logColumn(name === "client_p99" ? client : data.layers[name])));
   }
 
   function hatch(context) {
@@ -173,13 +181,13 @@
   function onCursor(chart) {
     const row = chart.cursor.idx, left = chart.cursor.left;
     const inside = row != null && left >= 0;
-    if (chart === latencyChart) {
-      for (const output of byId("latency-legend").querySelectorAll("output")) {
-        output.textContent = inside ? latency(chart.data[Number(output.dataset.series)][row]) : "";
-      }
-    } else if (chart === rateChart) {
-      for (const output of byId("rate-legend").querySelectorAll("output")) {
-        output.textContent = inside ? RATES[rateName].format(chart.data[Number(output.dataset.series)][row]) : "";
+    for (const [each, legend, format] of [
+      [latencyChart, "latency-legend", latency], [rateChart, "rate-legend", RATES[rateName].format],
+      [layerChart, "layer-legend", latency], [depthChart, "depth-legend", depth],
+    ]) {
+      if (chart !== each) continue;
+      for (const output of byId(legend).querySelectorAll("output")) {
+        output.textContent = inside ? format(chart.data[Number(output.dataset.series)][row]) : "";
       }
     }
     const at = inside ? chart.posToVal(left, "x") : 0;
@@ -217,7 +225,7 @@
       scales: { x: { time: false }, y: scale },
       axes: [
         Object.assign({}, axis, { incrs: STEPS, space: 74, size: 46, values: (chart, splits) => splits.map((at) => tick(at, chart.scales.x.max - chart.scales.x.min > 7200)) }),
-        Object.assign({}, axis, scale.distr !== 3 && rateName === "bytes" ? { incrs: POWERS_OF_TWO } : {}, { size: 80, values: (chart, splits) => splits.map((value) => (value == null ? "" : format(value))) }),
+        Object.assign({}, axis, target.id === "rate-chart" && rateName === "bytes" ? { incrs: POWERS_OF_TWO } : {}, { size: 80, values: (chart, splits) => splits.map((value) => (value == null ? "" : format(value))) }),
       ],
       series: [{}].concat(series),
       cursor: { drag: { x: true, y: false, dist: 4 }, sync: { key: "run", scales: ["x", null] }, y: false },
@@ -227,7 +235,7 @@
   function draw() {
     const keep = span.slice();
     for (const chart of drawn()) chart.destroy();
-    latencyChart = rateChart = null;
+    latencyChart = rateChart = layerChart = depthChart = null;
     const narrow = charts.clientWidth < 600;
     if (hasLatency) latencyChart = new uPlot(
       optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
@@ -236,6 +244,12 @@
     if (hasRates) rateChart = new uPlot(
       optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
       rateData(), byId("rate-chart"));
+    if (hasLayers) layerChart = new uPlot(
+      optionsFor(byId("layer-chart"), narrow ? 220 : 280, { distr: 3, log: 10 }, latency, LAYERS.map(([, label, tone, width]) => seriesOf(label, tone, width, true))),
+      layerData(), byId("layer-chart"));
+    if (hasDepth) depthChart = new uPlot(
+      optionsFor(byId("depth-chart"), narrow ? 140 : 160, { range: range }, depth, [seriesOf("queue depth", "rate", 1.5, true)]),
+      [elapsedColumn, column(data.layers.queue_depth)], byId("depth-chart"));
     zoom(keep);
   }
   function zoom(to) {
@@ -279,6 +293,10 @@
   charts.hidden = false;
   byId("latency-chart").closest("figure").hidden = byId("latency-name").parentElement.hidden = !hasLatency;
   byId("rate-chart").closest("figure").hidden = !hasRates;
+  if (hasLayers) byId("layer-chart").closest("figure").hidden = false;
+  if (hasDepth) byId("depth-chart").closest("figure").hidden = false;
+  if (hasLayers) LAYERS.forEach(([, label, tone], index) => byId("layer-legend").append(toggle(label, tone, index + 1, null)));
+  if (hasDepth) byId("depth-legend").append(toggle("requests outstanding, mean", "rate", 1, null));
   if (hasRates && !data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
