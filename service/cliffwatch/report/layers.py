@@ -78,7 +78,10 @@ class Layers:
 
 
 def layers_document(run: Collected, latency: dict[str, Any], primary: str | None) -> dict[str, Any]:
-    """The report's `layers`: rows for the load, its phases and its hours, or `missing`, which says why not."""
+    """The report's `layers`: rows for the load, its phases and its hours, or `missing`, which says why not.
+
+    `latency` is the report's own, `primary` the name in it that is compared with the layers below.
+    """
     layers = Layers.of(run, primary)
     body: dict[str, Any] = {}
     if run.telemetry is not None:
@@ -128,7 +131,7 @@ def _rows(run: Collected, layers: Layers, client: dict[str, Any]) -> list[dict[s
     hours: dict[int, list[tuple[float, float]]] = {}
     for start, end, _ in bounds:
         hours.setdefault(max(0, int((start - zero + 1e-6) // HOUR_SECONDS)), []).append((start, end))
-    for hour, within in hours.items():
+    for hour, within in hours.items() if len(hours) > 1 else ():
         add({"span": "hour", "hour": hour}, of_hour.get(hour, {}), within)
     starts, ends = (np.array([span[place] for span in spans], dtype=np.float64) for place in (2, 3))
     columns = layers.columns(*_within(layers.telemetry, starts, ends), np.inf) if spans else {}

@@ -1,0 +1,57 @@
+"""The table of series: documented as it is, and asking for what the exporters have."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from cliffwatch.telemetry.series import LAYER_SERIES, SERIES, Scope, Subject
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_documentation_lists_the_series() -> None:
+    rows = re.findall(
+        r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|$", (ROOT / "docs/telemetry.md").read_text(), re.MULTILINE
+    )
+    documented = [row for row in rows if not row[0].startswith("CLIFFWATCH_")]
+    assert documented == [(series.name, series.unit, series.purpose) for series in SERIES]
+
+
+def test_names_are_unique_and_the_report_asks_for_names_that_exist() -> None:
+    names = [series.name for series in SERIES]
+    assert len(names) == len(set(names))
+    assert set(LAYER_SERIES) <= set(names)
+
+
+def test_the_workers_series_are_those_that_a_worker_shows() -> None:
+    shown = (ROOT / "tests/worker/exposition.txt").read_text()
+    for series in SERIES:
+        if series.subject is Subject.RUN:
+            assert re.search(rf"^cliffwatch_{series.name}\b", shown, re.MULTILINE), series.name
+
+
+def test_the_probes_series_are_those_of_its_configuration() -> None:
+    configured = (ROOT / "exporters/ebpf/block.yaml").read_text()
+    for series in SERIES:
+        if series.name.startswith("block_"):
+            assert f"name: cliffwatch_{series.name.removesuffix('_bucket')}\n" in configured
+
+
+@pytest.mark.parametrize("name", ["sda", "nvme0n1", "cciss!c0d0", 'odd"name\\', "a|b.c"])
+def test_names_match_themselves_alone(name: str) -> None:
+    (query,) = [
+        query
+        for series, query in Scope("run-1", [name], []).queries(999)
+        if series.name == "node_disk_written_bytes_total"
+    ]
+    found = re.fullmatch(r'last_over_time\(\w+\{job="node",device=~"(.*)"\}\[999ms\]\)', query)
+    assert found is not None
+    pattern = re.sub(r"\\(.)", r"\1", found[1])
+    assert re.fullmatch(pattern, name)
+    assert not re.fullmatch(pattern, f"{name}1")
+
+
+def test_a_subject_that_the_run_does_not_have_is_not_asked_for() -> None:
+    asked = {series.subject for series, _ in Scope("run-1", [], []).queries(1000)}
+    assert asked == {Subject.RUN, Subject.MACHINE}
