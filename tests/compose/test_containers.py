@@ -12,7 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 from tests.alerts.watchers import free_address
-from tests.compose.composition import ROOT, configuration, services
+from tests.compose.composition import configuration, services
+from tests.compose.dockerfile import unpack
 from tests.exporters.ebpf import probe
 from tests.worker.runs import names, wait_until
 
@@ -67,19 +68,25 @@ class Container:
 
 
 @contextmanager
-def container(state: Path) -> Iterator[Container]:
+def container(state: Path, image: Path) -> Iterator[Container]:
+    """`image` has the files that the service's image has, and no others of the repository."""
     address = free_address()
     variables = {
         "CLIFFWATCH_STATE_DIRECTORY": str(state),
         "CLIFFWATCH_LISTEN_PORT": address.partition(":")[2],
         "CLIFFWATCH_PROMETHEUS_URL": "",
+        "PYTHONPATH": str(image / "service"),
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "deploy.supervise"], cwd=ROOT, env=os.environ | variables, stderr=subprocess.DEVNULL
-    )
+    log = image / "log"
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "deploy.supervise"], cwd=image, env=os.environ | variables, stderr=output
+        )
     started = Container(state, address, process)
     try:
-        wait_until(started.is_ready, "a ready service")
+        wait_until(lambda: started.is_ready() or b" is started again" in log.read_bytes(), "a service")
+        assert started.is_ready(), log.read_text()
+        log.unlink()
         yield started
     finally:
         if process.poll() is None:
@@ -102,10 +109,12 @@ def worker(journal: Path) -> int:
 
 
 def test_a_service_that_dies_comes_back_and_a_container_that_ends_leaves_its_run_to_the_next(tmp_path: Path) -> None:
-    with container(tmp_path / "state") as first:
+    image = unpack(tmp_path / "image", "packages", "service")
+    with container(tmp_path / "state", image) as first:
         journal = first.start_run("long")
         wait_until(lambda: is_under_load(journal), "the first window")
         before, service = worker(journal), first.service_pid()
+        assert str(image) in Path(f"/proc/{before}/environ").read_text()
         os.kill(service, signal.SIGKILL)
         wait_until(lambda: first.service_pid() not in (0, service) and first.is_ready(), "another service")
         assert worker(journal) == before != 0
@@ -113,7 +122,7 @@ def test_a_service_that_dies_comes_back_and_a_container_that_ends_leaves_its_run
         assert worker(journal) == 0
         assert names(journal, "state")[-1] == "interrupted"
 
-    with container(tmp_path / "state"):
+    with container(tmp_path / "state", image):
         wait_until(lambda: worker(journal) not in (0, before), "another worker")
 
 

@@ -4,71 +4,15 @@ import fnmatch
 import json
 import re
 import shlex
-import subprocess
-from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 import pytest
 import yaml
 from tests.compose.composition import ROOT, services
+from tests.compose.dockerfile import ARGUMENTS, STAGES, Stage, copied_from_repository, files, files_below
 
-DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 #: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
 PROGRAMS = {"apt-get", "cargo", "groupadd", "install", "make", "npm", "python", "rm", "useradd", "venv/bin/pip"}
-
-
-@dataclass(frozen=True, slots=True)
-class Copy:
-    """COPY: what, from where (None is the repository), to where."""
-
-    sources: list[str]
-    origin: str | None
-    target: str
-
-
-@dataclass(slots=True)
-class Stage:
-    """What stands between one FROM and the next."""
-
-    name: str
-    base: str
-    copies: list[Copy] = field(default_factory=list)
-    commands: list[str] = field(default_factory=list)
-    others: dict[str, str] = field(default_factory=dict)
-
-
-def parse() -> tuple[dict[str, str], dict[str, Stage]]:
-    """The arguments with their defaults, and the stages in order by name. Fails on what it does not know."""
-    text = re.sub(r"^\s*#.*\n", "", DOCKERFILE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    arguments: dict[str, str] = {}
-    stages: dict[str, Stage] = {}
-    for line in filter(None, re.sub(r"\\\n\s*", "", text).splitlines()):
-        instruction, _, rest = line.partition(" ")
-        if instruction == "ARG":
-            name, _, arguments[name] = rest.partition("=")
-        elif instruction == "FROM":
-            base, _, name = rest.partition(" AS ")
-            stage = stages[name] = Stage(name, re.sub(r"\$\{(\w+)\}", lambda found: arguments[found[1]], base))
-        elif instruction == "COPY":
-            words = rest.split()
-            options = [word for word in words if word.startswith("--")]
-            *sources, target = [word for word in words if not word.startswith("--")]
-            assert all(option.startswith("--from=") for option in options), line
-            stage.copies.append(Copy(sources, options[0].removeprefix("--from=") if options else None, target))
-        elif instruction == "RUN":
-            stage.commands.extend(part.strip() for part in rest.split("&&"))
-        else:
-            assert instruction in ("WORKDIR", "ENV", "USER", "ENTRYPOINT"), line
-            stage.others[instruction] = rest
-    return arguments, stages
-
-
-ARGUMENTS, STAGES = parse()
-
-
-def tracked() -> set[str]:
-    listed = subprocess.run(["git", "-C", str(ROOT), "ls-files"], check=True, capture_output=True, text=True).stdout
-    return set(listed.splitlines())
 
 
 def is_in_context(path: str) -> bool:
@@ -87,22 +31,16 @@ def is_in_context(path: str) -> bool:
     return kept
 
 
-def copied_from_repository() -> list[str]:
-    return [
-        source for stage in STAGES.values() for copy in stage.copies if copy.origin is None for source in copy.sources
-    ]
-
-
 @pytest.mark.parametrize("source", copied_from_repository())
 def test_what_is_copied_is_in_the_repository_and_in_the_context(source: str) -> None:
-    files = [path for path in tracked() if path == source or path.startswith(f"{source}/")]
-    assert files, f"{source} is not tracked"
-    assert [path for path in files if not is_in_context(path)] == []
+    found = files_below(source)
+    assert found, f"{source} is not there"
+    assert [path for path in found if not is_in_context(path)] == []
 
 
 def test_nothing_that_is_not_copied_is_in_the_context() -> None:
     sources = copied_from_repository()
-    sent = [path for path in tracked() if is_in_context(path)]
+    sent = [path for path in files() if is_in_context(path)]
     assert [path for path in sent if not any(path == each or path.startswith(f"{each}/") for each in sources)] == []
     assert not is_in_context(".env")
     assert not is_in_context(".cliffwatch/token")
