@@ -1,9 +1,12 @@
 //! How the emulated drive is: counters for Prometheus, and the shape of an NVMe health log.
 
 use super::drive::Operation;
+use super::filesystem::{lock, nanoseconds};
 use crate::ftl::Counters;
+use crate::timing::{Percentiles, Recorder};
 use serde_json::{Value, json};
 use std::fmt::Write;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
@@ -27,6 +30,8 @@ struct Tally {
 pub struct Requests {
     tallies: [Tally; 4],
     under_way: AtomicU64,
+    /// The same latencies finely, since they were last forgotten.
+    latencies: Mutex<[Recorder; 4]>,
 }
 
 impl Requests {
@@ -40,11 +45,26 @@ impl Requests {
         let tally = &self.tallies[operation as usize];
         tally.requests.fetch_add(1, Relaxed);
         tally.bytes.fetch_add(size_bytes, Relaxed);
-        tally.nanoseconds.fetch_add(u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX), Relaxed);
+        tally.nanoseconds.fetch_add(nanoseconds(latency), Relaxed);
         let seconds = latency.as_secs_f64();
         let bucket = (0..BUCKETS).find(|&bucket| seconds <= bound_seconds(bucket)).unwrap_or(BUCKETS);
         tally.buckets[bucket].fetch_add(1, Relaxed);
+        lock(&self.latencies)[operation as usize].record(nanoseconds(latency));
         self.under_way.fetch_sub(1, Relaxed);
+    }
+
+    /// Percentiles of the latencies that the model gave, by operation, since they were last forgotten.
+    #[must_use]
+    pub fn latencies(&self) -> Value {
+        let recorders = lock(&self.latencies).clone();
+        let of = |recorder: Recorder| Percentiles::of(&recorder.into_histogram());
+        let [read, write, trim, flush] = recorders.map(of);
+        json!({"read": read, "write": write, "trim": trim, "flush": flush})
+    }
+
+    /// Begins to measure latencies afresh.
+    pub fn forget_latencies(&self) {
+        *lock(&self.latencies) = Default::default();
     }
 
     /// A request fails.

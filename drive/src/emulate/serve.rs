@@ -1,4 +1,5 @@
-//! The drive's own web server: `/metrics` and `/health` to read, `/faults` to read and to set.
+//! The drive's own web server: `/metrics` and `/health` to read, `/latencies` to read and to forget, `/faults` to read and
+//! to set.
 
 use super::faults::Faults;
 use super::filesystem::{Shared, lock};
@@ -58,6 +59,11 @@ fn answer(
             let log = with_health(shared, identity, thermometer, |health| health.smart_log().to_string());
             (200, "application/json", log)
         }
+        (Method::Get, "/latencies") => (200, "application/json", shared.requests.latencies().to_string()),
+        (Method::Delete, "/latencies") => {
+            shared.requests.forget_latencies();
+            (200, "application/json", "{}".into())
+        }
         (Method::Get, "/faults") => (200, "application/json", json!(lock(&shared.faults).0).to_string()),
         (Method::Put, "/faults") => {
             let mut body = Vec::new();
@@ -65,7 +71,11 @@ fn answer(
             set_faults(shared, Faults::parse(&body))
         }
         (Method::Delete, "/faults") => set_faults(shared, Ok(Faults::default())),
-        _ => problem(404, "not-found", "there are GET /metrics, GET /health, and GET, PUT and DELETE /faults"),
+        _ => problem(
+            404,
+            "not-found",
+            "there are GET /metrics, /health, /latencies and /faults, PUT /faults, and DELETE /latencies and /faults",
+        ),
     };
     let mut response = Response::from_string(body).with_status_code(status);
     if let Ok(header) = Header::from_bytes("Content-Type", kind) {
