@@ -15,6 +15,7 @@ from cliffwatch.units import Duration
 PREFIX = "CLIFFWATCH_"
 #: The databases that migrations and tests cover, as they begin a URL.
 _DIALECTS = ("sqlite", "postgresql+psycopg")
+Port = Annotated[int, Field(ge=1, le=65_535)]
 
 
 class Settings(BaseSettings):
@@ -30,6 +31,12 @@ class Settings(BaseSettings):
     listen_port: Annotated[int, Field(ge=0, le=65_535)] = 9899
     #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
     misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
+    #: Whether `cliffwatch up` starts Prometheus, Alertmanager and the exporters too.
+    watchers: bool = True
+    prometheus_port: Port = 9890
+    node_exporter_port: Port = 9891
+    ebpf_exporter_port: Port = 9892
+    alertmanager_port: Port = 9893
 
     @field_validator("database_url")
     @classmethod

@@ -55,7 +55,11 @@ class Machine:
 
     @property
     def variables(self) -> dict[str, str]:
-        return {"CLIFFWATCH_STATE_DIRECTORY": str(self.state), "CLIFFWATCH_LISTEN_PORT": str(self.port)}
+        return {
+            "CLIFFWATCH_STATE_DIRECTORY": str(self.state),
+            "CLIFFWATCH_LISTEN_PORT": str(self.port),
+            "CLIFFWATCH_WATCHERS": "false",
+        }
 
     def run(self, *arguments: str, **variables: str) -> Done:
         """Call the command within this process, which is many times as fast as starting one."""

@@ -30,6 +30,13 @@ def refusal(text: str) -> Problem:
     return caught.value
 
 
+def test_addresses_are_host_and_port() -> None:
+    targets = ["broker-1.example.org:9644", "192.0.2.7:9100", "[2001:db8::7]:9100", "localhost:1"]
+    workload = parse_workload(f"{GOOD}\nscrape: [{{job: broker, targets: {targets}}}]")
+    assert workload.scrape[0].targets == targets
+    assert workload.scrape[0].path == "/metrics"
+
+
 def test_a_workload_is_read_and_written_back_the_same() -> None:
     workload = parse_workload(GOOD)
     assert workload.phases.load_seconds == 36 * 3600
@@ -53,6 +60,15 @@ def test_a_workload_is_read_and_written_back_the_same() -> None:
         (("engine: synthetic", "engine: warp"), "engine", "there are:"),
         (("median_latency: 2ms", "median_latency: 2 GiB"), "load.median_latency", "not a duration"),
         (("median_latency", "median"), "load.median", "unknown key"),
+        (("load:", "scrape: [{job: node, targets: ['a:1']}]\nload:"), "scrape.0.job", "another name"),
+        (("load:", "scrape: [{job: cliffwatch-x, targets: ['a:1']}]\nload:"), "scrape.0.job", "another name"),
+        (("load:", "scrape: [{job: Broker, targets: ['a:1']}]\nload:"), "scrape.0.job", "pattern"),
+        (("load:", "scrape: [{job: broker, targets: []}]\nload:"), "scrape.0.targets", "at least 1"),
+        (("load:", "scrape: [{job: broker, targets: ['http://a:1/']}]\nload:"), "scrape.0.targets", "host:port"),
+        (("load:", "scrape: [{job: broker, targets: ['a:0']}]\nload:"), "scrape.0.targets", "host:port"),
+        (("load:", "scrape: [{job: broker, targets: ['a:65536']}]\nload:"), "scrape.0.targets", "host:port"),
+        (("load:", "scrape: [{job: broker, targets: ['a:1'], path: metrics}]\nload:"), "scrape.0.path", "pattern"),
+        (("load:", f"scrape: [{{job: broker, targets: {['a:1'] * 51}}}]\nload:"), "scrape", "at most 50"),
     ],
 )
 def test_each_fault_is_named_with_its_remedy(change: tuple[str, str], field: str, remedy: str) -> None:

@@ -9,19 +9,34 @@ from typing import Any, Protocol
 from fastapi import FastAPI
 
 from cliffwatch import __version__
-from cliffwatch.api import drives, health, journals, live, metrics, problems, runs, schedules, tokens, workloads
+from cliffwatch.api import (
+    alerts,
+    discovery,
+    drives,
+    health,
+    journals,
+    live,
+    metrics,
+    problems,
+    runs,
+    schedules,
+    tokens,
+    workloads,
+)
 from cliffwatch.api.context import Services
 from cliffwatch.api.http_figures import BodyLimit, HttpFigures, Measured
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.engines.registry import load_of
 from cliffwatch.errors import Code
 from cliffwatch.runs import launcher
+from cliffwatch.runs.alerts import AlertIntake
 from cliffwatch.runs.scheduler import Scheduler
 from cliffwatch.runs.scheduler_lock import SchedulerLock
 from cliffwatch.runs.service import RunService
 from cliffwatch.runs.specification import parse_workload
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.settings import Settings
+from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.index import index_missing
 from cliffwatch.store.workloads import add_built_in
@@ -63,7 +78,7 @@ def create_app(
     )
     app.state.http = HttpFigures()
     problems.install(app)
-    for module in (runs, live, journals, workloads, schedules, drives, tokens):
+    for module in (runs, live, journals, workloads, schedules, drives, tokens, alerts, discovery):
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
@@ -93,7 +108,11 @@ def _lifespan_of(
             reconciler = reconciler_of(database, clock)
             reconciler.start()
             held.callback(reconciler.stop)
-            app.state.services = Services(settings, clock, database, service, scheduler, app.state.http)
+            intake = AlertIntake(database, clock)
+            watch = Watch(settings, database, clock, lambda: intake.figures()[1])
+            watch.start()
+            held.callback(watch.stop)
+            app.state.services = Services(settings, clock, database, service, scheduler, app.state.http, intake, watch)
             try:
                 yield
             finally:

@@ -10,10 +10,12 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from cliffwatch.api.http_figures import HttpFigures
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.alerts import AlertIntake
 from cliffwatch.runs.scheduler import Scheduler
 from cliffwatch.runs.service import RunService
 from cliffwatch.runs.specification import NAME_PATTERN
 from cliffwatch.settings import Settings
+from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.tokens import Scope, find_token
@@ -32,6 +34,8 @@ class Services:
     runs: RunService
     scheduler: Scheduler
     http: HttpFigures
+    alerts: AlertIntake
+    watch: Watch
 
 
 @dataclass(frozen=True, slots=True)

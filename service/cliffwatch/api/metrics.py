@@ -15,6 +15,7 @@ from cliffwatch import __version__
 from cliffwatch.api.context import Context, Services
 from cliffwatch.api.http_figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
+from cliffwatch.runs.alerts import count_kept
 from cliffwatch.runs.scheduler import FAILED, MISSED, QUEUED
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 from cliffwatch.store.queries import count_runs_by_state, unfinished_runs
@@ -49,6 +50,7 @@ class ServiceCollector(Collector):
         with self._services.database.snapshot() as session:
             yield from _run_metrics(session)
             yield from _schedule_metrics(session)
+        yield from _alert_metrics(self._services)
         yield from _http_metrics(self._services.http)
 
 
@@ -87,6 +89,31 @@ def _schedule_metrics(session: Session) -> Iterator[Metric]:
     for outcome in (QUEUED, MISSED, FAILED):
         firings.add_metric([outcome], outcomes.get(outcome, 0))
     yield firings
+
+
+def _alert_metrics(services: Services) -> Iterator[Metric]:
+    counts, watchdog_at = services.alerts.figures()
+    alerts = CounterMetricFamily(f"{_PREFIX}alerts", "Alerts received, by what became of them.", labels=["outcome"])
+    for outcome, count in counts.items():
+        alerts.add_metric([outcome], count)
+    yield alerts
+    yield GaugeMetricFamily(
+        f"{_PREFIX}kept_alerts",
+        "Alerts that wait until their run's journal can be written.",
+        value=count_kept(services.database),
+    )
+    watchdog = GaugeMetricFamily(
+        f"{_PREFIX}watchdog_timestamp_seconds",
+        "When the alert that always fires last came, in seconds since the epoch; absent until it does.",
+        labels=[],
+    )
+    if watchdog_at is not None:
+        watchdog.add_metric([], watchdog_at)
+    yield watchdog
+    up = GaugeMetricFamily(f"{_PREFIX}watcher_up", "Whether a watcher of the stack answers.", labels=["watcher"])
+    for name, value in sorted(services.watch.up().items()):
+        up.add_metric([name], float(value))
+    yield up
 
 
 def _http_metrics(figures: HttpFigures) -> Iterator[Metric]:

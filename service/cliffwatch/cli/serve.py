@@ -108,3 +108,5 @@ def _log_to_stderr() -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # It speaks whenever readiness is asked for.
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    # Of every request that asks a watcher how it is.
+    logging.getLogger("httpx").setLevel(logging.WARNING)

@@ -20,6 +20,7 @@ from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.states import RunState
+from cliffwatch.settings import Settings
 
 _POLL_SECONDS = 0.1
 
@@ -48,10 +49,14 @@ def serve(
 def up(
     context: typer.Context,
     timeout: Annotated[str, typer.Option("--timeout", help="How long to wait until it is ready.")] = "60s",
+    watchers: Annotated[
+        bool | None,
+        typer.Option("--watchers/--no-watchers", help="Start the watchers too; CLIFFWATCH_WATCHERS, else yes."),
+    ] = None,
 ) -> None:
-    """Start the service in the background and wait until it is ready."""
+    """Start the service and its watchers in the background, where they do not run, and wait until they are ready."""
     session = session_of(context)
-    settings = session.settings()
+    settings = session.settings(watchers=watchers)
     state_directory = settings.state_directory
     clock = SystemClock()
     patience_seconds = seconds_of("--timeout", timeout)
@@ -81,6 +86,8 @@ def up(
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {state_directory / 'service.log'}",
     )
+    if settings.watchers:
+        _start_watchers(settings)
 
 
 def down(
@@ -89,14 +96,23 @@ def down(
         str, typer.Option("--grace", help="How long the service may take to finish what it answers.")
     ] = "15s",
 ) -> None:
-    """Stop the service that `up` started. Runs go on without it."""
+    """Stop the service and the watchers that `up` started. Runs go on without them."""
     session = session_of(context)
     grace_seconds = seconds_of("--grace", grace)
-    state_directory = session.settings().state_directory
-    daemon = find_daemon(state_directory)
+    settings = session.settings()
+    daemon = find_daemon(settings.state_directory)
     if daemon is None:
         say("the service is not up")
-        return
+    else:
+        _stop_service(session, daemon, settings.state_directory, grace_seconds)
+    from cliffwatch.stack.launch import stop_stack
+
+    stopped = stop_stack(settings, SystemClock())
+    if stopped:
+        say(f"the watchers are down: {', '.join(stopped)}")
+
+
+def _stop_service(session: Session, daemon: Daemon, state_directory: Path, grace_seconds: float) -> None:
     live = _live_runs(session, daemon)
     if not stop_daemon(daemon, SystemClock(), grace_seconds):
         say("the service did not end in time and was killed")
@@ -127,6 +143,23 @@ def register(app: typer.Typer) -> None:
     """Add the commands to the root: they are verbs without a noun."""
     for command in (serve, up, down, status):
         app.command()(command)
+
+
+def _start_watchers(settings: Settings) -> None:
+    """Say of each watcher where it is, or why the service does without it."""
+    from cliffwatch.stack.launch import start_stack
+    from cliffwatch.stack.processes import State
+
+    for outcome in start_stack(settings, SystemClock()):
+        component = outcome.component
+        more = f"; {outcome.log} says more" if outcome.log else ""
+        if outcome.state is State.WITHOUT:
+            say(f"  without {component.name}: {component.without}; {outcome.reason}{more}")
+        elif outcome.state is State.SLOW:
+            say(f"  {component.name} is started and does not answer yet: {outcome.reason}{more}")
+        else:
+            already = " (was up already)" if outcome.state is State.RUNNING else ""
+            say(f"  {component.name + ':':<18}http://{component.address(settings)}{already}")
 
 
 def _answers(url: str) -> bool:

@@ -64,15 +64,24 @@ class EventLog:
     def append(self, event: Event) -> None:
         """On disk when this returns."""
         with self._locked() as descriptor:
-            self._write(descriptor, event)
+            self._write(descriptor, [event])
 
     def append_if(self, decide: Callable[[list[Event]], Event | None]) -> Event | None:
         """Append what `decide` makes of the events so far, with nobody else appending in between."""
+
+        def decide_all(events: list[Event]) -> list[Event]:
+            event = decide(events)
+            return [] if event is None else [event]
+
+        return next(iter(self.append_all(decide_all)), None)
+
+    def append_all(self, decide: Callable[[list[Event]], list[Event]]) -> list[Event]:
+        """As `append_if`, for any number of events: they are on disk when this returns."""
         with self._locked() as descriptor:
-            event = decide(list(self._read()))
-            if event is not None:
-                self._write(descriptor, event)
-            return event
+            events = decide(list(self._read()))
+            if events:
+                self._write(descriptor, events)
+            return events
 
     def _read(self) -> Iterator[Event]:
         with self._path.open("rb") as file:
@@ -92,8 +101,8 @@ class EventLog:
             os.close(descriptor)
 
     @staticmethod
-    def _write(descriptor: int, event: Event) -> None:
+    def _write(descriptor: int, events: list[Event]) -> None:
         size_bytes = os.fstat(descriptor).st_size
         torn = size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
-        files.write_all(descriptor, (b"\n" if torn else b"") + event.to_line().encode())
+        files.write_all(descriptor, (b"\n" if torn else b"") + "".join(event.to_line() for event in events).encode())
         os.fsync(descriptor)

@@ -17,6 +17,7 @@ from cliffwatch.drives.safety import targets_overlap
 from cliffwatch.errors import Problem
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.runs import launcher
+from cliffwatch.runs.alerts import deliver_kept
 from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import ACTIVE, RunState, RunStatus, VerdictName, change_state, status_of
 from cliffwatch.store.database import Database
@@ -77,6 +78,7 @@ class Reconciler:
                 self._guarded(run, self._begin)
             # Whoever waits for a part of this run's target waits behind it.
             busy.append(run.target_key)
+        deliver_kept(self._database)
 
     def _run(self) -> None:
         while not self._end.wait(PERIOD_SECONDS):

@@ -1,9 +1,10 @@
 """What is asked for: a workload (what to do, with no host in it), a target (where), and an order (one run of it)."""
 
+import re
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import Duration, format_duration
@@ -35,6 +36,41 @@ class Phases(Strict):
         return self.warm_up + self.baseline + self.soak
 
 
+#: Jobs of the stack itself; their series mean what our rules take them for.
+OWN_JOBS = frozenset({"alertmanager", "drive", "ebpf", "node", "prometheus", "workload"})
+OWN_JOB_PREFIX = "cliffwatch"
+SCRAPE_TARGETS_LIMIT = 50
+_HOST_AND_PORT = re.compile(
+    r"([A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9a-fA-F:.]{2,45}\]):([1-9][0-9]{0,4})"
+)
+
+
+class ScrapeTargets(Strict):
+    """Metrics that belong to the workload, such as a broker's: Prometheus scrapes them while a run of it is live."""
+
+    job: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
+    targets: Annotated[list[str], Field(min_length=1)]
+    path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._~/-]{0,254}$")] = "/metrics"
+
+    @field_validator("job")
+    @classmethod
+    def _job_is_not_ours(cls, job: str) -> str:
+        if job in OWN_JOBS or job.startswith(OWN_JOB_PREFIX):
+            raise ValueError(f"{job!r} is a job of the stack itself; take another name, such as broker")
+        return job
+
+    @field_validator("targets")
+    @classmethod
+    def _targets_are_addresses(cls, targets: list[str]) -> list[str]:
+        for target in targets:
+            match = _HOST_AND_PORT.fullmatch(target)
+            if match is None or int(match[3]) > 65_535:
+                raise ValueError(
+                    f"{target[:80]!r} is not an address; write host:port, such as broker-1.example.org:9644"
+                )
+        return targets
+
+
 class Workload(Strict):
     """What to do. `load` belongs to the engine, which validates it (see cliffwatch.engines)."""
 
@@ -49,6 +85,15 @@ class Workload(Strict):
     stop_grace: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
     free_space_reserve_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.05
     load: dict[str, Any] = {}
+    scrape: list[ScrapeTargets] = []
+
+    @field_validator("scrape")
+    @classmethod
+    def _scrapes_are_bounded(cls, scrape: list[ScrapeTargets]) -> list[ScrapeTargets]:
+        count = sum(len(entry.targets) for entry in scrape)
+        if count > SCRAPE_TARGETS_LIMIT:
+            raise ValueError(f"{count} targets in all; at most {SCRAPE_TARGETS_LIMIT} are scraped for a run")
+        return scrape
 
     @model_validator(mode="after")
     def _windows_fit(self) -> "Workload":

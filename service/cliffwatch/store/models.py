@@ -142,6 +142,21 @@ class FiringRow(Table):
     detail: Mapped[str]
 
 
+class KeptAlertRow(Table):
+    """An alert that was taken from Alertmanager and could not be written into its run's journal yet."""
+
+    __tablename__ = "kept_alerts"
+
+    #: No foreign key: a rebuild of the index takes runs away for a moment.
+    run_id: Mapped[str] = mapped_column(primary_key=True)
+    fingerprint: Mapped[str] = mapped_column(primary_key=True)
+    starts_at: Mapped[float] = mapped_column(primary_key=True)
+    status: Mapped[str] = mapped_column(primary_key=True)
+    received_at: Mapped[float]
+    #: The line for the journal, as JSON.
+    event: Mapped[dict[str, Any]]
+
+
 class TokenRow(Table):
     """A bearer token; only the SHA-256 of its secret is kept."""
 

@@ -1,7 +1,7 @@
 """The process that becomes fio: waits for the load's start, then replaces itself with fio.
 
-It knows the time only when it runs, so it is here that fio learns how long it may run, which is until the load's planned
-end, and how long sections that begin later have still to wait. Being replaced, it costs the load nothing.
+It knows the time only when it runs, so it is here that fio learns how long it may run (until the load's planned end)
+and how long sections that begin later have still to wait. Being replaced, it costs the load nothing.
 
     python -m cliffwatch.engines.fio.run START STOP BEGUN DELAYS COMMAND…
 

@@ -1,0 +1,187 @@
+"""The watchers: what each is called, how it is started, how it is asked whether it is ready, what is missed without it.
+
+Everything that a watcher keeps is below `stack/<name>/` in the state directory, and everything listens on loopback.
+"""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.settings import Settings
+
+HOST = "127.0.0.1"
+PROBE_DIRECTORY = Path(__file__).resolve().parents[3] / "exporters" / "ebpf"
+#: Prometheus keeps this much at most; what belongs to a run is taken into its journal long before.
+RETENTION_TIME = "15d"
+RETENTION_SIZE = "4GB"
+#: Loop devices are drives under test here, which node_exporter leaves out unless told otherwise.
+IGNORED_DEVICES = r"^(z?ram|fd|sr)\d+$"
+COLLECTORS = ("cpu", "diskstats", "filesystem", "loadavg", "meminfo", "netdev", "pressure", "stat", "uname", "vmstat")
+_CHECK_TIMEOUT_SECONDS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A watcher. `programs` are names of its executable, of which the first that is found is taken.
+
+    `arguments` follow the executable. `obstacle` says why it cannot be started here, or nothing; `without` is what is
+    missed then.
+    """
+
+    name: str
+    programs: tuple[str, ...]
+    package: str
+    port: Callable[[Settings], int]
+    arguments: Callable[[Settings], list[str]]
+    ready_path: str
+    without: str
+    obstacle: Callable[["Component", Settings], str | None]
+
+    def directory(self, settings: Settings) -> Path:
+        """Where its configuration, its data and its log are."""
+        return stack_directory(settings) / self.name
+
+    def address(self, settings: Settings) -> str:
+        return f"{HOST}:{self.port(settings)}"
+
+    def ready_url(self, settings: Settings) -> str:
+        """What answers with a 2xx once it does its work."""
+        return f"http://{self.address(settings)}{self.ready_path}"
+
+    def command(self, settings: Settings) -> list[str]:
+        """Executable and arguments; the executable must be there, which `obstacle` tells."""
+        program = self.program(settings)
+        assert program is not None, f"{self.name} has an obstacle"
+        return [program, *self.arguments(settings)]
+
+    def program(self, settings: Settings) -> str | None:
+        """The path of its executable."""
+        return next((found for name in self.programs if (found := shutil.which(_below(name, settings)))), None)
+
+
+def stack_directory(settings: Settings) -> Path:
+    return settings.state_directory / "stack"
+
+
+def _below(program: str, settings: Settings) -> str:
+    """A program with a slash in it is one that was built into the state directory."""
+    return str(settings.state_directory / program) if "/" in program else program
+
+
+def _not_installed(component: Component, settings: Settings) -> str | None:
+    if component.program(settings) is not None:
+        return None
+    return f"it is not installed; `apt-get install {component.package}` installs it"
+
+
+def _probe_cannot_run(component: Component, settings: Settings) -> str | None:
+    """What exporters/ebpf/check says: it needs root, a kernel that describes its types, and to have been built."""
+    environment = os.environ | {"STATE": str(settings.state_directory)}
+    try:
+        check = subprocess.run(
+            [str(PROBE_DIRECTORY / "check")],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_CHECK_TIMEOUT_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"whether it can run here could not be found out: {error}"
+    if check.returncode == 0:
+        return None
+    return (
+        check.stderr.strip().removeprefix("The block-layer probe cannot run here: ").rstrip(".") or "its check failed"
+    )
+
+
+def _node_exporter(settings: Settings) -> list[str]:
+    return [
+        f"--web.listen-address={NODE_EXPORTER.address(settings)}",
+        "--collector.disable-defaults",
+        *(f"--collector.{name}" for name in COLLECTORS),
+        f"--collector.diskstats.device-exclude={IGNORED_DEVICES}",
+        "--log.level=warn",
+    ]
+
+
+def _ebpf_exporter(settings: Settings) -> list[str]:
+    return [
+        f"--web.listen-address={EBPF_EXPORTER.address(settings)}",
+        f"--config.dir={settings.state_directory / 'ebpf' / 'config'}",
+        "--config.names=block",
+    ]
+
+
+def _alertmanager(settings: Settings) -> list[str]:
+    directory = ALERTMANAGER.directory(settings)
+    return [
+        f"--config.file={directory / 'alertmanager.yaml'}",
+        f"--storage.path={directory / 'data'}",
+        f"--web.listen-address={ALERTMANAGER.address(settings)}",
+        # Empty: no gossip with others, and no port for it.
+        "--cluster.listen-address=",
+        "--log.level=warn",
+    ]
+
+
+def _prometheus(settings: Settings) -> list[str]:
+    directory = PROMETHEUS.directory(settings)
+    return [
+        f"--config.file={directory / 'prometheus.yaml'}",
+        f"--storage.tsdb.path={directory / 'data'}",
+        f"--storage.tsdb.retention.time={RETENTION_TIME}",
+        f"--storage.tsdb.retention.size={RETENTION_SIZE}",
+        f"--web.listen-address={PROMETHEUS.address(settings)}",
+        "--log.level=warn",
+    ]
+
+
+NODE_EXPORTER = Component(
+    name="node_exporter",
+    programs=("prometheus-node-exporter", "node_exporter"),
+    package="prometheus-node-exporter",
+    port=lambda settings: settings.node_exporter_port,
+    arguments=_node_exporter,
+    ready_path="/",
+    without="no series of drives, file systems and memory",
+    obstacle=_not_installed,
+)
+EBPF_EXPORTER = Component(
+    name="ebpf_exporter",
+    programs=("ebpf/bin/ebpf_exporter",),
+    package="",
+    port=lambda settings: settings.ebpf_exporter_port,
+    arguments=_ebpf_exporter,
+    ready_path="/",
+    without="no latency of the drive itself",
+    obstacle=_probe_cannot_run,
+)
+ALERTMANAGER = Component(
+    name="alertmanager",
+    programs=("prometheus-alertmanager", "alertmanager"),
+    package="prometheus-alertmanager",
+    port=lambda settings: settings.alertmanager_port,
+    arguments=_alertmanager,
+    ready_path="/-/ready",
+    without="no alerts",
+    obstacle=_not_installed,
+)
+PROMETHEUS = Component(
+    name="prometheus",
+    programs=("prometheus",),
+    package="prometheus",
+    port=lambda settings: settings.prometheus_port,
+    arguments=_prometheus,
+    ready_path="/-/ready",
+    without="no series, no rules and no alerts",
+    obstacle=_not_installed,
+)
+#: In the order in which they are started; Prometheus is told who else is there.
+COMPONENTS = (NODE_EXPORTER, EBPF_EXPORTER, ALERTMANAGER, PROMETHEUS)
+#: Exporters by the job under which Prometheus scrapes them.
+EXPORTERS = {"node": NODE_EXPORTER, "ebpf": EBPF_EXPORTER}

@@ -1,0 +1,106 @@
+"""The whole stack: tokens and configuration files first, then the watchers, in an order in which each finds others."""
+
+import os
+from pathlib import Path
+
+from sqlalchemy import select
+
+from cliffwatch.clock import Clock
+from cliffwatch.settings import Settings
+from cliffwatch.stack import processes
+from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component
+from cliffwatch.stack.configuration import (
+    ALERTS_DIRECTORY,
+    WEBHOOK_PATH,
+    alertmanager_configuration,
+    prometheus_configuration,
+)
+from cliffwatch.store.database import Database, open_database
+from cliffwatch.store.models import TokenRow
+from cliffwatch.store.tokens import Scope, create_token, find_token
+
+#: Short-lived runs are judged by rates over a few seconds; runs themselves are scraped as often as their windows need.
+SCRAPE_INTERVAL_SECONDS = 5.0
+TOKEN_FILE = "token"
+#: What each watcher may do here.
+SCOPES = {PROMETHEUS: Scope.READ, ALERTMANAGER: Scope.OPERATE}
+
+
+def start_stack(
+    settings: Settings, clock: Clock, *, alerts_directory: Path = ALERTS_DIRECTORY
+) -> list[processes.Outcome]:
+    """Start what does not run yet. The service must be up: its database has the tokens. Never raises for a watcher."""
+    with processes.alone(settings):
+        make_tokens(settings, clock)
+        webhook = f"http://{_service_address(settings)}{WEBHOOK_PATH}"
+        _configure(settings, ALERTMANAGER, alertmanager_configuration(webhook, token_path(settings, ALERTMANAGER)))
+        others = [component for component in COMPONENTS if component is not PROMETHEUS]
+        outcomes = processes.start(settings, others, clock)
+        there = {outcome.component for outcome in outcomes if outcome.state is not processes.State.WITHOUT}
+        configuration = prometheus_configuration(
+            service_address=_service_address(settings),
+            prometheus_address=PROMETHEUS.address(settings),
+            token_file=token_path(settings, PROMETHEUS),
+            alertmanager_address=ALERTMANAGER.address(settings) if ALERTMANAGER in there else None,
+            exporters={job: exporter.address(settings) for job, exporter in EXPORTERS.items() if exporter in there},
+            scrape_interval_seconds=SCRAPE_INTERVAL_SECONDS,
+            alerts_directory=alerts_directory,
+        )
+        _configure(settings, PROMETHEUS, configuration)
+        return [*outcomes, *processes.start(settings, [PROMETHEUS], clock)]
+
+
+def stop_stack(settings: Settings, clock: Clock) -> list[str]:
+    """Stop what runs, and give the names."""
+    with processes.alone(settings):
+        return processes.stop(settings, clock)
+
+
+def token_path(settings: Settings, component: Component) -> Path:
+    return component.directory(settings) / TOKEN_FILE
+
+
+def make_tokens(settings: Settings, clock: Clock) -> None:
+    """See that each watcher has a token that the database knows; where one was lost, the one before it is revoked."""
+    database = open_database(settings.database_url)
+    try:
+        for component, scope in SCOPES.items():
+            _make_token(database, token_path(settings, component), component.name, scope, clock.wall())
+    finally:
+        database.close()
+
+
+def _make_token(database: Database, path: Path, name: str, scope: Scope, now: float) -> None:
+    with database.session() as session:
+        text = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        known = find_token(session, text) if text else None
+        if known is not None and known.scope == scope.label:
+            return
+        held = f"{name} of this machine"
+        for row in session.scalars(select(TokenRow).where(TokenRow.name == held, TokenRow.revoked_at.is_(None))):
+            row.revoked_at = now
+        text = create_token(session, held, scope, now)[1]
+        _write_privately(path, text + "\n")
+
+
+def _configure(settings: Settings, component: Component, content: str) -> None:
+    """Write a configuration, and have the watcher read it if it runs with another one."""
+    path = component.directory(settings) / f"{component.name}.yaml"
+    if path.exists() and path.read_text(encoding="utf-8") == content:
+        return
+    _write_privately(path, content)
+    if processes.is_running(settings, component):
+        processes.reload(settings, component)
+
+
+def _write_privately(path: Path, content: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(content)
+    temporary.replace(path)
+
+
+def _service_address(settings: Settings) -> str:
+    return f"{settings.listen_host}:{settings.listen_port}"

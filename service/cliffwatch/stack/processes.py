@@ -1,0 +1,250 @@
+"""Starting the watchers, finding them again, and stopping them.
+
+Each is a process of its own in a session of its own: killing one, or the service, touches neither the others nor a
+run. `watcher.json` beside its data says which process it is, by pid, start time and boot, and why it is done without
+where it could not be started.
+"""
+
+import fcntl
+import json
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import httpx
+
+from cliffwatch.clock import Clock
+from cliffwatch.journal.files import write_json_durably
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.settings import PREFIX, Settings
+from cliffwatch.stack.components import COMPONENTS, HOST, Component, stack_directory
+
+WATCHER_FILE = "watcher.json"
+LOG_FILE = "output.log"
+#: A log that is longer when a watcher is started begins anew; the old one is kept beside it.
+LOG_LIMIT_BYTES = 16 * 1024**2
+READY_PATIENCE_SECONDS = 20.0
+STOP_GRACE_SECONDS = 10.0
+_POLL_SECONDS = 0.05
+ANSWER_TIMEOUT_SECONDS = 2.0
+
+
+class State(StrEnum):
+    """What became of a watcher that was to be started."""
+
+    STARTED = "started"
+    RUNNING = "running"
+    SLOW = "slow"
+    WITHOUT = "without"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """`reason` says why it is done without, or that it does not answer yet; `log` is where it says more."""
+
+    component: Component
+    state: State
+    reason: str = ""
+    log: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A watcher as its file tells of it. `process` is None where it could not be started: `without` says why."""
+
+    name: str
+    process: ProcessIdentity | None
+    ready_url: str
+    without: str = ""
+
+
+def watchers(settings: Settings) -> dict[str, Watcher]:
+    """What `up` started, or tried to, by name; not whether it still lives."""
+    found = {}
+    for component in COMPONENTS:
+        watcher = _read(component.directory(settings) / WATCHER_FILE)
+        if watcher is not None:
+            found[watcher.name] = watcher
+    return found
+
+
+def is_running(settings: Settings, component: Component) -> bool:
+    watcher = _read(component.directory(settings) / WATCHER_FILE)
+    return watcher is not None and watcher.process is not None and watcher.process.is_alive()
+
+
+@contextmanager
+def alone(settings: Settings) -> Iterator[None]:
+    """While the block lasts, nobody else starts or stops watchers of this state directory."""
+    directory = stack_directory(settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def start(settings: Settings, components: Sequence[Component], clock: Clock) -> list[Outcome]:
+    """Start those that do not run, side by side, and wait until each is ready, has ended, or takes too long."""
+    outcomes: list[Outcome] = []
+    begun: list[tuple[Component, ProcessIdentity]] = []
+    for component in components:
+        if is_running(settings, component):
+            outcomes.append(Outcome(component, State.RUNNING))
+            continue
+        reason = component.obstacle(component, settings) or _port_is_taken(component, settings)
+        started = reason or _start(settings, component)
+        if isinstance(started, str):
+            outcomes.append(_done_without(settings, component, started))
+        else:
+            begun.append((component, started))
+    deadline = clock.monotonic() + READY_PATIENCE_SECONDS
+    # Proxies of the environment are for the world outside.
+    with httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False) as client:
+        waited = [_wait(settings, client, component, process, clock, deadline) for component, process in begun]
+    return [*outcomes, *waited]
+
+
+def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SECONDS) -> list[str]:
+    """Stop the watchers that run, the last one first, and forget all of them; gives the names of those that ran."""
+    there = [watcher for watcher in watchers(settings).values() if watcher.process and watcher.process.is_alive()]
+    for watcher in reversed(there):
+        assert watcher.process is not None, "only those that run are there"
+        watcher.process.send(signal.SIGTERM)
+    deadline = clock.monotonic() + grace_seconds
+    for watcher in there:
+        assert watcher.process is not None, "only those that run are there"
+        while watcher.process.is_alive():
+            if clock.monotonic() >= deadline:
+                watcher.process.send(signal.SIGKILL)
+            clock.sleep(_POLL_SECONDS)
+    for component in COMPONENTS:
+        (component.directory(settings) / WATCHER_FILE).unlink(missing_ok=True)
+    return [watcher.name for watcher in there]
+
+
+def reload(settings: Settings, component: Component) -> None:
+    """Have a watcher that runs read its configuration again."""
+    watcher = _read(component.directory(settings) / WATCHER_FILE)
+    if watcher is not None and watcher.process is not None:
+        watcher.process.send(signal.SIGHUP)
+
+
+def answer(client: httpx.Client, url: str) -> str | None:
+    """None when `url` answers with success, else what is wrong."""
+    try:
+        response = client.get(url)
+    except httpx.TimeoutException:
+        return f"it does not answer within {ANSWER_TIMEOUT_SECONDS:g} s"
+    except httpx.HTTPError as error:
+        return f"it does not answer: {error}"
+    return None if response.is_success else f"it answers with status {response.status_code}"
+
+
+def last_words(log: Path) -> str:
+    """The last line that a watcher wrote."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1].strip() if lines else ""
+
+
+def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
+    """Its process, or why there is none."""
+    directory = component.directory(settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    log = directory / LOG_FILE
+    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+        log.replace(log.with_suffix(".old"))
+    # Settings may hold secrets that are no business of a watcher's.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        process = subprocess.Popen(
+            component.command(settings),
+            stdin=subprocess.DEVNULL,
+            stdout=descriptor,
+            stderr=descriptor,
+            cwd=directory,
+            env=environment,
+            start_new_session=True,
+        )
+    except OSError as error:
+        return f"it cannot be started: {error.strerror}"
+    finally:
+        os.close(descriptor)
+    identity = ProcessIdentity.of(process.pid)
+    if identity is None:
+        process.wait()
+        return f"it ended at once: {last_words(log)}"
+    _write(settings, component, Watcher(component.name, identity, component.ready_url(settings)))
+    # The process outlives this one on purpose; Popen must not complain about that when it is collected.
+    process.returncode = 0
+    return identity
+
+
+def _wait(
+    settings: Settings,
+    client: httpx.Client,
+    component: Component,
+    process: ProcessIdentity,
+    clock: Clock,
+    deadline: float,
+) -> Outcome:
+    log = component.directory(settings) / LOG_FILE
+    while (fault := answer(client, component.ready_url(settings))) is not None:
+        if not process.is_alive():
+            return _done_without(settings, component, f"it ended: {last_words(log)}")
+        if clock.monotonic() >= deadline:
+            return Outcome(component, State.SLOW, fault, log)
+        clock.sleep(_POLL_SECONDS)
+    return Outcome(component, State.STARTED)
+
+
+def _done_without(settings: Settings, component: Component, reason: str) -> Outcome:
+    _write(settings, component, Watcher(component.name, None, component.ready_url(settings), reason))
+    log = component.directory(settings) / LOG_FILE
+    return Outcome(component, State.WITHOUT, reason, log if log.exists() else None)
+
+
+def _port_is_taken(component: Component, settings: Settings) -> str | None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, component.port(settings)))
+        except OSError as error:
+            variable = f"{PREFIX}{component.name.upper()}_PORT"
+            return (
+                f"{component.address(settings)} cannot be listened on: {error.strerror}; choose another with {variable}"
+            )
+    return None
+
+
+def _read(path: Path) -> Watcher | None:
+    try:
+        body = json.loads(path.read_text(encoding="utf-8"))
+        process = ProcessIdentity.from_json(body["process"]) if body["process"] else None
+        return Watcher(str(body["name"]), process, str(body["ready_url"]), str(body["without"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(settings: Settings, component: Component, watcher: Watcher) -> None:
+    directory = component.directory(settings)
+    directory.mkdir(parents=True, exist_ok=True)
+    body = {
+        "name": watcher.name,
+        "process": watcher.process.to_json() if watcher.process else None,
+        "ready_url": watcher.ready_url,
+        "without": watcher.without,
+    }
+    write_json_durably(directory / WATCHER_FILE, body)

@@ -1,0 +1,205 @@
+"""Watching the watchers: whether those that `up` started still answer, told to the runs that they watch.
+
+Every few seconds each is asked. A change is a note in the journal of every run that is carried out, so that a run says
+itself from when to when nobody watched it; what its journal believes already is not told again, also not by a service
+that was started anew. Nothing here can stop a run.
+"""
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Problem
+from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.runs.states import RunState, status_of
+from cliffwatch.settings import Settings
+from cliffwatch.stack.components import ALERTMANAGER, HOST, PROMETHEUS
+from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, answer, watchers
+from cliffwatch.store.database import Database
+from cliffwatch.store.queries import unfinished_runs
+
+_LOG = logging.getLogger(__name__)
+PERIOD_SECONDS = 3.0
+#: A machine under load may keep a watcher from answering once.
+FAULTS_IN_A_ROW = 2
+#: Prometheus scrapes itself every 10 s; three of them missing in a row is no jitter.
+STALE_SECONDS = 35.0
+#: The watchdog comes every minute.
+SILENCE_SECONDS = 300.0
+NOTIFICATIONS = "notifications"
+WATCHERS_NOTE, DOWN_NOTE, BACK_NOTE = "watchers", "watcher_down", "watcher_back"
+_NEWEST_SAMPLE = 'timestamp(up{job="prometheus"})'
+_NOT_STARTED = "it is not started"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is known of one watcher's process: when it first answered, and how often in a row it did not."""
+
+    process: object
+    since: float | None = None
+    faults: int = 0
+
+
+class Watch:
+    """The service's background thread that asks the watchers.
+
+    `watchdog_at` says when an alert last proved that alerts come.
+    """
+
+    def __init__(
+        self, settings: Settings, database: Database, clock: Clock, watchdog_at: Callable[[], float | None]
+    ) -> None:
+        self._settings = settings
+        self._database = database
+        self._clock = clock
+        self._watchdog_at = watchdog_at
+        self._began = clock.wall()
+        self._seen: dict[str, _Seen] = {}
+        self._present: dict[str, str] = {}
+        #: By run, which of the watchers its journal believes to be up.
+        self._told: dict[str, dict[str, bool]] = {}
+        self._client = httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False)
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Returns when the look in progress is over."""
+        self._end.set()
+        self._thread.join()
+        self._client.close()
+
+    def up(self) -> dict[str, bool]:
+        """Whether each watcher that was started, or should have been, is up, as of the last look."""
+        return {name: not fault for name, fault in self._present.items()}
+
+    def tick(self) -> None:
+        """Look once, and tell the runs what changed."""
+        self._present = self._look()
+        with self._database.snapshot() as session:
+            idle = {RunState.QUEUED.value, RunState.FINISHED.value}
+            runs = {row.id: Path(row.directory) for row in unfinished_runs(session) if row.state not in idle}
+        self._told = {run_id: told for run_id, told in self._told.items() if run_id in runs}
+        for run_id, directory in runs.items():
+            self._tell_run(run_id, directory)
+
+    def _run(self) -> None:
+        while not self._end.wait(PERIOD_SECONDS):
+            try:
+                self.tick()
+            except Exception:
+                # The database may be away for a while; the next look tells what this one could not.
+                _LOG.exception("the watchers could not be looked at")
+
+    def _look(self) -> dict[str, str]:
+        """By name, what is wrong with each watcher; empty where it is well."""
+        found = watchers(self._settings)
+        present = {name: self._fault(watcher) for name, watcher in found.items()}
+        # One that was there and is no more was taken down.
+        present |= {name: _NOT_STARTED for name in self._present if name not in found and name != NOTIFICATIONS}
+        if all(name in found and found[name].process for name in (PROMETHEUS.name, ALERTMANAGER.name)):
+            present[NOTIFICATIONS] = self._silence()
+        return present
+
+    def _fault(self, watcher: Watcher) -> str:
+        if watcher.process is None:
+            return watcher.without
+        seen = self._seen.get(watcher.name)
+        if seen is None or seen.process != watcher.process:
+            seen = self._seen[watcher.name] = _Seen(watcher.process)
+        if not watcher.process.is_alive():
+            return "its process is gone"
+        fault = answer(self._client, watcher.ready_url) or ""
+        if not fault and watcher.name == PROMETHEUS.name:
+            fault = self._staleness(seen)
+        if not fault:
+            seen.faults = 0
+            seen.since = seen.since or self._clock.wall()
+            return ""
+        seen.faults += 1
+        before = self._present.get(watcher.name, "")
+        return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
+
+    def _staleness(self, seen: _Seen) -> str:
+        """Prometheus goes on answering when it can store nothing; then only its newest sample tells."""
+        if seen.since is None:
+            return ""
+        url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/query"
+        try:
+            body = self._client.get(url, params={"query": _NEWEST_SAMPLE}).json()
+            newest = max((float(sample["value"][1]) for sample in body["data"]["result"]), default=0.0)
+        except (httpx.HTTPError, ValueError, KeyError, TypeError, IndexError) as error:
+            return f"it does not answer queries: {error}"
+        age_seconds = self._clock.wall() - max(newest, seen.since)
+        return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > STALE_SECONDS else ""
+
+    def _silence(self) -> str:
+        """Both that bring alerts are there; what is wrong when none of them comes."""
+        since = [self._seen[name].since for name in (PROMETHEUS.name, ALERTMANAGER.name)]
+        if None in since:
+            return ""
+        last = max(self._began, self._watchdog_at() or 0.0, *(moment for moment in since if moment is not None))
+        silent_seconds = self._clock.wall() - last
+        return f"no alert has come for {silent_seconds:.0f} s" if silent_seconds > SILENCE_SECONDS else ""
+
+    def _tell_run(self, run_id: str, directory: Path) -> None:
+        up = self.up()
+        if self._told.get(run_id, {}) == up:
+            return
+        try:
+            tell(directory, self._present, self._clock.wall())
+        except (OSError, Problem) as error:
+            _LOG.warning("run %s cannot be told of its watchers: %s", run_id, error)
+        else:
+            self._told[run_id] = up
+
+
+def tell(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
+    """Append what a run's journal does not know of its watchers yet; `present` is by name what is wrong, if anything.
+
+    Raises OSError when the journal cannot be written.
+    """
+    if not (directory / files.EVENTS).exists():
+        raise FileNotFoundError(f"{directory / files.EVENTS} is not there")
+
+    def decide(events: list[Event]) -> list[Event]:
+        status = status_of(events)
+        if status is None or status.state is RunState.FINISHED:
+            return []
+        believed = believed_up(events)
+        if believed is None:
+            there = sorted(name for name, fault in present.items() if not fault)
+            without = {name: fault for name, fault in sorted(present.items()) if fault}
+            return [Event(at, EventType.NOTE, WATCHERS_NOTE, {"there": there, "without": without})]
+        changed = {name: fault for name, fault in present.items() if believed.get(name, False) == bool(fault)}
+        return [_note(at, name, fault) for name, fault in sorted(changed.items())]
+
+    return EventLog(directory).append_all(decide)
+
+
+def believed_up(events: list[Event]) -> dict[str, bool] | None:
+    """Which watchers a journal says are up; None when it says nothing of any."""
+    believed: dict[str, bool] | None = None
+    for event in events:
+        if event.type is not EventType.NOTE:
+            continue
+        if event.name == WATCHERS_NOTE:
+            believed = dict.fromkeys(event.detail.get("without", {}), False)
+            believed |= dict.fromkeys(event.detail.get("there", ()), True)
+        elif event.name in (DOWN_NOTE, BACK_NOTE) and believed is not None:
+            believed[str(event.detail.get("watcher"))] = event.name == BACK_NOTE
+    return believed
+
+
+def _note(at: float, name: str, fault: str) -> Event:
+    if fault:
+        return Event(at, EventType.NOTE, DOWN_NOTE, {"watcher": name, "reason": fault})
+    return Event(at, EventType.NOTE, BACK_NOTE, {"watcher": name})
