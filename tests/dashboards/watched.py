@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.alerts.watchers import Site, free_address, program, query, run_prometheus, running
+from tests.alerts.watchers import Site, free_address, query, run_prometheus, running
 from tests.drives.loops import MIB, command, loop_drive, mounted
 from tests.exporters.ebpf import probe
 from tests.worker.runs import queue_run, start_worker, wait_until
 
 from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
+from cliffwatch.settings import read_settings
+from cliffwatch.stack.components import NODE_EXPORTER
 from cliffwatch.stack.configuration import DISCOVERY_PATHS, prometheus_configuration
 from cliffwatch.worker.heartbeat import Heartbeat
 
@@ -115,16 +117,13 @@ def _end(worker: "subprocess.Popen[bytes]") -> None:
 
 @contextmanager
 def _prometheus(directory: Path, journals: list[Path]) -> Iterator[str]:
-    """Configured as in the stack, with the probe and the node exporter; its address."""
+    """Configured and fed as in the stack; its address."""
     with ExitStack() as stack:
         ebpf = stack.enter_context(probe.running_probe())
         node = free_address()
-        node_command = [
-            program("prometheus-node-exporter", "node_exporter"),
-            f"--web.listen-address={node}",
-            r"--collector.diskstats.device-exclude=^(ram|fd)\d+$",
-        ]
-        stack.enter_context(running(node_command, f"http://{node}/metrics", directory / "node.log"))
+        settings = read_settings(state_directory=directory, node_exporter_port=int(node.partition(":")[2]))
+        node_log = directory / "node.log"
+        stack.enter_context(running(NODE_EXPORTER.command(settings), NODE_EXPORTER.ready_url(settings), node_log))
         service = Site({path: lambda: "[]" for path in DISCOVERY_PATHS.values()} | {"/metrics": lambda: ""})
         stack.callback(service.close)
         service.pages[DISCOVERY_PATHS["cliffwatch-worker"]] = lambda: json.dumps(_targets(journals))

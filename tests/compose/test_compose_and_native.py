@@ -1,0 +1,153 @@
+"""The containers are started as the native stack starts its processes, with the same configuration."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.alerts.watchers import free_address
+from tests.compose.composition import ROOT, command, mounts, services
+from tests.dashboards.documents import PROVISIONING
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.settings import PREFIX, Settings, read_settings
+from cliffwatch.stack.components import COMPONENTS, Component
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY
+from cliffwatch.stack.launch import SCOPES, start_stack, stop_stack, token_path
+from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.store.tokens import find_token
+
+#: Natively the state directory, in containers a path; the same below it.
+IN_CONTAINERS = Settings(state_directory=Path("/var/lib/cliffwatch"))
+#: What a container needs besides: the host is not where it looks by itself, and rights are given up.
+BESIDES = {"node-exporter": ["--path.rootfs=/host"], "ebpf-exporter": ["--capabilities.keep=none"]}
+
+
+def container(component: Component) -> str:
+    return component.name.replace("_", "-")
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_a_container_has_the_arguments_of_the_native_process(component: Component) -> None:
+    its = services()[container(component)]
+    native = component.arguments(IN_CONTAINERS)
+    assert sorted(command(its)) == sorted({*native, *BESIDES.get(container(component), [])})
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_a_container_is_asked_what_the_native_process_is_asked(component: Component) -> None:
+    asked = shlex.join(services()[container(component)]["healthcheck"]["test"])
+    assert str(component.port(IN_CONTAINERS)) in asked
+    assert component.ready_path in asked
+
+
+@pytest.mark.parametrize("component", COMPONENTS, ids=lambda component: component.name)
+def test_what_a_container_keeps_is_in_a_volume(component: Component) -> None:
+    directory = str(component.directory(IN_CONTAINERS))
+    paths = [argument.partition("=")[2] for argument in command(services()[container(component)])]
+    if any(path.startswith(directory) for path in paths):
+        volumes = {target: source for source, target, _ in mounts(services()[container(component)])}
+        assert volumes[directory] == container(component)
+        assert (volumes[directory], directory, False) in mounts(services()["configuration"])
+
+
+def test_the_service_is_told_every_port() -> None:
+    for name in ("cliffwatch", "configuration"):
+        told = services()[name]["environment"]
+        for field in Settings.model_fields:
+            if field.endswith("_port"):
+                assert told[PREFIX + field.upper()] == str(getattr(IN_CONTAINERS, field)), field
+
+
+def test_rules_and_dashboards_are_those_of_the_repository() -> None:
+    """Natively Prometheus reads the rules where the repository is; the container, at the same place of the image."""
+    relative = ALERTS_DIRECTORY.relative_to(ROOT)
+    for name in ("configuration", "prometheus"):
+        assert (str(ALERTS_DIRECTORY), f"/opt/cliffwatch/{relative}", True) in mounts(services()[name])
+    grafana = services()["grafana"]
+    assert (str(PROVISIONING), "/etc/grafana/provisioning", True) in mounts(grafana)
+    directory = grafana["environment"]["CLIFFWATCH_DASHBOARDS_DIRECTORY"]
+    assert (str(ROOT / "dashboards" / "json"), directory, True) in mounts(grafana)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    names = [name for name in Settings.model_fields if name.endswith("_port") and name != "listen_port"]
+    ports = {name: int(free_address().partition(":")[2]) for name in names}
+    made = read_settings(state_directory=tmp_path / "state", **ports)
+    upgrade(made.database_url)
+    yield made
+    stop_stack(made, SystemClock())
+
+
+def variables(settings: Settings) -> dict[str, str]:
+    return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump(mode="json").items()}
+
+
+def configure(settings: Settings, profiles: str) -> dict[str, str]:
+    """What the containers are given, by path, made as in their own one."""
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.configure"],
+        cwd=ROOT,
+        env=os.environ | variables(settings) | {"COMPOSE_PROFILES": profiles},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return configurations(settings)
+
+
+def configurations(settings: Settings) -> dict[str, str]:
+    return {str(path): path.read_text() for path in settings.state_directory.glob("stack/*/*.yaml")}
+
+
+def test_the_containers_are_given_the_configuration_of_the_native_stack(settings: Settings) -> None:
+    outcomes = {outcome.component.name: outcome for outcome in start_stack(settings, SystemClock())}
+    native = configurations(settings)
+    assert len(native) == 2
+    stop_stack(settings, SystemClock())
+    # The probe is built into the state directory, so this one does without.
+    assert "job_name: ebpf" not in "".join(native.values())
+    assert outcomes["node_exporter"].reason == ""
+    for path in native:
+        Path(path).unlink()
+    assert configure(settings, "kafka") == native
+
+
+def test_the_probe_is_scraped_where_its_profile_starts_it(settings: Settings) -> None:
+    given = "".join(configure(settings, "kafka,ebpf").values())
+    assert re.search(rf"job_name: ebpf\n.*?127\.0\.0\.1:{settings.ebpf_exporter_port}\n", given, re.DOTALL)
+
+
+def test_each_watcher_gets_a_token_that_the_service_knows(settings: Settings) -> None:
+    configure(settings, "")
+    first = {component: token_path(settings, component).read_text() for component in SCOPES}
+    configure(settings, "")
+    database = open_database(settings.database_url)
+    try:
+        with database.snapshot() as session:
+            for component, scope in SCOPES.items():
+                assert token_path(settings, component).read_text() == first[component], "it is not made anew"
+                row = find_token(session, first[component].strip())
+                assert row is not None
+                assert row.scope == scope.label
+    finally:
+        database.close()
+
+
+def test_settings_that_are_not_valid_are_named(settings: Settings) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "deploy.configure"],
+        cwd=ROOT,
+        env=os.environ | variables(settings) | {"CLIFFWATCH_PROMETHEUS_PORT": "many"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "CLIFFWATCH_PROMETHEUS_PORT" in done.stderr
