@@ -13,20 +13,20 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down bench lint format assets openapi docs lock clean setup setup-test test-python test-rust
+.PHONY: help run test up down watchers bench lint format assets openapi docs lock clean setup setup-test test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup ## one soak run of about three minutes on real I/O, with a verdict and a report
+run: setup watchers ## one soak run of about three minutes on real I/O, with a verdict and a report
 	@setup/demonstration
 
-test: setup-test ## install what is missing and run every check and test
+test: setup-test watchers ## install what is missing and run every check and test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
-up: setup ## start the service on loopback and leave it running
+up: setup watchers ## start the service and its watchers on loopback and leave them running
 	@$(CLIFFWATCH) up
 	@echo 'For this shell:'
 	@echo '  export PATH=$(BIN):$$PATH CLIFFWATCH_STATE_DIRECTORY=$(STATE)'
@@ -34,11 +34,14 @@ up: setup ## start the service on loopback and leave it running
 	@echo '  cliffwatch run start quick-soak --target directory:/path/to/an/empty/directory --watch'
 	@echo '  cliffwatch --help'
 
-down: ## stop the service; runs go on
+down: ## stop the service and its watchers; runs go on
 	@if [ -x $(BIN)/cliffwatch ]; then $(CLIFFWATCH) down; else echo "nothing is installed, so nothing is running"; fi
 
-bench: setup-test ## print the figures that README.md states
+bench: setup-test watchers ## print the figures that README.md states
 	@$(BIN)/python -m bench
+
+watchers: ## build the block-layer probe where it can run; two minutes the first time
+	@setup/watchers
 
 lint: setup-test ## format, lint and types of the Python parts
 	$(BIN)/ruff format --check

@@ -95,6 +95,15 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
 def test_what_explains_the_figures_is_told() -> None:
     gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
     assert telling(gap) == "gap: engine_died (seconds 2.5)"
+    detail = {
+        "status": "firing",
+        "severity": "warning",
+        "summary": "The queue is full.",
+        "starts_at": 1.5,
+        "labels": {},
+    }
+    alert = EventSeen({"type": "alert", "name": "QueueFull", "detail": detail})
+    assert telling(alert) == "alert: QueueFull (firing, warning): The queue is full."
     assert telling(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
     assert telling(Notice("the service answers again")) == "the service answers again"
 

@@ -16,7 +16,8 @@ from cliffwatch.detect.verdict import RULES
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.report.build import build
-from cliffwatch.report.document import EVENT_LIMIT
+from cliffwatch.report.document import EVENT_LIMIT, timestamp
+from cliffwatch.report.html import render
 from cliffwatch.runs.states import VerdictName
 
 SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json").read_text())
@@ -181,6 +182,41 @@ def test_findings_degrade_and_are_listed(tmp_path: Path) -> None:
     assert document["verdict"]["name"] == "degraded"
     assert document["headline"].startswith("p99 rose 40-fold.")
     assert document["findings"][0]["at_seconds"] == 60
+
+
+def alert(at: float, status: str, starts: float, ends: float | None = None) -> Event:
+    detail = {
+        "status": status,
+        "severity": "warning",
+        "summary": "The queue is full.",
+        "description": f"As {status}.",
+        "fingerprint": "f1",
+        "starts_at": starts,
+        "ends_at": ends,
+        "labels": {"alertname": "QueueFull"},
+    }
+    return Event(at, EventType.ALERT, "QueueFull", detail)
+
+
+def test_alerts_are_listed_once_each_with_their_times(tmp_path: Path) -> None:
+    start = LOAD_START
+    events = (
+        alert(start + 62, "firing", start + 60),
+        alert(start + 92, "resolved", start + 60, start + 90),
+        alert(start + 202, "firing", start + 200),
+    )
+    directory = make_journal(tmp_path, JournalPlan(events=events))
+    first, second = document_of(directory)["alerts"]
+    assert (first["name"], first["start_seconds"], first["seconds"]) == ("QueueFull", 60, 30)
+    assert first["description"] == "As firing."
+    assert first["received"] == timestamp(start + 62)
+    assert (second["start_seconds"], "end" in second) == (200, False)
+    report = build(directory)
+    marks = [mark for mark in report.series.marks if mark[1] == "alert"]
+    assert [mark[0] for mark in marks] == [60, 200]
+    page = render(report.document, report.series)
+    assert page.count("<strong>QueueFull</strong>") == 2
+    assert "to the end" in page
 
 
 def test_what_engines_say_gives_way_when_there_is_too_much_of_it(tmp_path: Path) -> None:

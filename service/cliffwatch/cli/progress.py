@@ -202,6 +202,9 @@ def telling(update: Update) -> str | None:
         return update.text
     if isinstance(update, EventSeen) and update.event["type"] in _TOLD and update.event["name"] not in _ROUTINE:
         detail = update.event.get("detail") or {}
+        if update.event["type"] == "alert":
+            about = ", ".join(str(detail[name]) for name in ("status", "severity") if detail.get(name))
+            return f"alert: {update.event['name']} ({about}): {detail.get('summary', '')}"
         shown = {name: value for name, value in detail.items() if name not in ("start", "end")}
         told = ", ".join(f"{name} {value}" for name, value in shown.items() if not isinstance(value, dict | list))
         return f"{update.event['type']}: {update.event['name']}" + (f" ({told})" if told else "")

@@ -13,6 +13,7 @@ from cliffwatch.detect.verdict import Verdict
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
+from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup
 from cliffwatch.report.headline import headline, primary_latency
 from cliffwatch.report.layers import layers_document
@@ -47,6 +48,7 @@ def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
         "totals": _totals(run),
         "throughput": _throughput(run),
         "findings": [_event(event, run) for event in run.events if event.type is EventType.FINDING],
+        "alerts": [_alert(span, run) for span in alert_spans(run.events)][:EVENT_LIMIT],
         "facts": run.facts,
         "journal_faults": [{"file": fault.file, "line": fault.line, "message": fault.message} for fault in run.faults],
         "watching_cost": _watching_cost(run),
@@ -252,6 +254,23 @@ def _event(event: Event, run: Collected) -> dict[str, Any]:
     }
     if run.load is not None:
         body["at_seconds"] = _elapsed(run, event.at)
+    return body
+
+
+def _alert(span: AlertSpan, run: Collected) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": span.name,
+        "severity": span.severity,
+        "summary": span.summary,
+        "description": span.description,
+        "start": timestamp(span.start),
+        "received": timestamp(span.received),
+    }
+    if run.load is not None:
+        body["start_seconds"] = _elapsed(run, span.start)
+    if span.end is not None:
+        body["end"] = timestamp(span.end)
+        body["seconds"] = round(max(0.0, span.end - span.start), 3)
     return body
 
 

@@ -7,7 +7,7 @@ from cliffwatch.detect.verdict import percent, span
 from cliffwatch.units import format_size
 
 #: Keys of event details that hold moments, in seconds since the epoch.
-_MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop"})
+_MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop", "starts_at", "ends_at"})
 _LATENCY_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from cliffwatch.detect.coverage import GAP_TOLERANCE
 from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.format import detail, label
 from cliffwatch.report.headline import primary_latency
@@ -23,7 +24,7 @@ MARK_LIMIT = 500
 #: What an engine or a state change says in the ordinary course of a run needs no mark.
 _ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
 _MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
-_MARKED_TYPES = frozenset({EventType.FINDING, EventType.ALERT, EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
+_MARKED_TYPES = frozenset({EventType.FINDING, EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
 
 Column = list[float | int | None]
 
@@ -113,8 +114,13 @@ def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | Non
 def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
     if run.load is None:
         return []
-    marked = [event for event in run.events if _is_marked(event) and zero <= event.at <= run.load.asked_end]
-    return [(round(event.at - zero, 3), event.type.value, _text(event)) for event in marked[:MARK_LIMIT]]
+    marks = [(event.at, event.type.value, _text(event)) for event in run.events if _is_marked(event)]
+    # At the time at which they began to fire, not at which that was told.
+    marks += [
+        (span.start, EventType.ALERT.value, f"alert: {span.name} {span.summary}") for span in alert_spans(run.events)
+    ]
+    inside = sorted(mark for mark in marks if zero <= mark[0] <= run.load.asked_end)
+    return [(round(at - zero, 3), kind, text) for at, kind, text in inside[:MARK_LIMIT]]
 
 
 def _is_marked(event: Event) -> bool:

@@ -1,0 +1,54 @@
+"""The alerts of a run as the report lists them: one entry for each time that one began to fire."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cliffwatch.journal import Event, EventType
+
+_FIRING = "firing"
+
+
+@dataclass(frozen=True, slots=True)
+class AlertSpan:
+    """An alert from its start to its end, in seconds since the epoch; None where it fired for as long as the run went.
+
+    `received` is when the service first heard of it.
+    """
+
+    name: str
+    severity: str
+    summary: str
+    description: str
+    start: float
+    end: float | None
+    received: float
+
+
+def alert_spans(events: Iterable[Event]) -> list[AlertSpan]:
+    """In the order of their starts. A resolution whose beginning was never told is an entry too."""
+    spans: dict[tuple[str, float], AlertSpan] = {}
+    for event in events:
+        if event.type is not EventType.ALERT:
+            continue
+        start = _moment(event, "starts_at") or event.at
+        key = (str(event.detail.get("fingerprint", event.name)), start)
+        known = spans.get(key)
+        resolved = event.detail.get("status", _FIRING) != _FIRING
+        if known is not None and not resolved:
+            continue
+        spans[key] = AlertSpan(
+            name=event.name,
+            severity=str(event.detail.get("severity", "")),
+            summary=str(event.detail.get("summary", "")),
+            # What it was when it began to fire.
+            description=str(event.detail.get("description", "")) if known is None else known.description,
+            start=start,
+            end=(_moment(event, "ends_at") or event.at) if resolved else None,
+            received=event.at if known is None else known.received,
+        )
+    return sorted(spans.values(), key=lambda span: (span.start, span.name))
+
+
+def _moment(event: Event, name: str) -> float | None:
+    value = event.detail.get(name)
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
