@@ -75,16 +75,18 @@ static __always_inline __u32 operation_of(struct request *request)
 	return operation == REQ_OP_SECURE_ERASE ? DISCARD : OPERATIONS;
 }
 
-/* The device's number as user space writes it, or 0. */
-static __always_inline __u32 device_of(struct request *request)
+/*
+ * The place of the device, or NONE. Its name is kept, because the exporter would look for the device when it is scraped,
+ * and a device may be gone by then.
+ */
+static __always_inline __u32 place_of_device(struct gendisk *disk)
 {
-	struct gendisk *disk = request->q->disk;
-	__u32 minor;
+	__u64 number = (__u64)(__u32)disk->major << 32 | (__u32)disk->first_minor;
+	__u32 device = place(devices, DEVICE_BITS, number);
 
-	if (!disk)
-		return 0;
-	minor = disk->first_minor;
-	return (minor & 0xff) | (__u32)disk->major << 8 | (minor & ~0xffu) << 12;
+	if (device < DEVICES && !named(&names[device]))
+		bpf_probe_read_kernel_str(names[device].text, DISK_NAME_LENGTH, disk->disk_name);
+	return device;
 }
 
 /* The control group that the kernel charges the request to, which for a write-back is not the group that writes back. */
@@ -115,20 +117,37 @@ static __always_inline void count_group(struct request *request, __u32 device, _
 	here->bytes[operation & (OPERATIONS - 1)] += bytes;
 }
 
-/* For what is rare: one count for all CPUs. */
-static __always_inline void count_one(void *metric)
+static __always_inline void count_untracked(void)
 {
 	__u32 zero = 0;
-	__u64 *value = bpf_map_lookup_elem(metric, &zero);
+	__u64 *value = bpf_map_lookup_elem(&cliffwatch_block_untracked_requests_total, &zero);
 
 	if (value)
 		__sync_fetch_and_add(value, 1);
 }
 
 /*
- * Whether the request is new to the driver. One that is remembered either was queued again, or its completion was not
- * reported: then its first issue stands for the second, so that the number in flight comes right again.
+ * Remembers one that is remembered already. False if the driver is given the same request again, which is its issue then.
+ * Otherwise the request was used anew, and the completion before that was not reported: it is no longer in flight.
  */
+static __always_inline bool replace(struct issue *issue, __u64 started, __u64 now, __u32 index)
+{
+	struct sums *before;
+	bool is_new = started > issue->at;
+
+	if (is_new) {
+		before = bpf_map_lookup_elem(&sums, &issue->index);
+		if (before) {
+			before->missed++;
+			before->completed++;
+		}
+		issue->index = index;
+	}
+	issue->at = now;
+	return is_new;
+}
+
+/* Whether the request is new to the driver. */
 static __always_inline bool remember(struct request *request, __u32 index)
 {
 	__u64 now = bpf_ktime_get_ns();
@@ -139,38 +158,34 @@ static __always_inline bool remember(struct request *request, __u32 index)
 
 	if (!issue)
 		return false;
-	if (issue->request == (__u64)request) {
-		if (issue->at)
-			count_one(&cliffwatch_block_missed_completions_total);
-		issue->at = now;
-		return false;
-	}
+	if (issue->request == (__u64)request)
+		return replace(issue, request->start_time_ns, now, index);
 	owner = __sync_val_compare_and_swap(&issue->request, 0, (__u64)request);
 	if (owner == 0) {
 		issue->at = now;
 		issue->index = index;
 		return true;
 	}
-	if (bpf_map_update_elem(&more_issues, &other.request, &other, BPF_NOEXIST) == 0)
-		return true;
-	bpf_map_update_elem(&more_issues, &other.request, &other, BPF_ANY);
-	return false;
+	issue = bpf_map_lookup_elem(&more_issues, &other.request);
+	if (issue)
+		return replace(issue, request->start_time_ns, now, index);
+	return bpf_map_update_elem(&more_issues, &other.request, &other, BPF_NOEXIST) == 0;
 }
 
 SEC("tp_btf/block_rq_issue")
 int BPF_PROG(block_rq_issue, struct request *request)
 {
 	__u32 operation = operation_of(request);
-	__u32 number = device_of(request);
+	struct gendisk *disk = request->q->disk;
 	__u32 bytes = request->__data_len;
 	struct sums *here;
 	__u32 device, index;
 
-	if (operation == OPERATIONS || !number)
+	if (operation == OPERATIONS || !disk)
 		return 0;
-	device = place(devices, DEVICE_BITS, number);
-	if (device == NONE) {
-		count_one(&cliffwatch_block_untracked_requests_total);
+	device = place_of_device(disk);
+	if (device >= DEVICES) {
+		count_untracked();
 		return 0;
 	}
 	index = device * OPERATIONS + operation;
@@ -208,18 +223,6 @@ static __always_inline bool forget(struct request *request, struct issue *found)
 	found->index = issue->index;
 	bpf_map_delete_elem(&more_issues, &found->request);
 	return true;
-}
-
-/* The driver could not take the request: it will be issued again. */
-SEC("tp_btf/block_rq_requeue")
-int BPF_PROG(block_rq_requeue, struct request *request)
-{
-	__u32 key = place_of(request);
-	struct issue *issue = bpf_map_lookup_elem(&issues, &key);
-
-	if (issue && issue->request == (__u64)request)
-		issue->at = 0;
-	return 0;
 }
 
 SEC("tp_btf/block_rq_complete")

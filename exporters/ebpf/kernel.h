@@ -6,6 +6,8 @@
 
 #include <linux/types.h>
 
+#define DISK_NAME_LENGTH 32
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct kernfs_node {
@@ -35,6 +37,7 @@ struct bio {
 struct gendisk {
 	int major;
 	int first_minor;
+	char disk_name[DISK_NAME_LENGTH];
 };
 
 struct request_queue {

@@ -7,19 +7,19 @@
 #define PUBLISH_EVERY_NS 250000000ull
 
 struct series {
-	__u32 device;
+	struct name device;
 	__u32 operation;
 };
 
 struct histogram_series {
-	__u32 device;
+	struct name device;
 	__u16 operation;
 	__u16 bucket;
 };
 
 struct group_series {
-	__u32 device;
-	__u32 operation;
+	struct name device;
+	__u64 operation;
 	__u64 group;
 };
 
@@ -36,19 +36,16 @@ METRIC(cliffwatch_block_queue_seconds, struct histogram_series, DEVICES *OPERATI
 METRIC(cliffwatch_block_request_size_bytes, struct histogram_series, DEVICES *OPERATIONS *(SIZE_BUCKETS + 1));
 METRIC(cliffwatch_block_requests_in_flight, struct series, DEVICES *OPERATIONS);
 METRIC(cliffwatch_block_errors_total, struct series, DEVICES *OPERATIONS);
+METRIC(cliffwatch_block_missed_completions_total, struct series, DEVICES *OPERATIONS);
 METRIC(cliffwatch_block_cgroup_requests_total, struct group_series, GROUPS *OPERATIONS);
 METRIC(cliffwatch_block_cgroup_bytes_total, struct group_series, GROUPS *OPERATIONS);
 
-#define SINGLE_METRIC(name)                                                                                            \
-	struct {                                                                                                       \
-		__uint(type, BPF_MAP_TYPE_ARRAY);                                                                      \
-		__uint(max_entries, 1);                                                                                \
-		__type(key, __u32);                                                                                    \
-		__type(value, __u64);                                                                                  \
-	} name SEC(".maps")
-
-SINGLE_METRIC(cliffwatch_block_untracked_requests_total);
-SINGLE_METRIC(cliffwatch_block_missed_completions_total);
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u64);
+} cliffwatch_block_untracked_requests_total SEC(".maps");
 
 /* What stands in the exporter's maps. */
 struct published {
@@ -128,10 +125,10 @@ static long add_cpu_group(__u32 cpu, struct publication *publication)
 	return 0;
 }
 
-static __always_inline void publish_histogram(void *metric, struct series series, const __u64 *now, __u64 *before,
-					      __u32 lowest, __u32 buckets)
+static __always_inline void publish_histogram(void *metric, const struct series *series, const __u64 *now,
+					      const __u64 *before, __u32 lowest, __u32 buckets)
 {
-	struct histogram_series key = {.device = series.device, .operation = series.operation};
+	struct histogram_series key = {.device = series->device, .operation = series->operation};
 
 	for (__u32 i = 0; i <= buckets; i++) {
 		if (now[i] == before[i])
@@ -142,15 +139,21 @@ static __always_inline void publish_histogram(void *metric, struct series series
 	}
 }
 
+/* The place of a device is claimed before its name is there. */
+static __always_inline bool named(const struct name *name)
+{
+	return name->text[0];
+}
+
 static long publish_operation(__u32 index, struct publication *publication)
 {
-	__u64 device = devices[(index / OPERATIONS) & (DEVICES - 1)];
-	struct series series = {.device = device, .operation = index % OPERATIONS};
+	__u32 device = (index / OPERATIONS) & (DEVICES - 1);
+	struct series series = {.device = names[device], .operation = index % OPERATIONS};
 	struct published *before;
 	__u64 in_flight;
 	bool changed;
 
-	if (!device)
+	if (!named(&series.device))
 		return 0;
 	before = bpf_map_lookup_elem(&published, &index);
 	if (!before)
@@ -167,16 +170,17 @@ static long publish_operation(__u32 index, struct publication *publication)
 
 	__builtin_memset(&total, 0, sizeof(total));
 	bpf_loop(NONE >> 16, add_cpu, publication, 0);
-	publish_histogram(&cliffwatch_block_device_latency_seconds, series, total.latency, before->sums.latency,
+	publish_histogram(&cliffwatch_block_device_latency_seconds, &series, total.latency, before->sums.latency,
 			  TIME_LOWEST, TIME_BUCKETS);
-	publish_histogram(&cliffwatch_block_queue_seconds, series, total.queue, before->sums.queue, TIME_LOWEST,
+	publish_histogram(&cliffwatch_block_queue_seconds, &series, total.queue, before->sums.queue, TIME_LOWEST,
 			  TIME_BUCKETS);
-	publish_histogram(&cliffwatch_block_request_size_bytes, series, total.size, before->sums.size, SIZE_LOWEST,
+	publish_histogram(&cliffwatch_block_request_size_bytes, &series, total.size, before->sums.size, SIZE_LOWEST,
 			  SIZE_BUCKETS);
 	/* CPUs are read one after the other: a completion may be seen without its issue. */
 	in_flight = total.issued > total.completed ? total.issued - total.completed : 0;
 	bpf_map_update_elem(&cliffwatch_block_requests_in_flight, &series, &in_flight, BPF_ANY);
 	bpf_map_update_elem(&cliffwatch_block_errors_total, &series, &total.errors, BPF_ANY);
+	bpf_map_update_elem(&cliffwatch_block_missed_completions_total, &series, &total.missed, BPF_ANY);
 
 	before->sums = total;
 	before->settled = !changed;
@@ -187,10 +191,10 @@ static long publish_operation(__u32 index, struct publication *publication)
 static long publish_group(__u32 index, struct publication *publication)
 {
 	__u64 entry = groups[index & (GROUPS - 1)];
-	struct group_series key = {.device = devices[entry & (DEVICES - 1)], .group = entry / DEVICES};
+	struct group_series key = {.device = names[entry & (DEVICES - 1)], .group = entry / DEVICES};
 	struct group_sums *before;
 
-	if (!entry)
+	if (!entry || !named(&key.device))
 		return 0;
 	before = bpf_map_lookup_elem(&published_groups, &index);
 	if (!before)

@@ -1,6 +1,8 @@
 /* The sums that the programs add to, one set per device and operation on each CPU, and where to find them. */
 #pragma once
 
+#include "kernel.h"
+
 #define DEVICES 64  /* block devices that are told apart; requests to further ones are counted as untracked */
 #define GROUPS 1024 /* pairs of process group and device; the I/O of further pairs is not told apart */
 #define PROBES 16   /* places at which a table is searched: when an entry is in none of them, the table is full to it */
@@ -23,6 +25,7 @@ struct sums {
 	__u64 size[1 + SIZE_BUCKETS];
 	__u64 completed;
 	__u64 errors;
+	__u64 missed;
 	__u64 latency[1 + TIME_BUCKETS];
 	__u64 queue[1 + TIME_BUCKETS];
 };
@@ -46,8 +49,13 @@ struct {
 	__type(value, struct group_sums);
 } group_sums SEC(".maps");
 
+struct name {
+	char text[DISK_NAME_LENGTH];
+};
+
 /* Device number (never 0), and process group with the place of its device: entries are claimed and never given back. */
 __u64 devices[DEVICES];
+struct name names[DEVICES];
 __u64 groups[GROUPS];
 
 /* Spreads numbers that lie close together; the high bits are the good ones. */
