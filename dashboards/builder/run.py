@@ -253,10 +253,16 @@ def drives() -> Iterator[Panel]:
     )
     yield graph(
         "Device latency",
-        """How long the drive has a request, by percentile, exact to a factor of two. Bad: p99.9 rises by an order of
-        magnitude while p50 stays: the cliff begins at the tail.""",
+        """How long the drive has a request, by percentile, exact to a factor of two, and the p99 of writes in the run's
+        baseline. Bad: p99.9 rises by an order of magnitude while p50 stays: the cliff begins at the tail.""",
         "s",
-        list(_percentiles(f"{BLOCK}_device_latency_seconds")),
+        [
+            *_percentiles(f"{BLOCK}_device_latency_seconds"),
+            Query(
+                f"max(run_instance_device:block_baseline_write_latency_seconds:p99{{{RUN}, {DRIVE}}})",
+                "write p99, baseline",
+            ),
+        ],
         logarithmic=True,
     )
     yield graph(
@@ -331,15 +337,19 @@ def drives() -> Iterator[Panel]:
 def surroundings() -> Iterator[Panel]:
     yield graph(
         "Free space",
-        """Of the file systems that the run fills: its target's and its journal's. Bad: the trend meets zero before the
-        run ends.""",
+        """Of the file systems that the run fills, its target's and its journal's: now, and when the run ends or soon if
+        the trend goes on. Bad: the second line meets zero.""",
         "bytes",
         [
             Query(
                 f"""max by (mountpoint) (node_filesystem_avail_bytes{{instance=~"$instance"}})
                 and on (mountpoint) cliffwatch_file_system_info{{{RUN}}}""",
                 "{{mountpoint}}",
-            )
+            ),
+            Query(
+                f"max by (mountpoint) (run_instance_mountpoint:node_filesystem_avail_bytes:predicted{{{RUN}}})",
+                "{{mountpoint}} predicted",
+            ),
         ],
     )
     yield graph(

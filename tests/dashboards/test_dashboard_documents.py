@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 from dashboards.builder.__main__ import documents, text
-from tests.dashboards.documents import DIRECTORY, PATHS, PROVISIONING, load, panels, queries, unit
+from tests.dashboards.documents import DIRECTORY, PATHS, PROVISIONING, ROOT, load, panels, queries, unit
 
 from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 
@@ -84,11 +84,21 @@ def test_what_is_asked_goes_to_the_chosen_prometheus(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_the_projects_own_metrics_are_documented(path: Path) -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
+    asked = {name for query in queries(load(path)) for name in query.metrics()}
+    own = {re.sub(r"_(bucket|sum|count)$", "", name) for name in asked if "cliffwatch" in name}
+    own |= {name for name in asked if ":" in name}
+    assert len(own) > 20
+    assert {name for name in own if f"`{name}`" not in page} == set()
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_a_run_is_known_by_its_own_series_only(path: Path) -> None:
     """Series of devices carry no run_id: a query that asks for both would be empty for ever."""
     for query in queries(load(path)):
-        for name, selector in re.findall(r"(\w+)\{([^}]*)\}", query.expression):
-            assert name.startswith(("cliffwatch_", "ALERTS")) or "run_id" not in selector, query.where
+        for name, selector in re.findall(r"([\w:]+)\{([^}]*)\}", query.expression):
+            assert name.startswith(("cliffwatch_", "ALERTS", "run")) or "run_id" not in selector, query.where
 
 
 def test_the_data_source_has_the_uid_that_dashboards_choose_and_the_scrape_interval_of_the_stack() -> None:
@@ -117,6 +127,6 @@ def test_provisioning_looks_up_only_what_is_documented() -> None:
         for name in re.findall(r"\$\{(\w+)\}", path.read_text(encoding="utf-8"))
     }
     assert looked_up == ENVIRONMENT
-    page = (DIRECTORY.parents[1] / "docs" / "dashboards.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "dashboards.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in page for name in ENVIRONMENT)
     assert all(f"**{panel['title']}**" in page for path in PATHS for panel in panels(load(path)))
