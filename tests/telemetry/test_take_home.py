@@ -148,6 +148,40 @@ def test_a_kill_at_any_moment_loses_no_part_and_doubles_none(tmp_path: Path, soa
     assert list(home.glob(".part-*")) == []
 
 
+def test_a_full_disk_leaves_no_half_part_and_what_was_there(
+    tmp_path: Path, soak: PrometheusServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
+    take_home(directory, soak.url, LOAD_START + 40_000, PATIENCE_SECONDS)
+    before = part_names(directory / DIRECTORY)
+
+    def is_full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("os.fsync", is_full)
+        with pytest.raises(OSError, match="No space left"):
+            take_home(directory, soak.url, EVER, PATIENCE_SECONDS)
+        patched.setattr("cliffwatch.journal.files.write_durably", lambda path, content: path.write_text(content))
+        with pytest.raises(OSError, match="No space left"):
+            take_home(directory, soak.url, EVER, PATIENCE_SECONDS)
+    assert part_names(directory / DIRECTORY) == before
+    assert take_home(directory, soak.url, EVER, PATIENCE_SECONDS).missing == ""
+    assert_everything_is_home(directory)
+
+
+def test_a_part_that_is_gone_comes_home_again(tmp_path: Path, soak: PrometheusServer) -> None:
+    directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
+    take_home(directory, soak.url, EVER, PATIENCE_SECONDS)
+    (directory / DIRECTORY / "part-000017.parquet").unlink()
+    telemetry = read(directory)
+    assert telemetry is not None
+    (gap,) = telemetry.gaps
+    assert (gap.end - gap.start, gap.reason) == ((PART_POINTS - 1) * 10, "part-000017.parquet is missing or damaged")
+    assert take_home(directory, soak.url, EVER, PATIENCE_SECONDS).parts == 1
+    assert_everything_is_home(directory)
+
+
 def test_two_at_once_take_it_home_once(tmp_path: Path, soak: PrometheusServer) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
     command = [sys.executable, "-m", "cliffwatch.telemetry", str(directory), "--prometheus", soak.url]
