@@ -32,6 +32,7 @@ INFORMATION = "info"
 KEPT_LIMIT = 10_000
 _DELIVERED_AT_ONCE = 500
 
+#: What a repetition has in common with the first: fingerprint, start and status.
 Key = tuple[str, float, str]
 
 
@@ -52,11 +53,6 @@ class Alert:
     @property
     def run_id(self) -> str | None:
         return self.labels.get("run_id")
-
-    @property
-    def key(self) -> Key:
-        """What a repetition has in common with the first."""
-        return self.fingerprint, self.starts_at, self.status
 
     def event(self, at: float) -> Event:
         """The journal's line, `at` being when it was taken."""
@@ -104,12 +100,12 @@ class AlertIntake:
         with self._database.snapshot() as session:
             runs = [(row.id, Path(row.directory), RunState(row.state)) for row in unfinished_runs(session)]
         recorded = repeated = kept = 0
-        placed: set[Key] = set()
+        placed: set[int] = set()
         for run_id, directory, state in runs:
-            wanted = [alert for alert in alerts if _belongs(alert, run_id, state)]
+            wanted = [index for index, alert in enumerate(alerts) if _belongs(alert, run_id, state)]
             if not wanted:
                 continue
-            events = [alert.event(now) for alert in wanted]
+            events = [alerts[index].event(now) for index in wanted]
             try:
                 written = record(directory, events)
             except (OSError, Problem) as error:
@@ -118,10 +114,12 @@ class AlertIntake:
                 kept += added
                 repeated += len(events) - added
             else:
+                if written is None:
+                    continue
                 recorded += written
                 repeated += len(events) - written
-            placed |= {alert.key for alert in wanted}
-        taken = Taken(recorded, repeated, kept, sum(alert.key not in placed for alert in alerts))
+            placed.update(wanted)
+        taken = Taken(recorded, repeated, kept, len(alerts) - len(placed))
         self._count(taken, now if any(alert.name == WATCHDOG for alert in alerts) else None)
         return taken
 
@@ -157,23 +155,27 @@ class AlertIntake:
         return added
 
 
-def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> int:
+def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> int | None:
     """Append alert events that the journal does not have; gives how many that were.
 
-    A run that has finished takes none, unless they were taken before it did (`late`). Raises OSError when the journal
-    cannot be written, Problem(journal_unreadable) when it is not there.
+    A run that has finished takes none, which is None, unless they were received before it did (`late`). Raises OSError
+    when the journal cannot be written, Problem(journal_unreadable) when it is not there.
     """
+    over = False
     if not (directory / files.EVENTS).exists():
         raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
 
     def decide(present: list[Event]) -> list[Event]:
+        nonlocal over
         status = status_of(present)
-        if status is None or (status.state is RunState.FINISHED and not late):
+        over = status is None or (status.state is RunState.FINISHED and not late)
+        if over:
             return []
         known = {_key_of(event) for event in present if event.type is EventType.ALERT}
         return list({_key_of(event): event for event in events if _key_of(event) not in known}.values())
 
-    return len(EventLog(directory).append_all(decide))
+    written = len(EventLog(directory).append_all(decide))
+    return None if over else written
 
 
 def deliver_kept(database: Database) -> None:

@@ -1,0 +1,215 @@
+"""Alertmanager's webhook: what it tells of stands in journals, once."""
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import journals
+from tests.api.harness import Api, serving
+from tests.api.test_metrics_api import value
+
+from cliffwatch.journal import Event, EventType, JournalReader
+from cliffwatch.runs import alerts as domain
+from cliffwatch.runs.alerts import WATCHDOG, deliver_kept
+from cliffwatch.settings import Settings, read_settings
+
+
+def alert(run_id: str | None = "one", status: str = "firing", **changes: Any) -> dict[str, Any]:
+    """As Alertmanager 0.25 sends one."""
+    labels = {"alertname": "QueueFull", "severity": "warning"} | ({"run_id": run_id} if run_id else {})
+    body = {
+        "status": status,
+        "labels": labels,
+        "annotations": {"summary": "The queue is full.", "description": "97 % of it."},
+        "startsAt": "2026-11-21T09:04:15.459123456Z",
+        "endsAt": "0001-01-01T00:00:00Z" if status == "firing" else "2026-11-21T09:04:45.459Z",
+        "generatorURL": "http://prometheus/graph?g0.expr=1",
+        "fingerprint": "66a9e6437657060a",
+    }
+    return body | changes
+
+
+def notification(*alerts: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    return {
+        "version": "4",
+        "groupKey": '{}:{alertname="QueueFull"}',
+        "truncatedAlerts": 0,
+        "status": "firing",
+        "receiver": "cliffwatch",
+        "groupLabels": {},
+        "commonLabels": {},
+        "commonAnnotations": {},
+        "externalURL": "http://alertmanager",
+        "alerts": list(alerts),
+    } | changes
+
+
+def live(api: Api, run_id: str = "one") -> Path:
+    """The journal of a run that is carried out."""
+    directory = journals.queue(api.settings.runs_directory, run_id)
+    journals.start(directory)
+    api.index(run_id)
+    return directory
+
+
+def told(directory: Path) -> list[Event]:
+    return [stored.event for stored in JournalReader(directory).events() if stored.event.type is EventType.ALERT]
+
+
+def post(api: Api, *alerts: dict[str, Any], **changes: Any) -> dict[str, int]:
+    response = api.post("/alerts", notification(*alerts, **changes))
+    assert response.status_code == 200, response.text
+    body: dict[str, int] = response.json()
+    return body
+
+
+def test_an_alert_becomes_an_event_of_the_run_that_it_names(api: Api) -> None:
+    one, other = live(api), live(api, "other")
+    assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "kept": 0, "of_no_run": 0}
+    [event] = told(one)
+    assert event.name == "QueueFull"
+    assert event.detail == {
+        "status": "firing",
+        "severity": "warning",
+        "summary": "The queue is full.",
+        "description": "97 % of it.",
+        "fingerprint": "66a9e6437657060a",
+        "starts_at": 1795251855.459123,
+        "ends_at": None,
+        "labels": {"alertname": "QueueFull", "severity": "warning", "run_id": "one"},
+    }
+    assert told(other) == []
+    assert value(api, "alerts_total", outcome="recorded") == 1
+
+
+def test_a_notification_that_comes_twice_is_recorded_once_also_by_another_service(
+    api: Api, settings: Settings, tmp_path: Path
+) -> None:
+    directory = live(api)
+    assert post(api, alert(), alert())["recorded"] == 1
+    assert post(api, alert()) == {"received": 1, "recorded": 0, "repeated": 1, "kept": 0, "of_no_run": 0}
+    elsewhere = read_settings(state_directory=tmp_path / "other", runs_directory=settings.runs_directory)
+    with serving(elsewhere) as again:
+        assert post(again, alert())["repeated"] == 1
+    assert len(told(directory)) == 1
+
+
+def test_a_resolution_and_a_second_beginning_are_events_of_their_own(api: Api) -> None:
+    directory = live(api)
+    post(api, alert())
+    post(api, alert(status="resolved"))
+    post(api, alert(startsAt="2026-11-21T09:10:00Z"))
+    assert [event.detail["status"] for event in told(directory)] == ["firing", "resolved", "firing"]
+    assert told(directory)[1].detail["ends_at"] == 1795251885.459
+
+
+def test_an_alert_that_names_no_run_goes_to_every_run_that_is_carried_out(api: Api) -> None:
+    running = [live(api, "one"), live(api, "two")]
+    waiting = journals.queue(api.settings.runs_directory, "waiting")
+    api.index("waiting")
+    assert post(api, alert(None))["recorded"] == 2
+    assert [len(told(directory)) for directory in (*running, waiting)] == [1, 1, 0]
+
+
+def test_the_watchdog_is_heard_and_is_no_event(api: Api) -> None:
+    directory = live(api)
+    taken = post(api, alert(None, labels={"alertname": WATCHDOG, "severity": "info"}))
+    assert (taken["recorded"], taken["of_no_run"]) == (0, 1)
+    assert told(directory) == []
+    assert value(api, "watchdog_timestamp_seconds") > 0
+
+
+def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
+    directory = live(api)
+    journals.finish(directory)
+    unknown = [alert(name) for name in ("unknown", "\0", "../../etc")]
+    # The index does not know yet that the run is over; its journal does.
+    nobody = {"received": 5, "recorded": 0, "repeated": 0, "kept": 0, "of_no_run": 5}
+    assert post(api, *unknown, alert(), alert(None)) == nobody
+    assert told(directory) == []
+
+
+def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
+    live(api)
+    strange = alert() | {"notification_reason": "new", "values": {"A": 1}}
+    assert post(api, strange, routeLabels={"team": "storage"}, newest=[1])["recorded"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "alerts"),
+        (notification(alerts="none"), "alerts"),
+        (notification(version="5"), "version"),
+        (notification(alert(status="pending")), "alerts.0.status"),
+        (notification(alert(startsAt="yesterday")), "alerts.0.startsAt"),
+        (notification(alert(startsAt="2026-11-21T09:04:15")), "alerts.0.startsAt"),
+        (notification(alert(fingerprint="")), "alerts.0.fingerprint"),
+        (notification(alert(fingerprint="a\0b")), "alerts.0.fingerprint"),
+        (notification(alert(labels={"run_id": 1})), "alerts.0.labels.run_id"),
+        (notification(alert(labels=None)), "alerts.0.labels"),
+    ],
+)
+def test_what_is_malformed_is_refused_by_the_field(api: Api, body: dict[str, Any], field: str) -> None:
+    response = api.post("/alerts", body)
+    assert (response.status_code, response.json()["code"]) == (422, "bad_request")
+    assert field in {fault["field"] for fault in response.json()["errors"]}
+
+
+def test_what_is_huge_is_refused_and_harms_nothing(api: Api) -> None:
+    directory = live(api)
+    response = api.post("/alerts", notification(alert(annotations={"summary": "x" * 1024 * 1024})))
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+    many = [alert(fingerprint=f"{number:016x}") for number in range(1500)]
+    assert post(api, *many)["recorded"] == 1500
+    assert len(told(directory)) == 1500
+
+
+def test_looking_is_not_enough_to_send_alerts(api: Api) -> None:
+    assert api.post("/alerts", notification(alert()), scope="read").status_code == 403
+
+
+def fill(path: Path, content: bytes) -> None:
+    with path.open("ab", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(content)
+
+
+@pytest.fixture
+def full(api: Api) -> Iterator[Path]:
+    """A live run on a file system without a byte left; `filler` beside its journal is what fills it."""
+    runs = api.settings.runs_directory
+    runs.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", str(runs)], check=True)
+    try:
+        directory = live(api)
+        fill(runs / "filler", bytes(4096))
+        # What is left of the journal's own last page.
+        fill(directory / "events.jsonl", b"\n")
+        yield directory
+    finally:
+        subprocess.run(["umount", str(runs)], check=True)
+
+
+def test_what_a_full_disk_does_not_take_is_kept_and_written_later(api: Api, full: Path) -> None:
+    taken = post(api, alert(), alert(status="resolved"))
+    assert (taken["kept"], taken["recorded"]) == (2, 0)
+    assert post(api, alert())["repeated"] == 1
+    assert value(api, "kept_alerts") == 2
+    (full.parent / "filler").unlink()
+    # It may have ended in the meantime: it was live when they came.
+    journals.finish(full)
+    deliver_kept(api.services.database)
+    deliver_kept(api.services.database)
+    assert [event.detail["status"] for event in told(full)] == ["firing", "resolved"]
+    assert value(api, "kept_alerts") == 0
+
+
+def test_what_can_be_put_nowhere_is_asked_for_again(api: Api, full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain, "KEPT_LIMIT", 1)
+    response = api.post("/alerts", notification(alert(), alert(status="resolved")))
+    assert (response.status_code, response.json()["code"]) == (503, "not_ready")
+    assert value(api, "kept_alerts") == 0
