@@ -56,12 +56,7 @@ def test_a_query_is_answered_with_data(path: Path, query: PanelQuery, watched: W
         for expression in renderings(query, choices(path, watched, run)):
             answers[expression] = watched.series(expression)
     values = [float(value) for series in answers.values() for one in series for _, value in one["values"]]
-    if query.where == "annotation Alerts":
-        assert not values, "nothing is wrong with these runs"
-        firing = 'ALERTS{alertstate="firing", severity!="info", run_id=~".*"}'
-        assert watched.series(firing.replace('severity!="info"', 'alertname="CliffwatchWatchdog"'))
-    else:
-        assert [value for value in values if not math.isnan(value)], list(answers)
+    assert [value for value in values if not math.isnan(value)], list(answers)
 
 
 @pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))

@@ -76,7 +76,7 @@ class Watched:
 
 @contextmanager
 def watched_runs(directory: Path) -> Iterator[Watched]:
-    """Both runs at once, watched from before their first window until after their last."""
+    """Both runs at once, watched from before their first window until after their last, and until an alert fires."""
     probe.build()
     with ExitStack() as stack:
         drive = stack.enter_context(loop_drive(directory / "drive.img", 64 * MIB))
@@ -105,7 +105,9 @@ def watched_runs(directory: Path) -> Iterator[Watched]:
         for worker in workers:
             stack.callback(_end, worker)
         for worker in workers:
-            assert worker.wait(60) == 0
+            assert worker.wait(120) == 0
+        firing = 'ALERTS{alertname="CliffwatchExporterDown", alertstate="firing"}'
+        wait_until(lambda: bool(query(prometheus, firing)), "the alert of the target that is not there")
         yield Watched(prometheus, start, time.time())
 
 
@@ -127,6 +129,8 @@ def _prometheus(directory: Path, journals: list[Path]) -> Iterator[str]:
         service = Site({path: lambda: "[]" for path in DISCOVERY_PATHS.values()} | {"/metrics": lambda: ""})
         stack.callback(service.close)
         service.pages[DISCOVERY_PATHS["cliffwatch-worker"]] = lambda: json.dumps(_targets(journals))
+        nowhere = [{"targets": [free_address()], "labels": {}}]
+        service.pages[DISCOVERY_PATHS["workload"]] = lambda: json.dumps(nowhere)
         token = directory / "token"
         token.write_text("cw_test")
         address = free_address()
