@@ -53,8 +53,15 @@ class Watch:
     """
 
     def __init__(
-        self, settings: Settings, database: Database, clock: Clock, watchdog_at: Callable[[], float | None]
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        watchdog_at: Callable[[], float | None],
+        *,
+        stale_seconds: float = STALE_SECONDS,
     ) -> None:
+        self._stale_seconds = stale_seconds
         self._settings = settings
         self._database = database
         self._clock = clock
@@ -72,9 +79,10 @@ class Watch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the look in progress is over."""
+        """Returns when the look in progress is over. May be called without a start."""
         self._end.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         self._client.close()
 
     def up(self) -> dict[str, bool]:
@@ -139,7 +147,7 @@ class Watch:
         except (httpx.HTTPError, ValueError, KeyError, TypeError, IndexError) as error:
             return f"it does not answer queries: {error}"
         age_seconds = self._clock.wall() - max(newest, seen.since)
-        return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > STALE_SECONDS else ""
+        return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > self._stale_seconds else ""
 
     def _silence(self) -> str:
         """Both that bring alerts are there; what is wrong when none of them comes."""

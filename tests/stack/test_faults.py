@@ -1,0 +1,168 @@
+"""What stands in a watcher's way is named and done without, and told to the runs that are live."""
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests import journals
+from tests.stack.machine import Machine, events_of, wait_until
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.journal import EventLog, EventType, JournalReader
+from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EBPF_EXPORTER, NODE_EXPORTER, PROMETHEUS
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY
+from cliffwatch.stack.launch import start_stack, stop_stack, token_path
+from cliffwatch.stack.processes import Outcome, State, watchers
+from cliffwatch.stack.watch import DOWN_NOTE, WATCHERS_NOTE, Watch, tell
+from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.store.index import index_run
+from cliffwatch.store.tokens import find_token
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine with a database and no service; its watchers are stopped at the end."""
+    machine = Machine(tmp_path)
+    upgrade(machine.settings.database_url)
+    yield machine
+    stop_stack(machine.settings, CLOCK)
+
+
+def live_run(machine: Machine) -> Path:
+    directory = journals.queue(machine.settings.runs_directory, "one")
+    journals.start(directory)
+    database = open_database(machine.settings.database_url)
+    with database.session() as session:
+        index_run(session, directory)
+    database.close()
+    return directory
+
+
+@contextmanager
+def watching(machine: Machine, stale_seconds: float) -> Iterator[Watch]:
+    database = open_database(machine.settings.database_url)
+    watch = Watch(machine.settings, database, CLOCK, lambda: None, stale_seconds=stale_seconds)
+    try:
+        yield watch
+    finally:
+        watch.stop()
+        database.close()
+
+
+def by_name(outcomes: list[Outcome]) -> dict[str, Outcome]:
+    return {outcome.component.name: outcome for outcome in outcomes}
+
+
+def test_a_broken_rule_file_costs_prometheus_and_nothing_else(machine: Machine, tmp_path: Path) -> None:
+    broken = tmp_path / "alerts"
+    shutil.copytree(ALERTS_DIRECTORY, broken)
+    (broken / "rules" / "own.yaml").write_text("groups: [{name: own, rules: [{alert: A, expr: 'sum('}]}]\n")
+    outcomes = by_name(start_stack(machine.settings, CLOCK, alerts_directory=broken))
+    assert outcomes[PROMETHEUS.name].state is State.WITHOUT
+    assert "it ended:" in outcomes[PROMETHEUS.name].reason
+    log = outcomes[PROMETHEUS.name].log
+    assert log is not None
+    assert "own.yaml" in log.read_text()
+    assert {outcomes[component.name].state for component in (NODE_EXPORTER, ALERTMANAGER)} == {State.STARTED}
+    directory = live_run(machine)
+    with watching(machine, 60) as watch:
+        watch.tick()
+    [note] = events_of(directory, EventType.NOTE, WATCHERS_NOTE)
+    assert "it ended:" in note.detail["without"][PROMETHEUS.name]
+    assert NODE_EXPORTER.name in note.detail["there"]
+    (broken / "rules" / "own.yaml").unlink()
+    outcomes = by_name(start_stack(machine.settings, CLOCK, alerts_directory=broken))
+    assert outcomes[PROMETHEUS.name].state is State.STARTED
+    assert outcomes[ALERTMANAGER.name].state is State.RUNNING
+
+
+def test_a_full_disk_under_prometheus_is_told_to_the_run(machine: Machine) -> None:
+    data = PROMETHEUS.directory(machine.settings) / "data"
+    data.mkdir(parents=True)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(data)], check=True)
+    try:
+        assert by_name(start_stack(machine.settings, CLOCK))[PROMETHEUS.name].state is State.STARTED
+        directory = live_run(machine)
+        wait_until(lambda: machine.query('up{job="prometheus"}'), "the first sample")
+        with watching(machine, 12) as watch:
+            watch.tick()
+            assert watch.up()[PROMETHEUS.name]
+            subprocess.run(["dd", "if=/dev/zero", f"of={data / 'filler'}", "bs=4k"], check=False, capture_output=True)
+
+            def told() -> bool:
+                watch.tick()
+                return bool(events_of(directory, EventType.NOTE, DOWN_NOTE))
+
+            wait_until(told, "the note")
+        [note] = events_of(directory, EventType.NOTE, DOWN_NOTE)
+        assert note.detail["watcher"] == PROMETHEUS.name
+        assert "stored no sample" in note.detail["reason"]
+    finally:
+        stop_stack(machine.settings, CLOCK)
+        subprocess.run(["umount", str(data)], check=True)
+
+
+def test_what_is_not_there_is_named_with_its_remedy(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    outcomes = by_name(start_stack(machine.settings, CLOCK))
+    assert {outcome.state for outcome in outcomes.values()} == {State.WITHOUT}
+    for component in (NODE_EXPORTER, ALERTMANAGER, PROMETHEUS):
+        assert f"apt-get install {component.package}" in outcomes[component.name].reason
+    assert outcomes[EBPF_EXPORTER.name].reason
+    assert set(watchers(machine.settings)) == {component.name for component in COMPONENTS}
+
+
+def test_a_port_that_is_somebody_else_s_is_named_with_its_variable(machine: Machine) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", machine.ports["node_exporter"]))
+        other.listen()
+        outcome = by_name(start_stack(machine.settings, CLOCK))[NODE_EXPORTER.name]
+    assert outcome.state is State.WITHOUT
+    assert "CLIFFWATCH_NODE_EXPORTER_PORT" in outcome.reason
+
+
+def test_a_token_is_kept_and_one_that_was_lost_is_revoked(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    path = token_path(machine.settings, PROMETHEUS)
+
+    def token() -> str:
+        start_stack(machine.settings, CLOCK)
+        return path.read_text().strip()
+
+    first = token()
+    assert token() == first
+    path.unlink()
+    second = token()
+    database = open_database(machine.settings.database_url)
+    with database.snapshot() as session:
+        assert find_token(session, first) is None
+        known = find_token(session, second)
+        assert known is not None
+        assert known.scope == "read"
+    database.close()
+
+
+def test_a_run_is_told_once_of_each_change_and_not_after_its_end(tmp_path: Path) -> None:
+    directory = journals.queue(tmp_path, "one")
+    assert [event.name for event in tell(directory, {"a": "", "b": "it is gone"}, 1.0)] == [WATCHERS_NOTE]
+    assert tell(directory, {"a": "", "b": "it is gone"}, 2.0) == []
+    changes = tell(directory, {"a": "it hangs", "b": "", "c": ""}, 3.0)
+    assert [(event.name, event.detail["watcher"]) for event in changes] == [
+        ("watcher_down", "a"),
+        ("watcher_back", "b"),
+        ("watcher_back", "c"),
+    ]
+    assert changes[0].detail["reason"] == "it hangs"
+    assert tell(directory, {"a": "still", "b": "", "c": ""}, 4.0) == []
+    change_state(EventLog(directory), RunState.FINISHED, 5.0, {"verdict": "stopped"})
+    assert tell(directory, {"a": ""}, 6.0) == []
+    assert JournalReader(directory).faults == []
+    with pytest.raises(FileNotFoundError):
+        tell(tmp_path / "gone", {"a": ""}, 7.0)

@@ -1,0 +1,151 @@
+"""The real watchers around real runs, from `cliffwatch up` to `cliffwatch down`."""
+
+import json
+import os
+import signal
+import socket
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.stack.machine import BUILT, Machine, events_of, wait_until
+
+from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal.windows import JournalWindow
+from cliffwatch.runs.states import RunState, status_of
+from cliffwatch.stack.components import COMPONENTS
+from cliffwatch.stack.processes import watchers
+from cliffwatch.stack.watch import BACK_NOTE, DOWN_NOTE, WATCHERS_NOTE
+
+NAMES = [component.name for component in COMPONENTS if component.name != "ebpf_exporter" or BUILT.exists()]
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    """A machine whose service and watchers are up, for tests that leave them up."""
+    machine = Machine(tmp_path_factory.mktemp("stack"))
+    try:
+        done = machine.run("up")
+        assert done.returncode == 0, done.stderr
+        yield machine
+    finally:
+        for run_id in ("steady", "failing"):
+            machine.run("run", "stop", run_id, "--force")
+        machine.run("down")
+
+
+def changed(journal: Path, watcher: str, *names: str) -> bool:
+    """Whether these, in this order, are the notes of the watcher."""
+    notes = events_of(journal, EventType.NOTE, DOWN_NOTE, BACK_NOTE)
+    return [note.name for note in notes if note.detail["watcher"] == watcher] == list(names)
+
+
+def finished(journal: Path) -> bool:
+    status = status_of(stored.event for stored in JournalReader(journal).events())
+    return status is not None and status.state is RunState.FINISHED
+
+
+def test_the_stack_comes_up_once_and_each_watcher_is_named(machine: Machine) -> None:
+    before = {name: machine.process(name) for name in NAMES}
+    again = machine.run("up")
+    assert again.returncode == 0
+    for name in NAMES:
+        assert f"{name}:" in again.stderr
+        assert machine.process(name) == before[name]
+    for token in machine.state.glob("stack/*/token"):
+        assert token.stat().st_mode & 0o777 == 0o600
+    tokens = {row["name"]: row["scope"] for row in json.loads(machine.run("--output", "json", "token", "list").stdout)}
+    assert tokens == {
+        "first": "admin",
+        "prometheus of this machine": "read",
+        "alertmanager of this machine": "operate",
+    }
+
+
+def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -> None:
+    """One run goes well and one loses its engine again and again; then every watcher is hung or killed."""
+    steady = machine.begin("steady", "50s")
+    failing = machine.begin("failing", "50s", fail_after_windows=4)
+
+    for run_id in ("steady", "failing"):
+        series = f'cliffwatch_operations_total{{run_id="{run_id}"}}'
+        found = wait_until(partial(machine.query, series), "the run's series")
+        assert found[0]["metric"]["job"] == "cliffwatch-worker"
+    [note] = wait_until(lambda: events_of(steady, EventType.NOTE, WATCHERS_NOTE), "the list of watchers")
+    assert set(NAMES) <= set(note.detail["there"])
+
+    [alert] = wait_until(lambda: events_of(failing, EventType.ALERT, "CliffwatchEngineRestarted")[:1], "the alert")
+    restarts = events_of(failing, EventType.ENGINE, "died")
+    assert alert.detail["starts_at"] > restarts[0].at
+    assert alert.detail["labels"]["run_id"] == "failing"
+    assert events_of(steady, EventType.ALERT, "CliffwatchEngineRestarted") == []
+
+    hung, *killed = NAMES
+    machine.process(hung).send(signal.SIGSTOP)
+    for name in killed:
+        machine.process(name).send(signal.SIGKILL)
+    for name in NAMES:
+        wait_until(partial(changed, steady, name, DOWN_NOTE), f"{name} is down")
+    assert JournalReader(steady).last_window() is not None
+    before = JournalReader(steady).last_window()
+    wait_until(lambda: JournalReader(steady).last_window() != before, "a window while nobody watches")
+
+    machine.process(hung).send(signal.SIGCONT)
+    assert machine.run("up").returncode == 0
+    for name in NAMES:
+        wait_until(partial(changed, steady, name, DOWN_NOTE, BACK_NOTE), f"{name} is back")
+
+    for journal in (steady, failing):
+        wait_until(partial(finished, journal), "the end of the run")
+    assert_whole(steady)
+    report = json.loads((failing / "report.json").read_text())
+    [listed, *_] = [entry for entry in report["alerts"] if entry["name"] == "CliffwatchEngineRestarted"]
+    assert listed["start_seconds"] == pytest.approx(alert.detail["starts_at"] - load_start(failing), abs=0.01)
+    assert "CliffwatchEngineRestarted" in (failing / "report.html").read_text()
+
+
+def assert_whole(journal: Path) -> None:
+    """Every window that was asked for is there, the journal can be read, and the verdict is a pass."""
+    reader = JournalReader(journal)
+    windows: list[JournalWindow] = list(reader.windows())
+    status = status_of(stored.event for stored in reader.events())
+    assert status is not None
+    assert reader.faults == []
+    assert (status.verdict, [window.seq for window in windows]) == ("pass", list(range(50)))
+
+
+def load_start(journal: Path) -> float:
+    status = status_of(stored.event for stored in JournalReader(journal).events())
+    assert status is not None
+    assert status.load_start is not None
+    return status.load_start
+
+
+def test_down_leaves_nothing(machine: Machine) -> None:
+    processes = [machine.process(name) for name in NAMES]
+    daemon = find_daemon(machine.state)
+    assert daemon is not None
+    done = machine.run("down")
+    assert "the watchers are down" in done.stderr
+    assert not any(process.is_alive() for process in [*processes, daemon.process])
+    assert watchers(machine.settings) == {}
+    for port in machine.ports.values():
+        with socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+    assert str(machine.state) not in _command_lines()
+    assert machine.run("down").returncode == 0
+
+
+def _command_lines() -> str:
+    """Of all processes but this one."""
+    texts = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        if path.parent.name != str(os.getpid()):
+            try:
+                texts.append(path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace"))
+            except (FileNotFoundError, ProcessLookupError):
+                continue
+    return "\n".join(texts)
