@@ -57,6 +57,8 @@ class Machine:
             return status(directory).state is state
 
         wait_until(reached, f"state {state.value} of {directory.name}")
+        # The journal may have come to it after the round had read it.
+        self.reconciler.tick()
 
     def indexed_state(self, run_id: str) -> str:
         with self.database.snapshot() as session:

@@ -20,14 +20,11 @@ from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
 
 #: Pause before an engine is started again: 1 s, then twice as long each time, at most this.
 LONGEST_PAUSE_SECONDS = 30.0
+#: An engine is started so long before its first window, so that it is ready when the time comes.
+START_LEAD_SECONDS = 0.5
 #: Part of a window that may be missing between two windows before it is called a gap.
 GAP_TOLERANCE = 0.01
 POLL_SECONDS = 0.25
-
-
-def start_lead(window_seconds: float) -> float:
-    """How long before the load's start an engine is started, so that it is ready when the time comes."""
-    return min(0.5, window_seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +86,7 @@ class Load:
     def _one_engine(self) -> str:
         """Run one engine process until it is gone; returns what it said last."""
         context = self._context
-        ready = context.run_clock.now() + start_lead(self._window_seconds)
+        ready = context.run_clock.now() + START_LEAD_SECONDS
         start = max(grid_line_at_or_after(ready, self._window_seconds), self._timeline.load_start)
         if start >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
             context.advance_virtual(self._timeline.load_stop)
@@ -109,7 +106,7 @@ class Load:
         launch = context.engine.launch(context.load, engine_context)
         translator = context.engine.translator(context.load, engine_context)
         self._enter_phase(start)
-        self._pause(start - start_lead(self._window_seconds) - context.run_clock.now())
+        self._pause(start - START_LEAD_SECONDS - context.run_clock.now())
         if self._stop is not None:
             return ""
         self._engine_end = None

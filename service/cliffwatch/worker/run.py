@@ -24,7 +24,7 @@ from cliffwatch.runs.states import RunState, RunStatus, VerdictName
 from cliffwatch.telemetry.errand import Errand, prometheus_url
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.load import Load, LoadOutcome, start_lead
+from cliffwatch.worker.load import START_LEAD_SECONDS, Load, LoadOutcome
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.surroundings import devices_below, file_systems_of
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
@@ -162,7 +162,7 @@ def _timeline(context: RunContext, status: RunStatus) -> Timeline:
     phases, window = context.workload.phases, context.workload.window
     if status.load_start is not None and status.load_stop is not None:
         return Timeline(status.load_start, status.load_stop, phases)
-    return Timeline.plan(context.run_clock.now() + start_lead(window), phases, window)
+    return Timeline.plan(context.run_clock.now() + START_LEAD_SECONDS, phases, window)
 
 
 def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: LoadOutcome) -> None:
