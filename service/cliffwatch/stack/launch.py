@@ -8,7 +8,7 @@ from sqlalchemy import select
 from cliffwatch.clock import Clock
 from cliffwatch.settings import Settings
 from cliffwatch.stack import processes
-from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component
+from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component, stack_directory
 from cliffwatch.stack.configuration import (
     ALERTS_DIRECTORY,
     WEBHOOK_PATH,
@@ -52,6 +52,8 @@ def start_stack(
 
 def stop_stack(settings: Settings, clock: Clock) -> list[str]:
     """Stop what runs, and give the names."""
+    if not stack_directory(settings).exists():
+        return []
     with processes.alone(settings):
         return processes.stop(settings, clock)
 
