@@ -68,7 +68,7 @@ def load(drive: LoopDrive, depth: int) -> float:
 
 
 def microseconds_per_request(drive: LoopDrive, depth: int) -> float:
-    """Time in all programs by the completions that they saw: the least of several loads, as interrupts only add to it."""
+    """Time in all programs by the completions that they saw. The least of several loads: interrupts only add to it."""
 
     def nanoseconds_and_requests(probe: Probe) -> tuple[int, int]:
         costs = probe.costs()
