@@ -24,7 +24,7 @@ from cliffwatch.store.tokens import find_token
 #: Natively the state directory, in containers a path; the same below it.
 IN_CONTAINERS = Settings(state_directory=Path("/var/lib/cliffwatch"))
 #: What a container needs besides: the host is not where it looks by itself, and rights are given up.
-BESIDES = {"node-exporter": ["--path.rootfs=/host"], "ebpf-exporter": ["--capabilities.keep=none"]}
+BESIDES = {"node-exporter": ["--path.rootfs=/host"]}
 
 
 def container(component: Component) -> str:

@@ -19,6 +19,8 @@ RETENTION_TIME = "15d"
 RETENTION_SIZE = "4GB"
 #: Loop devices are drives under test here, which node_exporter leaves out unless told otherwise.
 IGNORED_DEVICES = r"^(z?ram|fd|sr)\d+$"
+#: Debian's node_exporter leaves out /mnt, /media and /run, where drives under test are mounted.
+IGNORED_MOUNT_POINTS = r"^/(dev|proc|sys)($|/)"
 COLLECTORS = ("cpu", "diskstats", "filesystem", "loadavg", "meminfo", "netdev", "pressure", "stat", "uname", "vmstat")
 _CHECK_TIMEOUT_SECONDS = 60
 
@@ -105,6 +107,7 @@ def _node_exporter(settings: Settings) -> list[str]:
         "--collector.disable-defaults",
         *(f"--collector.{name}" for name in COLLECTORS),
         f"--collector.diskstats.device-exclude={IGNORED_DEVICES}",
+        f"--collector.filesystem.mount-points-exclude={IGNORED_MOUNT_POINTS}",
         "--log.level=warn",
     ]
 
@@ -114,6 +117,7 @@ def _ebpf_exporter(settings: Settings) -> list[str]:
         f"--web.listen-address={EBPF_EXPORTER.address(settings)}",
         f"--config.dir={settings.state_directory / 'ebpf' / 'config'}",
         "--config.names=block",
+        "--capabilities.keep=none",
     ]
 
 
