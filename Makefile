@@ -80,7 +80,7 @@ lock: ## lock the newest Python packages that pyproject.toml allows
 	$(UV_COMPILE) --extra test --output-file requirements-test.txt
 
 clean: down ## remove what was built and installed; journals and the database stay
-	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps
+	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf
 	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
 
 setup:

@@ -6,7 +6,8 @@
 import sys
 from collections.abc import Callable
 
-from bench import api, fio, kills, long_run
+from bench import api, fio, kills, long_run, stack
+from bench.ebpf import probe_cost
 from bench.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -14,6 +15,8 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "kills": kills.figures,
     "api": api.figures,
     "fio": fio.figures,
+    "ebpf": probe_cost.figures,
+    "stack": stack.figures,
 }
 
 
