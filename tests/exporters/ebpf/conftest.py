@@ -7,8 +7,8 @@ import pytest
 from tests.drives.loops import MIB, LoopDrive, loop_drive
 from tests.exporters.ebpf import probe as probes
 
-#: A busy kernel loses a request in a hundred thousand on its way to any BPF program, and other programs look into drives
-#: when they please. A probe that counts wrongly does so every time; exact once in three times is exact.
+#: A busy kernel loses a request in a hundred thousand on its way to any BPF program, and other programs look into
+#: drives when they please. A probe that counts wrongly does so every time; exact once in three times is exact.
 TRIES = 3
 
 
