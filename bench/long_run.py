@@ -74,13 +74,15 @@ def figures() -> list[Figure]:
         report_bytes = (directory / files.REPORT_HTML).stat().st_size
     finally:
         shutil.rmtree(base)
-    spread = max(item.open_files for item in later) - min(item.open_files for item in later)
+    # The least of many samples: a heartbeat or an event is being written in some of them.
+    tenth = len(later) // 10 + 1
+    growth = min(item.open_files for item in later[-tenth:]) - min(item.open_files for item in later[:tenth])
     return [
         Figure(
             "36 h run: worker memory at the end / after one hour", last.resident_bytes / first.resident_bytes, "", 1.05
         ),
         Figure("36 h run: worker memory at the end", last.resident_bytes / 1e6, "MB", 120),
-        Figure("36 h run: change in the worker's open files", spread, "", 0),
+        Figure("36 h run: growth of the worker's open files", growth, "", 0),
         Figure("36 h run: journal", journal_bytes / 1e6, "MB", 60),
         Figure("36 h run: time to make the report", report_seconds, "s", 10),
         Figure("36 h run: report.html", report_bytes / 1e6, "MB", 5),
