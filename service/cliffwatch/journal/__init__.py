@@ -7,6 +7,7 @@
     latency.hlog    HdrHistogram interval log, one tag a latency name
     events.jsonl    states, phases, engine restarts, gaps, findings, alerts, notes
     worker.json     which process carries the run out (pid, start time, boot id) and its last heartbeat
+    telemetry/      what Prometheus knew about the run, taken home before it expires
     report.json, report.html
 
 A window counts once its line in windows.jsonl is on disk: the histograms are written and synced first, so the line is
