@@ -1,0 +1,1 @@
+//! Produces to and consumes from a Kafka broker and measures latency from due times.

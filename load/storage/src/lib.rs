@@ -1,0 +1,1 @@
+//! Does to a file system what log-structured brokers do.
