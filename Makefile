@@ -92,3 +92,4 @@ setup-test:
 	@setup/install test
 	@setup/python test
 	@setup/assets
+	@setup/broker
