@@ -1,0 +1,91 @@
+"""Committed windows of a run as the series that detection works on."""
+
+from collections.abc import Iterable, Sequence
+
+from cliffwatch.detect.finding import Notice, Role, Sample, Series
+from cliffwatch.journal.events import Event, EventType
+from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
+
+#: The twin of a latency that is counted from when the work began; the one counted from when it was due is preferred.
+SERVICE_SUFFIX = "_service"
+QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
+RATE = "operations_per_second"
+DEVICE = "device"
+#: Words in the names of an engine's events that explain what is measured after them.
+EXPLAINING = ("died", "restart", "leader", "rebalance", "failover")
+
+
+def samples_from_windows(windows: Sequence[JournalWindow]) -> tuple[list[Series], list[Sample]]:
+    """Every series that the windows hold, and their samples in the same order."""
+    seen: dict[str, Series] = {}
+    for window in windows:
+        for series in series_of(window):
+            seen.setdefault(series.name, series)
+    return list(seen.values()), [sample_of(window) for window in windows]
+
+
+def series_of(window: JournalWindow) -> list[Series]:
+    """The series that a window can have values of: latency quantiles, operations per second, devices."""
+    series = [
+        Series(f"{operation}.{name}", Role.LATENCY, operation=operation, quantile=quantile)
+        for operation in preferred_latencies(window.latency)
+        for name, quantile in QUANTILES.items()
+    ]
+    series.append(Series(RATE, Role.RATE))
+    for device in _devices(window).values():
+        suffix = "" if device is None else f".{device}"
+        series.append(Series(f"{DEVICE}.write_latency{suffix}", Role.DEVICE_LATENCY, device=device))
+        series.append(Series(f"{DEVICE}.queue_depth{suffix}", Role.QUEUE_DEPTH, device=device))
+    return series
+
+
+def sample_of(window: JournalWindow) -> Sample:
+    """A window's values; what it did not measure is absent."""
+    values: dict[str, float] = {}
+    for operation in preferred_latencies(window.latency):
+        summary = window.latency[operation]
+        for name in QUANTILES:
+            value = summary.get(name)
+            if value is not None:
+                values[f"{operation}.{name}"] = value
+    if "operations" in window.counters and window.seconds > 0:
+        values[RATE] = window.counters["operations"] / window.seconds
+    for prefix, device in _devices(window).items():
+        suffix = "" if device is None else f".{device}"
+        operations = window.counters.get(f"{prefix}write_operations", 0)
+        if operations > 0:
+            milliseconds = window.counters.get(f"{prefix}write_milliseconds", 0)
+            values[f"{DEVICE}.write_latency{suffix}"] = milliseconds / 1000 / operations
+        depth = window.gauges.get(f"{prefix}queue_depth")
+        if depth is not None:
+            values[f"{DEVICE}.queue_depth{suffix}"] = depth
+    return Sample(window.start, window.end, values, window.phase)
+
+
+def preferred_latencies(names: Iterable[str]) -> list[str]:
+    """Latency names without those whose twin counts from when the work was due."""
+    present = set(names)
+    return sorted(
+        name for name in present if not (name.endswith(SERVICE_SUFFIX) and name.removesuffix(SERVICE_SUFFIX) in present)
+    )
+
+
+def notices_from_events(events: Iterable[Event]) -> list[Notice]:
+    """What the run's own events explain: an engine that died, restarts of a broker, gaps."""
+    return [notice for event in events if (notice := notice_of(event)) is not None]
+
+
+def notice_of(event: Event) -> Notice | None:
+    """The notice that an event of the run amounts to, or None where it explains nothing."""
+    explains = event.type is EventType.GAP or (
+        event.type is EventType.ENGINE and any(word in event.name for word in EXPLAINING)
+    )
+    return Notice(event.at, event.name) if explains else None
+
+
+def _devices(window: JournalWindow) -> dict[str, str | None]:
+    """The prefix of each device's counters, to its major:minor; None stands for all of them together."""
+    if "device_write_operations" not in window.counters:
+        return {}
+    each = sorted(name.partition(".")[0] for name in window.counters if name.endswith(".write_operations"))
+    return {"device_": None} | {f"{number}.": number for number in each}
