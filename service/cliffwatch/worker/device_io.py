@@ -1,32 +1,92 @@
-"""What the kernel saw of the drives below a target, to hold against what an engine says that it did."""
+"""What the kernel saw of the drives below a target, to hold against what an engine says that it did.
 
-from collections.abc import Sequence
+Each window's line carries the totals over all drives, `device_…`; where there are several drives, those of each as
+well, `<major:minor>.…`, so that it can be told which of them became slow. ARCHITECTURE.md lists the names.
+"""
 
+from collections.abc import Mapping, Sequence
+
+from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.drives.diskstats import CountersReset, DeviceCounters, read_counters, sum_counters
+from cliffwatch.worker.interval import Interval, four_digits
 
 
 class DeviceIo:
-    """Bytes moved by a set of drives, interval by interval. No drives, or one that is gone: nothing is said of it."""
+    """Traffic of a set of drives, interval by interval. No drives, or one that is gone: nothing is said of it."""
 
-    def __init__(self, major_minors: Sequence[str]) -> None:
+    def __init__(self, major_minors: Sequence[str], clock: Clock | None = None) -> None:
         self._major_minors = major_minors
-        self._last = self._read()
+        self._clock = clock or SystemClock()
+        self._at, self._last = self._read()
 
     def restart(self) -> None:
         """Begin an interval now; what was between is not counted."""
-        self._last = self._read()
+        self._at, self._last = self._read()
 
-    def since_last(self) -> dict[str, int]:
-        """`device_written_bytes` and `device_read_bytes` of the interval that ends now; empty when not measured."""
-        before, self._last = self._last, self._read()
-        if before is None or self._last is None:
-            return {}
+    def since_last(self) -> Interval:
+        """The interval that ends now; empty when it was not measured."""
+        before, began = self._last, self._at
+        self._at, self._last = self._read()
+        seconds = self._at - began
+        if before is None or self._last is None or seconds <= 0:
+            return Interval()
         try:
-            moved = self._last - before
+            moved = {number: now - before[number] for number, now in self._last.items()}
         except CountersReset:
-            return {}
-        return {"device_written_bytes": moved.write_bytes, "device_read_bytes": moved.read_bytes}
+            return Interval()
+        total = sum_counters(moved)
+        interval = Interval(
+            {
+                "device_written_bytes": total.write_bytes,
+                "device_read_bytes": total.read_bytes,
+                "device_write_operations": total.write_operations,
+                "device_read_operations": total.read_operations,
+                "device_write_milliseconds": _milliseconds(total.write_time_seconds),
+                "device_read_milliseconds": _milliseconds(total.read_time_seconds),
+                **_rare(total),
+            },
+            {
+                "device_queue_depth": four_digits(total.weighted_io_time_seconds / seconds),
+                # The busiest of several: a mean would hide the one that holds all others up.
+                "device_busy_ratio": four_digits(min(1.0, max(m.io_time_seconds for m in moved.values()) / seconds)),
+            },
+        )
+        if len(moved) > 1:
+            _add_each(interval, moved, seconds)
+        return interval
 
-    def _read(self) -> DeviceCounters | None:
-        counters = read_counters(self._major_minors)
-        return sum_counters(counters) if counters and len(counters) == len(self._major_minors) else None
+    def _read(self) -> tuple[float, dict[str, DeviceCounters] | None]:
+        counters = read_counters(self._major_minors) if self._major_minors else {}
+        is_whole = bool(counters) and len(counters) == len(set(self._major_minors))
+        return self._clock.monotonic(), counters if is_whole else None
+
+
+def _rare(total: DeviceCounters) -> dict[str, int]:
+    """What most windows have none of, and then do not mention."""
+    counts = {
+        "device_flush_operations": total.flush_operations,
+        "device_flush_milliseconds": _milliseconds(total.flush_time_seconds),
+        "device_discard_operations": total.discard_operations,
+        "device_discarded_bytes": total.discard_bytes,
+        "device_discard_milliseconds": _milliseconds(total.discard_time_seconds),
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: float) -> None:
+    """Each drive's own share; short names, because a run on sixteen drives has all of them in every line."""
+    for number, drive in moved.items():
+        counts = {
+            "written_bytes": drive.write_bytes,
+            "write_milliseconds": _milliseconds(drive.write_time_seconds),
+            "read_operations": drive.read_operations,
+            "read_milliseconds": _milliseconds(drive.read_time_seconds),
+        }
+        interval.counters[f"{number}.write_operations"] = drive.write_operations
+        interval.counters.update({f"{number}.{name}": count for name, count in counts.items() if count})
+        interval.gauges[f"{number}.queue_depth"] = four_digits(drive.weighted_io_time_seconds / seconds)
+
+
+def _milliseconds(seconds: float) -> int:
+    """The kernel counts whole milliseconds."""
+    return round(seconds * 1000)

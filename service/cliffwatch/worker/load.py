@@ -16,6 +16,7 @@ from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.host import HostConditions
 from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
 
 #: Pause before an engine is started again: 1 s, then twice as long each time, at most this.
@@ -47,6 +48,8 @@ class Load:
         self._path = path
         self._is_device = is_device
         self._device_io = DeviceIo(devices)
+        # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
+        self._host = None if context.is_virtual else HostConditions()
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
@@ -113,6 +116,8 @@ class Load:
         self._device_io.restart()
         with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
             context.engine_identity = process.identity
+            if self._host is not None:
+                self._host.restart(process.identity.pid if process.identity else None)
             context.beat_now()
             context.tell(EventType.ENGINE, "started", command=list(launch.command), start=start)
             self._watch(process)
@@ -160,7 +165,9 @@ class Load:
         context = self._context
         context.advance_virtual(window.end)
         previous_end = context.windows.last.end if context.windows.last else self._timeline.load_start
-        window.counters.update(self._device_io.since_last())
+        self._device_io.since_last().add_to(window)
+        if self._host is not None:
+            self._host.since_last().add_to(window)
         try:
             committed = context.windows.append(window, self._timeline.phase_at(window.start))
         except OverlapError as error:

@@ -176,7 +176,7 @@ def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: Loa
         # A device node's own data, or the whole file system that the run's directory is on.
         scope = [] if path.is_block_device() else ["--file-system"]
         subprocess.run(["sync", *scope, str(path)], check=False, stdin=subprocess.DEVNULL)
-    if moved := device_io.since_last():
+    if moved := device_io.since_last().counters:
         context.tell(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     while not context.take_signal() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))

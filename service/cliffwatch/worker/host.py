@@ -1,0 +1,170 @@
+"""What the host and the engine's process were doing during a window: evidence for or against each cause of slowness.
+
+A handful of files of /proc is read once a window, however long the run and however busy the host. What the kernel does
+not offer (no pressure figures, no limit on the control group) is absent.
+"""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.worker.interval import Interval, four_digits
+
+_TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+#: Control groups lie at most so deep here; what is above is not looked at.
+_DEPTH_LIMIT = 12
+_CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+_DIRTY = {
+    "nr_dirty": "host_dirty_bytes",
+    "nr_writeback": "host_writeback_bytes",
+    "nr_dirty_threshold": "host_dirty_limit_bytes",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Totals:
+    """Totals at one moment; a key that is not there is not known."""
+
+    at: float
+    engine: dict[str, float] = field(default_factory=dict)
+    cpu_ticks: dict[str, int] = field(default_factory=dict)
+    pressure_seconds: dict[str, float] = field(default_factory=dict)
+
+
+class HostConditions:
+    """Interval by interval: the engine's CPU time, throttling and I/O, the host's CPUs, pressure and dirty pages."""
+
+    def __init__(self, clock: Clock | None = None, proc: Path = Path("/proc"), cgroup: Path | None = None) -> None:
+        """`cgroup`: where control groups are mounted; found out by default."""
+        self._clock = clock or SystemClock()
+        self._proc = proc
+        self._cgroup = Path("/sys/fs/cgroup") if cgroup is None else cgroup
+        self._pid: int | None = None
+        self._last = self._read()
+
+    def restart(self, engine_pid: int | None) -> None:
+        """Begin an interval now, of an engine that is this process with its threads."""
+        self._pid = engine_pid
+        self._last = self._read()
+
+    def since_last(self) -> Interval:
+        """The interval that ends now. An engine that is gone has nothing said of it."""
+        before, self._last = self._last, self._read()
+        seconds = self._last.at - before.at
+        if seconds <= 0:
+            return Interval()
+        now = self._last
+        counters = {
+            name: round(total - before.engine[name])
+            for name, total in now.engine.items()
+            if total >= before.engine.get(name, float("inf"))
+        }
+        gauges = _cpu_ratios(before.cpu_ticks, now.cpu_ticks)
+        for name, total in now.pressure_seconds.items():
+            if name in before.pressure_seconds:
+                stalled = total - before.pressure_seconds[name]
+                gauges[f"host_{name}_pressure_ratio"] = four_digits(min(1.0, max(0.0, stalled / seconds)))
+        gauges.update(self._dirty())
+        return Interval(counters, gauges)
+
+    def _read(self) -> _Totals:
+        return _Totals(self._clock.monotonic(), self._engine(), self._cpu(), self._pressure())
+
+    def _engine(self) -> dict[str, float]:
+        """The engine's totals; empty when it is not there any more."""
+        if self._pid is None:
+            return {}
+        directory = self._proc / str(self._pid)
+        totals: dict[str, float] = {}
+        try:
+            ticks = (directory / "stat").read_text(errors="replace").rpartition(")")[2].split()
+            # utime, stime, and those of children that were waited for: proc(5).
+            totals["engine_cpu_milliseconds"] = sum(map(int, ticks[11:15])) * _TICK_MILLISECONDS
+            throttled = self._throttled_milliseconds((directory / "cgroup").read_text())
+            if throttled is not None:
+                totals["engine_throttled_milliseconds"] = throttled
+            io = dict(line.split(": ") for line in (directory / "io").read_text().splitlines())
+            totals["engine_written_bytes"] = int(io["write_bytes"])
+            totals["engine_read_bytes"] = int(io["read_bytes"])
+        except (OSError, ValueError, KeyError, IndexError):
+            return totals  # it ended while it was looked at, or the kernel does not count this
+        return totals
+
+    def _throttled_milliseconds(self, membership: str) -> float | None:
+        """How long the engine's control group, or one above it, was kept from its CPUs; None where nothing limits."""
+        found = None
+        for directory in self._groups(membership):
+            throttled = _throttled(directory)
+            if throttled is not None:
+                found = (found or 0.0) + throttled
+        return found
+
+    def _groups(self, membership: str) -> Iterator[Path]:
+        """Directories of the CPU controller's group and of those above it, as /proc/PID/cgroup names it."""
+        for line in membership.splitlines():
+            number, controllers, path = line.split(":", 2)
+            if number == "0" and not controllers:
+                root = self._cgroup if (self._cgroup / "cgroup.controllers").exists() else self._cgroup / "unified"
+            elif "cpu" in controllers.split(","):
+                root = self._cgroup / controllers
+            else:
+                continue
+            group = root / path.lstrip("/")
+            for _ in range(_DEPTH_LIMIT):
+                yield group  # the root too: in a container it is the container's own, with the container's limit
+                if group == root:
+                    break
+                group = group.parent
+
+    def _cpu(self) -> dict[str, int]:
+        with (self._proc / "stat").open() as file:
+            return dict(zip(_CPU_FIELDS, map(int, file.readline().split()[1:]), strict=False))
+
+    def _pressure(self) -> dict[str, float]:
+        """Seconds during which at least one task waited, by resource."""
+        totals = {}
+        for resource in ("cpu", "io"):
+            try:
+                some = (self._proc / "pressure" / resource).read_text().splitlines()[0]
+                totals[resource] = int(some.rpartition("total=")[2]) / 1e6
+            except (OSError, ValueError, IndexError):
+                continue
+        return totals
+
+    def _dirty(self) -> dict[str, float]:
+        """Bytes of the page cache that wait to be written, and at how many the kernel makes writers wait."""
+        try:
+            lines = (self._proc / "vmstat").read_text().splitlines()
+        except OSError:
+            return {}
+        pages = dict(line.split() for line in lines if line.startswith(("nr_dirty", "nr_writeback")))
+        return {name: int(pages[key]) * _PAGE_BYTES for key, name in _DIRTY.items() if key in pages}
+
+
+def _throttled(group: Path) -> float | None:
+    """Milliseconds; None when the group has no limit and never had."""
+    try:
+        fields = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
+    except (OSError, ValueError):
+        return None
+    if not int(fields.get("nr_periods", 0)):
+        return None
+    if "throttled_usec" in fields:
+        return int(fields["throttled_usec"]) / 1e3
+    return int(fields["throttled_time"]) / 1e6 if "throttled_time" in fields else None
+
+
+def _cpu_ratios(before: dict[str, int], now: dict[str, int]) -> dict[str, float]:
+    """Shares of all the CPUs' time: busy, and taken by the hypervisor for others."""
+    spent = {name: now[name] - before.get(name, 0) for name in now}
+    total = sum(spent.values())
+    if total <= 0 or not before:
+        return {}
+    idle = spent.get("idle", 0) + spent.get("iowait", 0)
+    ratios = {"host_cpu_busy_ratio": four_digits(min(1.0, max(0.0, 1 - idle / total)))}
+    if "steal" in spent:
+        ratios["host_cpu_steal_ratio"] = four_digits(min(1.0, max(0.0, spent["steal"] / total)))
+    return ratios

@@ -1,0 +1,23 @@
+"""What was measured around a window besides the engine's own words."""
+
+from dataclasses import dataclass, field
+
+from cliffwatch.window import EngineWindow
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """`counters` are increments over the interval, `gauges` hold at its end or are means over it. What could not be
+    measured is absent."""
+
+    counters: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, float] = field(default_factory=dict)
+
+    def add_to(self, window: EngineWindow) -> None:
+        window.counters.update(self.counters)
+        window.gauges.update(self.gauges)
+
+
+def four_digits(number: float) -> float:
+    """Rounded to four significant digits, which is what a journal's line needs of a ratio or a mean."""
+    return float(f"{number:.4g}")

@@ -1,0 +1,216 @@
+"""What a window carries besides the engine's own words: the drives below it, the engine's process, the host."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.drives.loops import MIB, LoopDrive, command, loop_drive
+from tests.worker.runs import carry_out, queue_run
+
+from cliffwatch.drives.sysfs import device_number
+from cliffwatch.journal import JournalReader
+from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.host import HostConditions
+
+CGROUPS = Path("/sys/fs/cgroup")
+HOST_GAUGES = {"host_cpu_busy_ratio", "host_cpu_steal_ratio", "host_dirty_bytes", "host_dirty_limit_bytes"}
+
+
+class Ticking:
+    """A clock that the test moves: 10 s at each reading."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def wall(self) -> float:
+        return self.now
+
+    def monotonic(self) -> float:
+        self.now += 10.0
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        raise AssertionError("nobody waits here")
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[LoopDrive]:
+    with loop_drive(tmp_path / "drive.img") as attached:
+        yield attached
+
+
+def write_directly(drive: LoopDrive, blocks: int) -> None:
+    command("dd", "if=/dev/zero", f"of={drive.node}", "bs=64K", f"count={blocks}", "oflag=direct")
+
+
+def number_of(drive: LoopDrive) -> str:
+    number = device_number(drive.node)
+    assert number is not None
+    return number
+
+
+def test_of_one_drive_there_are_totals_to_the_request(drive: LoopDrive) -> None:
+    device_io = DeviceIo([number_of(drive)], Ticking())
+    write_directly(drive, 16)
+    device_io.restart()
+    write_directly(drive, 8)
+    interval = device_io.since_last()
+    assert interval.counters["device_write_operations"] == 8
+    assert interval.counters["device_written_bytes"] == MIB // 2
+    assert interval.counters["device_write_milliseconds"] >= 0
+    assert interval.gauges["device_queue_depth"] == pytest.approx(
+        (interval.counters["device_write_milliseconds"] + interval.counters["device_read_milliseconds"]) / 10_000,
+        abs=0.01,
+    )
+    assert 0 <= interval.gauges["device_busy_ratio"] <= 1
+    assert not [name for name in interval.counters if not name.startswith("device_")]
+
+
+def test_of_several_drives_each_is_told_apart_and_all_add_up(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "a.img") as first, loop_drive(tmp_path / "b.img") as second:
+        device_io = DeviceIo([number_of(first), number_of(second)], Ticking())
+        write_directly(first, 12)
+        write_directly(second, 4)
+        interval = device_io.since_last()
+    assert interval.counters[f"{number_of(first)}.write_operations"] == 12
+    assert interval.counters[f"{number_of(second)}.write_operations"] == 4
+    assert interval.counters[f"{number_of(second)}.written_bytes"] == MIB // 4
+    assert interval.counters["device_write_operations"] == 16
+    assert f"{number_of(first)}.queue_depth" in interval.gauges
+
+
+@pytest.mark.parametrize("numbers", [[], ["0:0"]])
+def test_of_no_drive_or_one_that_is_gone_nothing_is_said(numbers: list[str]) -> None:
+    interval = DeviceIo(numbers, Ticking()).since_last()
+    assert (interval.counters, interval.gauges) == ({}, {})
+
+
+def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_last(tmp_path: Path) -> None:
+    windows = list(JournalReader(_carried_out(tmp_path / "real")).windows())
+    # The engine may be gone when its last window is read.
+    for window in windows[:-1]:
+        assert {"engine_cpu_milliseconds", "engine_written_bytes"} <= set(window.counters)
+        assert set(window.gauges) >= HOST_GAUGES
+        assert 0 <= window.gauges["host_cpu_busy_ratio"] <= 1
+        assert window.gauges["host_dirty_limit_bytes"] > MIB
+    assert sum(window.counters["engine_cpu_milliseconds"] for window in windows[:-1]) > 0
+
+
+def test_in_virtual_time_nothing_is_said_of_the_host(tmp_path: Path) -> None:
+    directory = _carried_out(tmp_path / "virtual", time="virtual")
+    for window in JournalReader(directory).windows():
+        assert set(window.counters) == {"operations", "bytes", "errors"}
+        assert set(window.gauges) == {"schedule_debt_seconds"}
+
+
+def _carried_out(directory: Path, **load: str) -> Path:
+    queue_run(directory, dict(load), window="200ms", phases={"soak": "1s"})
+    carry_out(directory)
+    return directory
+
+
+@contextmanager
+def limited_group(share: float) -> Iterator[Path]:
+    """A control group whose processes get this share of one CPU, in whichever hierarchy this machine has."""
+    is_unified = (CGROUPS / "cgroup.controllers").exists()
+    group = (CGROUPS if is_unified else CGROUPS / "cpu") / f"cliffwatch-test-{os.getpid()}"
+    group.mkdir()
+    try:
+        if is_unified:
+            (group / "cpu.max").write_text(f"{round(share * 100_000)} 100000")
+        else:
+            (group / "cpu.cfs_period_us").write_text("100000")
+            (group / "cpu.cfs_quota_us").write_text(str(round(share * 100_000)))
+        yield group
+    finally:
+        group.rmdir()
+
+
+def test_an_engine_under_a_cpu_limit_is_seen_to_be_throttled() -> None:
+    with limited_group(0.1) as group:
+        busy = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+        try:
+            conditions = HostConditions()
+            conditions.restart(busy.pid)
+            assert "engine_throttled_milliseconds" not in conditions.since_last().counters
+            (group / "cgroup.procs").write_text(str(busy.pid))
+            conditions.since_last()
+            counters: dict[str, int] = {}
+            deadline = time.monotonic() + 30
+            while not counters.get("engine_throttled_milliseconds") and time.monotonic() < deadline:
+                time.sleep(0.3)
+                counters = conditions.since_last().counters
+            assert counters["engine_throttled_milliseconds"] > 0
+            assert counters["engine_cpu_milliseconds"] > 0
+        finally:
+            busy.kill()
+            busy.wait()
+
+
+def test_what_the_engine_itself_writes_is_counted(tmp_path: Path) -> None:
+    with (tmp_path / "out").open("wb") as out:
+        writer = subprocess.Popen(
+            [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 8388608, flush=True); sys.stdin.read()"],
+            stdin=subprocess.PIPE,
+            stdout=out,
+        )
+        assert writer.stdin is not None
+        try:
+            conditions = HostConditions()
+            conditions.restart(writer.pid)
+            writer.stdin.write(b"go")
+            writer.stdin.flush()
+            written, deadline = 0, time.monotonic() + 30
+            while written < 8 * MIB and time.monotonic() < deadline:
+                time.sleep(0.05)
+                written += conditions.since_last().counters["engine_written_bytes"]
+            assert written == pytest.approx(8 * MIB, rel=0.01)
+        finally:
+            writer.stdin.close()
+            writer.wait()
+
+
+def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
+    """A captured tree: two readings, between which each total grew by a known amount."""
+    proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
+    for place in (proc / "41", proc / "pressure", cgroup / "soak" / "engine"):
+        place.mkdir(parents=True)
+    (cgroup / "cgroup.controllers").write_text("cpu\n")
+    (proc / "41" / "cgroup").write_text("0::/soak/engine\n")
+    page = os.sysconf("SC_PAGE_SIZE")
+    (proc / "vmstat").write_text("nr_dirty 10\nnr_writeback 3\nnr_writeback_temp 9\nnr_dirty_threshold 100\n")
+
+    def write(ticks: int, cpu: str, stalled: int, throttled: int, written: int) -> None:
+        (proc / "41" / "stat").write_text(f"41 (a (b) c) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 1 0 0 20 0\n")
+        (proc / "41" / "io").write_text(f"rchar: 1\nread_bytes: 512\nwrite_bytes: {written}\n")
+        (proc / "stat").write_text(f"cpu  {cpu} 0 0\ncpu0 1 1\n")
+        for resource in ("cpu", "io"):
+            (proc / "pressure" / resource).write_text(f"some avg10=0.00 total={stalled}\nfull avg10=0.00 total=0\n")
+        (cgroup / "soak" / "cpu.stat").write_text(f"nr_periods 5\nthrottled_usec {throttled}\n")
+        (cgroup / "soak" / "engine" / "cpu.stat").write_text("nr_periods 0\nthrottled_usec 0\n")
+
+    write(100, "100 0 50 800 20 10 10 10", 1_000_000, 2_000_000, 4096)
+    conditions = HostConditions(Ticking(), proc, cgroup)
+    conditions.restart(41)
+    write(150, "140 0 60 830 30 10 10 20", 3_000_000, 2_500_000, 12_288)
+    interval = conditions.since_last()
+    assert interval.counters == {
+        "engine_cpu_milliseconds": 50 * 1000 // os.sysconf("SC_CLK_TCK"),
+        "engine_throttled_milliseconds": 500,
+        "engine_written_bytes": 8192,
+        "engine_read_bytes": 0,
+    }
+    assert interval.gauges == {
+        "host_cpu_busy_ratio": 0.6,
+        "host_cpu_steal_ratio": 0.1,
+        "host_cpu_pressure_ratio": 0.2,
+        "host_io_pressure_ratio": 0.2,
+        "host_dirty_bytes": 10 * page,
+        "host_writeback_bytes": 3 * page,
+        "host_dirty_limit_bytes": 100 * page,
+    }
