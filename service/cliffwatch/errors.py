@@ -25,6 +25,8 @@ class Code(StrEnum):
     TARGET_UNSAFE = "target_unsafe"
     TARGET_MISSING = "target_missing"
     SPACE_INSUFFICIENT = "space_insufficient"
+    DRIVE_INVALID = "drive_invalid"
+    DRIVE_UNAVAILABLE = "drive_unavailable"
     COMPONENT_MISSING = "component_missing"
     JOURNAL_UNREADABLE = "journal_unreadable"
     REPORT_NOT_READY = "report_not_ready"
@@ -56,6 +58,8 @@ KINDS: dict[Code, Kind] = {
     Code.TARGET_UNSAFE: Kind(409, "The safety gate refuses to write to this target."),
     Code.TARGET_MISSING: Kind(422, "The target does not exist."),
     Code.SPACE_INSUFFICIENT: Kind(409, "The workload does not fit on the target."),
+    Code.DRIVE_INVALID: Kind(422, "There can be no such drive."),
+    Code.DRIVE_UNAVAILABLE: Kind(503, "The machine does not let the drive be attached."),
     Code.COMPONENT_MISSING: Kind(503, "A program that this needs is not installed."),
     Code.JOURNAL_UNREADABLE: Kind(500, "The run's journal cannot be read."),
     Code.REPORT_NOT_READY: Kind(409, "The run has no report yet."),

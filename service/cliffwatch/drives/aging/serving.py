@@ -1,0 +1,108 @@
+"""The process that serves a drive's file: `cliffwatch-drive mount`, in a session of its own."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from cliffwatch.clock import Clock
+from cliffwatch.drives.aging.machine import is_mounted, process_ids_of, unmount, wait_until
+from cliffwatch.drives.aging.place import Description, Place
+from cliffwatch.errors import Code, Problem
+from cliffwatch.programs import DRIVE, find_program
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.settings import PREFIX
+
+READY_PATIENCE_SECONDS = 60.0
+#: An orderly end makes the content durable, which may be as much as the whole drive.
+END_PATIENCE_SECONDS = 600.0
+_KILL_PATIENCE_SECONDS = 30.0
+#: The program's own status for what it was given; others are the system's doing.
+_BAD_INPUT = 2
+
+
+def require_program(state_directory: Path) -> Path:
+    """The executable. Raises Problem(component_missing) when there is none."""
+    program = find_program(DRIVE, state_directory)
+    if program is None:
+        detail = (
+            f"{DRIVE} is neither in {state_directory / 'target' / 'release'} nor on PATH; `make binaries` builds it"
+        )
+        raise Problem(Code.COMPONENT_MISSING, detail)
+    return program
+
+
+def serve(place: Place, description: Description, program: Path, clock: Clock) -> None:
+    """Have the drive's file served. Raises Problem with what the program said, and nothing of it remains then."""
+    place.ready.unlink(missing_ok=True)
+    lock = place.lock_for_serving()
+    try:
+        process = _start(place, description, program, lock)
+    finally:
+        os.close(lock)
+    settled = wait_until(
+        lambda: place.served() is not None or process.poll() is not None, clock, READY_PATIENCE_SECONDS
+    )
+    if place.served() is not None and process.poll() is None:
+        # The process outlives this one on purpose; Popen must not complain about that when it is collected.
+        process.returncode = 0
+        return
+    if not settled:
+        process.kill()
+    status = process.wait()
+    if is_mounted(place.flash):
+        unmount(place.flash, clock, lazily=True)
+    said = place.log.read_text(encoding="utf-8", errors="replace").strip().removeprefix(f"{DRIVE}: ")
+    code = Code.DRIVE_INVALID if status == _BAD_INPUT else Code.DRIVE_UNAVAILABLE
+    raise Problem(code, f"the drive {place.name} cannot be served: {said or f'{DRIVE} ended with status {status}'}")
+
+
+def _start(place: Place, description: Description, program: Path, lock: int) -> "subprocess.Popen[bytes]":
+    command = [
+        *(str(program), "mount", "--profile", str(place.profile)),
+        *("--directory", str(place.flash), "--backing", str(place.content), "--state", str(place.age)),
+        *("--serial", description.serial, "--listen", "127.0.0.1:0"),
+    ]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
+    with place.ready.open("wb") as said, place.log.open("wb") as log:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=log,
+                cwd=place.directory,
+                env=environment,
+                start_new_session=True,
+                pass_fds=(lock,),
+            )
+        except OSError as error:
+            raise Problem(Code.DRIVE_UNAVAILABLE, f"{program} cannot be started: {error.strerror}") from error
+
+
+def end(place: Place, clock: Clock, *, keep_content: bool) -> None:
+    """End the serving process and unmount what it served. No loop device may be attached any more.
+
+    With `keep_content` content and age are made durable, which takes as long as the disk below needs. Raises
+    Problem(conflict) when the file is still in use.
+    """
+    is_alive = place.is_served()
+    if is_alive and not keep_content:
+        _signal(place, signal.SIGKILL)
+        wait_until(lambda: not place.is_served(), clock, _KILL_PATIENCE_SECONDS)
+        is_alive = False
+    if is_mounted(place.flash):
+        # An unmount ends the process in its orderly way.
+        unmount(place.flash, clock, lazily=not is_alive)
+    elif is_alive:
+        _signal(place, signal.SIGTERM)
+    if not wait_until(lambda: not place.is_served(), clock, END_PATIENCE_SECONDS):
+        raise Problem(Code.CONFLICT, f"the process that serves the drive {place.name} does not end; see {place.log}")
+    place.ready.unlink(missing_ok=True)
+
+
+def _signal(place: Place, number: signal.Signals) -> None:
+    for pid in process_ids_of(place.directory / "alive"):
+        identity = ProcessIdentity.of(pid)
+        if identity is not None and pid != os.getpid():
+            identity.send(number)
