@@ -66,6 +66,8 @@ def test_each_job_has_the_target_that_was_given(token_file: Path) -> None:
     assert workers["authorization"]["credentials_file"] == str(token_file)
     (targets,) = jobs["workload"]["http_sd_configs"]
     assert targets["url"] == "http://127.0.0.1:9899/api/v1/discovery/targets"
+    (drives,) = jobs["aging-drive"]["http_sd_configs"]
+    assert drives["url"] == "http://127.0.0.1:9899/api/v1/discovery/drives"
     assert document["alerting"]["alertmanagers"][0]["static_configs"] == [{"targets": ["127.0.0.1:9802"]}]
 
 
@@ -74,7 +76,7 @@ def test_what_is_not_there_is_left_out(tmp_path: Path, token_file: Path) -> None
     check_prometheus(text, tmp_path)
     document = yaml.safe_load(text)
     names = [job["job_name"] for job in document["scrape_configs"]]
-    assert names == ["cliffwatch-worker", "workload", "node", "cliffwatch-service", "prometheus"]
+    assert names == ["cliffwatch-worker", "workload", "node", "aging-drive", "cliffwatch-service", "prometheus"]
     assert "alerting" not in document
 
 
@@ -83,6 +85,7 @@ def test_another_host_names_its_exporters_and_its_workers_alike(token_file: Path
     jobs = {job["job_name"]: job for job in document["scrape_configs"]}
     assert jobs["node"]["static_configs"][0]["labels"] == {"instance": "rack-7"}
     assert jobs["cliffwatch-worker"]["relabel_configs"][0]["replacement"] == "rack-7"
+    assert jobs["aging-drive"]["relabel_configs"][0]["replacement"] == "rack-7"
 
 
 def test_an_exporter_that_no_job_is_for_is_refused(token_file: Path) -> None:

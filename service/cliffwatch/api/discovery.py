@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from cliffwatch.api.context import API_PREFIX, Context, Reader, Services
+from cliffwatch.drives.aging.lifecycle import aging_drives
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.runs.specification import Workload, workload_from
@@ -21,6 +22,7 @@ from cliffwatch.worker.heartbeat import Heartbeat
 router = APIRouter(prefix=f"{API_PREFIX}/discovery", tags=["discovery"])
 _LOG = logging.getLogger(__name__)
 WORKER_JOB = "cliffwatch-worker"
+DRIVE_JOB = "drive"
 #: A scrape follows the run's window, within these.
 SHORTEST_INTERVAL_SECONDS, LONGEST_INTERVAL_SECONDS = 1.0, 10.0
 
@@ -58,6 +60,19 @@ def discover_targets(services: Context, caller: Reader) -> list[TargetGroup]:
     return [
         TargetGroup(targets=[target], labels={"job": job, "__metrics_path__": path, **_pace(window)})
         for (job, path, target), window in sorted(windows.items())
+    ]
+
+
+@router.get("/drives")
+def discover_drives(services: Context, caller: Reader) -> list[TargetGroup]:
+    """The aging drives that are attached as disks, by their kernel names, often enough for the shortest windows."""
+    return [
+        TargetGroup(
+            targets=[drive.url.removeprefix("http://")],
+            labels={"job": DRIVE_JOB, "device": drive.device, **_pace(SHORTEST_INTERVAL_SECONDS)},
+        )
+        for drive in aging_drives(services.settings.state_directory)
+        if drive.url is not None and drive.device is not None
     ]
 
 

@@ -14,6 +14,7 @@ WEBHOOK_PATH = "/api/v1/alerts"
 DISCOVERY_PATHS = {
     "cliffwatch-worker": "/api/v1/discovery/workers",
     "workload": "/api/v1/discovery/targets",
+    "aging-drive": "/api/v1/discovery/drives",
 }
 #: Jobs whose series are about one host's devices; their `instance` is the host's name, not an address.
 EXPORTERS = ("node", "ebpf", "drive")
@@ -85,7 +86,7 @@ def _job(
         discovery["url"] = f"http://{service_address}{path}"
         discovery["authorization"]["credentials_file"] = str(token_file)
         for rule in job.get("relabel_configs", []):
-            if rule["target_label"] == "host":
+            if rule["target_label"] in ("host", "instance"):
                 rule["replacement"] = host
         return job
     if name not in addresses:
