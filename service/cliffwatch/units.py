@@ -61,6 +61,15 @@ def format_size(size_bytes: float) -> str:
     raise AssertionError("unreachable")
 
 
+def format_latency(seconds: float) -> str:
+    """For reading: three digits and a unit, 0.0123 → `12.3 ms`."""
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
+        if seconds >= size * 0.9995 or unit == "µs":
+            value = seconds / size
+            return f"{value:,.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
+    raise AssertionError("unreachable")
+
+
 def _duration_from(value: object) -> object:
     if isinstance(value, str):
         return parse_duration(value)

@@ -4,22 +4,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cliffwatch.detect.verdict import percent, span
-from cliffwatch.units import format_size
+from cliffwatch.units import format_latency, format_size
 
 #: Keys of event details that hold moments, in seconds since the epoch.
 _MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop", "starts_at", "ends_at"})
-_LATENCY_UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 def latency(seconds: float | None) -> str:
     """Three digits and a unit: 0.0123 → `12.3 ms`. A dash where nothing was counted."""
-    if seconds is None:
-        return "–"
-    for size, unit in _LATENCY_UNITS:
-        if seconds >= size * 0.9995 or unit == "µs":
-            value = seconds / size
-            return f"{value:,.0f} {unit}" if value >= 99.95 else f"{value:.3g} {unit}"
-    raise AssertionError("unreachable")
+    return "–" if seconds is None else format_latency(seconds)
 
 
 def duration(seconds: float) -> str:

@@ -1,0 +1,110 @@
+"""What causes are told apart by: each quantity over a span before an onset and over a span after it.
+
+A quantity that was not measured is None, which is neither evidence for a cause nor against one.
+"""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A quantity before and after, in the unit that its name in `Measures` ends in; None where it was not measured."""
+
+    before: float | None = None
+    after: float | None = None
+
+    @property
+    def values(self) -> tuple[float, float] | None:
+        """Both, or None unless both were measured."""
+        return None if self.before is None or self.after is None else (self.before, self.after)
+
+    @property
+    def is_known(self) -> bool:
+        return self.values is not None
+
+    def rose(self, factor: float, by: float = 0.0) -> bool:
+        """Whether it is known to have grown to more than `factor` times what it was, and by more than `by`."""
+        if self.values is None:
+            return False
+        before, after = self.values
+        return after > before * factor and after - before > by
+
+    def fell(self, factor: float, by: float = 0.0) -> bool:
+        """Whether it is known to have shrunk to less than `factor` (below 1) of what it was, and by more than `by`."""
+        if self.values is None:
+            return False
+        before, after = self.values
+        return after < before * factor and before - after > by
+
+
+UNKNOWN_CHANGE = Change()
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something that the journal or the engine told: `seconds` after the onset, negative before it."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measures:
+    """Everything known around one onset. Rates are per second; ratios of time are seconds per second.
+
+    The client: operations and bytes that the engine moved; the mean latency of the operation that is spoken of, from
+    when it was due (`latency_seconds`) and from when it began (`service_latency_seconds`); how far the engine is behind
+    its own schedule; how much of the time its processes ran, waited for a processor, and were held back by a limit of
+    their control group.
+
+    The machine: processor time stolen by the hypervisor; dirty pages, those under write-back, and the limit at which
+    writers are held up.
+
+    The drive: mean time of its writes and reads, block-layer queue included; what it was given by everybody; what
+    others than the run gave it; write amplification (media bytes / host bytes); clean blocks as a share; temperature.
+    `device_lead_seconds` is by how much the drive's writes slowed down before the client's latency rose.
+
+    The store: files or segments deleted, bytes discarded (TRIM), and how fast what is stored grows.
+
+    A broker and the network: requests waiting in the broker, share of time that it stood still (garbage collection of
+    its runtime), round-trip time and retransmissions.
+    """
+
+    operations_per_second: Change = UNKNOWN_CHANGE
+    engine_written_bytes_per_second: Change = UNKNOWN_CHANGE
+    engine_read_bytes_per_second: Change = UNKNOWN_CHANGE
+    latency_seconds: Change = UNKNOWN_CHANGE
+    service_latency_seconds: Change = UNKNOWN_CHANGE
+    schedule_debt_seconds: Change = UNKNOWN_CHANGE
+    engine_cpu_ratio: Change = UNKNOWN_CHANGE
+    engine_cpu_waiting_ratio: Change = UNKNOWN_CHANGE
+    engine_cpu_throttled_ratio: Change = UNKNOWN_CHANGE
+
+    cpu_steal_ratio: Change = UNKNOWN_CHANGE
+    dirty_bytes: Change = UNKNOWN_CHANGE
+    writeback_bytes: Change = UNKNOWN_CHANGE
+    dirty_limit_bytes: float | None = None
+
+    device_write_latency_seconds: Change = UNKNOWN_CHANGE
+    device_read_latency_seconds: Change = UNKNOWN_CHANGE
+    device_operations_per_second: Change = UNKNOWN_CHANGE
+    device_written_bytes_per_second: Change = UNKNOWN_CHANGE
+    device_read_bytes_per_second: Change = UNKNOWN_CHANGE
+    other_bytes_per_second: Change = UNKNOWN_CHANGE
+    other_operations_per_second: Change = UNKNOWN_CHANGE
+    queue_depth: Change = UNKNOWN_CHANGE
+    write_amplification: Change = UNKNOWN_CHANGE
+    free_blocks_ratio: Change = UNKNOWN_CHANGE
+    temperature_celsius: Change = UNKNOWN_CHANGE
+    device_lead_seconds: float | None = None
+
+    deletions_per_second: Change = UNKNOWN_CHANGE
+    discarded_bytes_per_second: Change = UNKNOWN_CHANGE
+    stored_growth_bytes_per_second: Change = UNKNOWN_CHANGE
+
+    broker_queue_requests: Change = UNKNOWN_CHANGE
+    broker_pause_ratio: Change = UNKNOWN_CHANGE
+    round_trip_seconds: Change = UNKNOWN_CHANGE
+    retransmits_per_second: Change = UNKNOWN_CHANGE
+
+    happenings: tuple[Happening, ...] = field(default=())

@@ -1,0 +1,55 @@
+"""Where the time of an operation goes, and what lies between the client's latency and the device's."""
+
+import pytest
+
+from cliffwatch.detect.layers import Layer, LayerTimes, compare, name_gap
+
+
+def times(client: float, device: float, requests: float = 1.0, **more: float) -> LayerTimes:
+    """Milliseconds."""
+    others = {name: value / 1000 for name, value in more.items()}
+    return LayerTimes(client / 1000, device_seconds=device / 1000, requests_per_operation=requests, **others)
+
+
+def test_a_database_at_2_87_ms_on_a_block_layer_at_1_31_ms_waits_for_several_requests_in_a_row() -> None:
+    """A published measurement that left the question open: 348 transactions a second, 23,877 requests in 30 s."""
+    found = LayerTimes(
+        0.002873, device_seconds=31.194968942 / 23_877, requests_per_operation=23_877 / (348.055502 * 30)
+    )
+    assert found.below_seconds == pytest.approx(0.002988, abs=1e-6)
+    sentence = name_gap(found)
+    assert "2.87 ms on average and a device request 1.31 ms" in sentence
+    assert "2.29 requests, 2.99 ms together" in sentence
+    assert "account for all of it" in sentence
+
+
+def test_the_rise_is_put_in_the_layer_that_grew() -> None:
+    healthy = times(1.0, 0.8, service_seconds=1.0, queue_seconds=0.1)
+    cases = {
+        Layer.DEVICE: times(41.0, 40.0, service_seconds=41.0, queue_seconds=0.2),
+        Layer.QUEUE: times(41.0, 0.9, service_seconds=41.0, queue_seconds=39.5),
+        Layer.ABOVE_BLOCK_LAYER: times(41.0, 0.8, service_seconds=41.0, queue_seconds=0.1),
+        Layer.SCHEDULE: times(41.0, 0.8, service_seconds=1.2, queue_seconds=0.1),
+    }
+    for layer, after in cases.items():
+        comparison = compare(healthy, after)
+        assert comparison.grew is layer
+        assert comparison.share is not None
+        assert comparison.share > 0.9
+        assert "41 ms instead of 1 ms" in comparison.sentence
+
+
+def test_time_above_the_block_layer_is_named_and_so_are_requests_that_nobody_waits_for() -> None:
+    assert "remaining 8 ms lie above the block layer" in name_gap(times(10.0, 2.0))
+    assert "5 ms passed before the engine began it" in name_gap(times(10.0, 5.0, service_seconds=5.0))
+    assert "12 ms more than the client waited" in name_gap(times(4.0, 2.0, requests=8.0))
+
+
+def test_without_a_device_there_is_no_layer_to_name() -> None:
+    comparison = compare(LayerTimes(0.001, 0.001), LayerTimes(0.5, 0.001))
+    assert comparison.grew is None
+    assert comparison.sentence == comparison.gap == ""
+
+
+def test_what_did_not_rise_is_not_blamed_on_a_layer() -> None:
+    assert compare(times(2.0, 1.0), times(1.9, 1.2)).grew is None
