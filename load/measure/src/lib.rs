@@ -1,1 +1,20 @@
-//! What every load generator shares: due times, windows on the wall clock, latency histograms, records that can be verified.
+//! What every load generator here measures with: due times that do not depend on how the system under test keeps up,
+//! windows on the wall clock's grid, latency histograms, and records that tell when they were lost or changed.
+//!
+//! The order of use: read the [`clock::Clock`], make a [`schedule::Schedule`], give each thread a
+//! [`recorder::Recorder`], and let [`windows::Windows`] print what they counted, one line a window, on an
+//! [`output::Output`].
+
+pub mod clock;
+pub mod error;
+pub mod histogram;
+pub mod output;
+pub mod record;
+pub mod recorder;
+pub mod schedule;
+pub mod stop;
+pub mod verify;
+pub mod windows;
+
+/// Nanoseconds in a second.
+pub const NANOSECONDS: u64 = 1_000_000_000;

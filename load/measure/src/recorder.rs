@@ -1,0 +1,105 @@
+//! What a thread counts between two lines of the window grid.
+
+use crate::error::Result;
+use crate::histogram::Latencies;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How the gauges of several threads become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Merge {
+    /// The largest holds.
+    Largest,
+    /// They are added.
+    Sum,
+}
+
+/// The names of what is counted. Everything is counted by its place in these lists.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// Latency names of the engine contract.
+    pub latencies: &'static [&'static str],
+    /// Counters: each window tells its own increments.
+    pub counters: &'static [&'static str],
+    /// Gauges: each window tells what held at its end. A gauge keeps its value until it is set again.
+    pub gauges: &'static [(&'static str, Merge)],
+}
+
+/// Counters, gauges and histograms of one window.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    pub(crate) latencies: Vec<Latencies>,
+    pub(crate) counters: Vec<u64>,
+    pub(crate) gauges: Vec<f64>,
+}
+
+impl Tally {
+    pub(crate) fn new(names: &Names) -> Result<Self> {
+        Ok(Self {
+            latencies: names.latencies.iter().map(|_| Latencies::new()).collect::<Result<_>>()?,
+            counters: vec![0; names.counters.len()],
+            gauges: vec![0.0; names.gauges.len()],
+        })
+    }
+
+    /// Counts a latency of `nanoseconds` so many times.
+    pub fn latency(&mut self, place: usize, nanoseconds: u64, count: u64) {
+        self.latencies[place].record(nanoseconds, count);
+    }
+
+    /// Adds to a counter.
+    pub fn add(&mut self, place: usize, increment: u64) {
+        self.counters[place] += increment;
+    }
+
+    /// Sets a gauge.
+    pub fn set(&mut self, place: usize, value: f64) {
+        self.gauges[place] = value;
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.latencies.iter_mut().for_each(Latencies::clear);
+        self.counters.fill(0);
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self, names: &Names) {
+        for (mine, theirs) in self.latencies.iter_mut().zip(&other.latencies) {
+            if theirs.count() > 0 {
+                mine.merge(theirs);
+            }
+        }
+        for (mine, theirs) in self.counters.iter_mut().zip(&other.counters) {
+            *mine += theirs;
+        }
+        for ((mine, theirs), (_, merge)) in self.gauges.iter_mut().zip(&other.gauges).zip(names.gauges) {
+            *mine = match merge {
+                Merge::Largest => mine.max(*theirs),
+                Merge::Sum => *mine + theirs,
+            };
+        }
+    }
+}
+
+/// One thread's tally of the present window. The thread locks it for as long as it counts, never while it waits, so
+/// that the window can be told while the thread is stuck; the lock is hardly ever contended.
+#[derive(Clone, Debug)]
+pub struct Recorder {
+    tally: Arc<Mutex<Tally>>,
+}
+
+impl Recorder {
+    pub(crate) fn new(names: &Names) -> Result<Self> {
+        Ok(Self { tally: Arc::new(Mutex::new(Tally::new(names)?)) })
+    }
+
+    /// The tally, to count several things at once.
+    pub fn lock(&self) -> MutexGuard<'_, Tally> {
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what was counted and leaves `blank` in its place; gauges stay.
+    pub(crate) fn swap(&self, blank: &mut Tally) {
+        let mut tally = self.lock();
+        std::mem::swap(&mut *tally, blank);
+        tally.gauges.copy_from_slice(&blank.gauges);
+    }
+}

@@ -1,0 +1,227 @@
+//! When work is due. Due times follow from the rate alone, whatever the system under test does.
+
+use crate::NANOSECONDS;
+use crate::clock::nanoseconds;
+use crate::error::{Error, Result};
+
+/// From `after_seconds` after the start on, `per_second` operations are due each second; 0 is a pause.
+#[derive(Clone, Copy, Debug, PartialEq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// Seconds after the start.
+    pub after_seconds: f64,
+    /// Operations due in a second.
+    pub per_second: f64,
+}
+
+/// Operations numbered from 0, each with the moment at which it is due. Steps of rate follow each other without a gap;
+/// the last lasts for ever.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    stretches: Vec<Stretch>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    start: u64,
+    first: u64,
+    /// Nanoseconds from one operation to the next; infinite in a pause.
+    interval: f64,
+}
+
+impl Schedule {
+    /// Operations due from `start` (nanoseconds since the epoch) on. The first step begins at 0 seconds.
+    pub fn new(start: u64, steps: &[Step]) -> Result<Self> {
+        let fault = |advice: &str| Error::Setting { field: "rate", advice: advice.to_owned() };
+        if steps.first().is_none_or(|step| step.after_seconds != 0.0) {
+            return Err(fault("the first step has to begin after 0 seconds"));
+        }
+        if steps
+            .iter()
+            .any(|step| !step.per_second.is_finite() || !step.after_seconds.is_finite() || step.per_second < 0.0)
+        {
+            return Err(fault("a rate is a number of operations a second, 0 or more"));
+        }
+        if steps.windows(2).any(|pair| pair[1].after_seconds <= pair[0].after_seconds) {
+            return Err(fault("each step has to begin after the one before"));
+        }
+        let mut stretches: Vec<Stretch> = Vec::with_capacity(steps.len());
+        for step in steps {
+            let begins = start + nanoseconds(step.after_seconds);
+            let first = stretches.last().map_or(0, |before| before.released_before(begins));
+            stretches.push(Stretch { start: begins, first, interval: NANOSECONDS as f64 / step.per_second });
+        }
+        Ok(Self { stretches })
+    }
+
+    /// When operation `index` is due, in nanoseconds since the epoch; the far future when the rate is 0 for ever.
+    pub fn due(&self, index: u64) -> u64 {
+        let after = self.stretches.partition_point(|stretch| stretch.first <= index);
+        // Of several stretches that begin with the same operation, the last is the one that is not a pause.
+        self.stretches[after.max(1) - 1].due(index)
+    }
+
+    /// How many operations are due at `now` or before: the index of the next one.
+    pub fn released(&self, now: u64) -> u64 {
+        let after = self.stretches.partition_point(|stretch| stretch.start <= now);
+        if after == 0 {
+            return 0;
+        }
+        let count = self.stretches[after - 1].released_before(now + 1);
+        self.stretches.get(after).map_or(count, |next| count.min(next.first))
+    }
+}
+
+impl Stretch {
+    fn due(&self, index: u64) -> u64 {
+        let offset = (index - self.first) as f64 * self.interval;
+        // Not a number: the first operation of a pause that lasts for ever, 0 times infinity.
+        if offset.is_finite() { self.start + offset as u64 } else { u64::MAX }
+    }
+
+    /// The number of the first operation that is due at `moment` or later.
+    fn released_before(&self, moment: u64) -> u64 {
+        if moment <= self.start || !self.interval.is_finite() {
+            return self.first;
+        }
+        let mut index = self.first + ((moment - self.start) as f64 / self.interval) as u64;
+        // Division and multiplication round differently: settle on what `due` says.
+        while self.due(index) < moment {
+            index += 1;
+        }
+        while index > self.first && self.due(index - 1) >= moment {
+            index -= 1;
+        }
+        index
+    }
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Operation `index` was due at `due`, which is now or before.
+    Due {
+        /// The operation's number.
+        index: u64,
+        /// When it was due, in nanoseconds since the epoch.
+        due: u64,
+    },
+    /// Nothing is due before this moment.
+    Wait(u64),
+}
+
+/// Takes operations off a schedule in order. One that is overdue by more than the burst limit is shed: never carried
+/// out, and counted.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    schedule: Schedule,
+    next: u64,
+    burst_nanoseconds: u64,
+    shed: u64,
+}
+
+impl Pacer {
+    /// After a stall, up to `burst_nanoseconds` of schedule are made up for.
+    pub fn new(schedule: Schedule, burst_nanoseconds: u64) -> Self {
+        Self { schedule, next: 0, burst_nanoseconds, shed: 0 }
+    }
+
+    /// The next operation, or how long to wait for it.
+    pub fn turn(&mut self, now: u64) -> Turn {
+        let mut due = self.schedule.due(self.next);
+        if due.saturating_add(self.burst_nanoseconds) < now {
+            let kept = self.schedule.released(now - self.burst_nanoseconds - 1);
+            self.shed += kept - self.next;
+            self.next = kept;
+            due = self.schedule.due(self.next);
+        }
+        if due > now {
+            return Turn::Wait(due);
+        }
+        self.next += 1;
+        Turn::Due { index: self.next - 1, due }
+    }
+
+    /// How far behind its schedule the client is: the age of the oldest operation that it has not begun.
+    pub fn debt_nanoseconds(&self, now: u64) -> u64 {
+        now.saturating_sub(self.schedule.due(self.next))
+    }
+
+    /// How many operations were shed since the start.
+    pub fn shed(&self) -> u64 {
+        self.shed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_790_000_000 * NANOSECONDS;
+
+    fn steps(pairs: &[(f64, f64)]) -> Vec<Step> {
+        pairs.iter().map(|&(after_seconds, per_second)| Step { after_seconds, per_second }).collect()
+    }
+
+    #[test]
+    fn due_times_do_not_drift_over_thirty_six_hours() {
+        let schedule = Schedule::new(START, &steps(&[(0.0, 976_562.5)])).unwrap();
+        let thirty_six_hours = 36 * 3600;
+        let index = (976_562.5 * thirty_six_hours as f64) as u64;
+        assert!(schedule.due(index).abs_diff(START + thirty_six_hours * NANOSECONDS) < 1_000);
+    }
+
+    #[test]
+    fn released_and_due_agree_at_every_operation() {
+        for rate in [3.0, 7.7, 1_000.0, 333_333.3] {
+            let schedule =
+                Schedule::new(START, &steps(&[(0.0, rate), (1.5, rate / 3.0), (2.0, 0.0), (4.0, rate)])).unwrap();
+            for index in 0..2_000 {
+                let due = schedule.due(index);
+                assert!(schedule.released(due) > index, "rate {rate}, operation {index}");
+                assert!(schedule.released(due - 1) <= index, "rate {rate}, operation {index}");
+            }
+        }
+    }
+
+    #[test]
+    fn steps_change_the_rate_when_they_begin() {
+        let schedule = Schedule::new(START, &steps(&[(0.0, 10.0), (1.0, 0.0), (3.0, 100.0)])).unwrap();
+        assert_eq!(schedule.released(START - 1), 0);
+        assert_eq!(schedule.released(START + NANOSECONDS), 10);
+        assert_eq!(schedule.released(START + 3 * NANOSECONDS - 1), 10);
+        assert_eq!(schedule.released(START + 4 * NANOSECONDS - 1), 110);
+        assert_eq!(schedule.due(10), START + 3 * NANOSECONDS);
+    }
+
+    #[test]
+    fn a_pause_at_the_end_lasts_for_ever() {
+        let schedule = Schedule::new(START, &steps(&[(0.0, 10.0), (1.0, 0.0)])).unwrap();
+        assert_eq!(schedule.due(10), u64::MAX);
+        assert_eq!(schedule.released(START + 1_000 * NANOSECONDS), 10);
+    }
+
+    #[test]
+    fn a_rate_that_cannot_be_is_refused() {
+        for wrong in [&[][..], &[(1.0, 5.0)], &[(0.0, -1.0)], &[(0.0, f64::NAN)], &[(0.0, 1.0), (0.0, 2.0)]] {
+            assert!(Schedule::new(START, &steps(wrong)).is_err(), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_stall_what_is_within_the_burst_limit_is_made_up_for_and_the_rest_is_shed() {
+        let schedule = Schedule::new(START, &steps(&[(0.0, 1_000.0)])).unwrap();
+        let mut pacer = Pacer::new(schedule, NANOSECONDS / 2);
+        assert_eq!(pacer.turn(START), Turn::Due { index: 0, due: START });
+        assert_eq!(pacer.turn(START), Turn::Wait(START + 1_000_000));
+        let later = START + 2 * NANOSECONDS;
+        assert_eq!(pacer.debt_nanoseconds(later), 1_999_000_000);
+        assert_eq!(pacer.turn(later), Turn::Due { index: 1_500, due: START + NANOSECONDS * 3 / 2 });
+        assert_eq!(pacer.shed(), 1_499);
+        let made_up = std::iter::from_fn(|| match pacer.turn(later) {
+            Turn::Due { .. } => Some(()),
+            Turn::Wait(_) => None,
+        });
+        assert_eq!(made_up.count(), 500);
+    }
+}

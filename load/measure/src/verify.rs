@@ -1,0 +1,176 @@
+//! What became of records, from their sequences in the order in which they were read back.
+
+use std::collections::HashMap;
+
+/// Gaps remembered for each stream: a record that fills an older one counts as duplicated, and stays counted as lost.
+const GAPS_LIMIT: usize = 1_024;
+
+/// What was found. A record is in one of `intact` and `corrupted`; the others say what is wrong with the order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Findings {
+    /// Records whose checksum is right.
+    pub intact: u64,
+    /// Records that should be there and are not.
+    pub lost: u64,
+    /// Records that were there before.
+    pub duplicated: u64,
+    /// Records that came after one with a higher sequence.
+    pub reordered: u64,
+    /// Records whose bytes are not those that were written.
+    pub corrupted: u64,
+}
+
+impl Findings {
+    /// True when every record was there, once, in order and unchanged.
+    pub fn are_clean(&self) -> bool {
+        (self.lost, self.duplicated, self.reordered, self.corrupted) == (0, 0, 0, 0)
+    }
+
+    /// Adds what was found elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        self.intact += other.intact;
+        self.lost += other.lost;
+        self.duplicated += other.duplicated;
+        self.reordered += other.reordered;
+        self.corrupted += other.corrupted;
+    }
+}
+
+/// A stream is all records of one producer in one partition.
+pub type Stream = (u32, u32);
+
+#[derive(Debug, Default)]
+struct Progress {
+    next: u64,
+    /// Sequences that were passed over, as ranges without their end, in ascending order.
+    gaps: Vec<(u64, u64)>,
+}
+
+/// Follows the sequences of any number of streams. What a stream begins with is taken for its beginning, unless it was
+/// said where it begins.
+#[derive(Debug, Default)]
+pub struct Verifier {
+    streams: HashMap<Stream, Progress>,
+    findings: Findings,
+}
+
+impl Verifier {
+    /// The stream has to begin with this sequence.
+    pub fn begins(&mut self, stream: Stream, sequence: u64) {
+        self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
+    }
+
+    /// An intact record was read.
+    pub fn intact(&mut self, stream: Stream, sequence: u64) {
+        self.findings.intact += 1;
+        let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
+        if sequence >= progress.next {
+            if sequence > progress.next {
+                self.findings.lost += sequence - progress.next;
+                if progress.gaps.len() == GAPS_LIMIT {
+                    progress.gaps.remove(0);
+                }
+                progress.gaps.push((progress.next, sequence));
+            }
+            progress.next = sequence + 1;
+        } else if progress.fill(sequence) {
+            self.findings.lost -= 1;
+            self.findings.reordered += 1;
+        } else {
+            self.findings.duplicated += 1;
+        }
+    }
+
+    /// A damaged record was read. Where it is known to be the next of a stream, it is not counted as lost too.
+    pub fn corrupted(&mut self, stream: Option<Stream>) {
+        self.findings.corrupted += 1;
+        if let Some(progress) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
+            progress.next += 1;
+        }
+    }
+
+    /// The stream ends before this sequence: what is missing until there is lost.
+    pub fn ends(&mut self, stream: Stream, sequence: u64) {
+        let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
+        if sequence > progress.next {
+            self.findings.lost += sequence - progress.next;
+            progress.next = sequence;
+        }
+    }
+
+    /// What was found so far.
+    pub fn findings(&self) -> Findings {
+        self.findings
+    }
+}
+
+impl Progress {
+    /// Takes a sequence out of the gap that it is in; false when it is in none.
+    fn fill(&mut self, sequence: u64) -> bool {
+        let Some(at) = self.gaps.iter().position(|&(from, to)| (from..to).contains(&sequence)) else { return false };
+        let (from, to) = self.gaps[at];
+        let rest = [(from, sequence), (sequence + 1, to)];
+        self.gaps.splice(at..=at, rest.into_iter().filter(|(from, to)| from < to));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STREAM: Stream = (0, 7);
+
+    fn read(sequences: &[u64]) -> Findings {
+        let mut verifier = Verifier::default();
+        for &sequence in sequences {
+            verifier.intact(STREAM, sequence);
+        }
+        verifier.findings()
+    }
+
+    #[test]
+    fn a_stream_may_begin_anywhere_and_is_clean_in_order() {
+        assert_eq!(read(&[40, 41, 42]), Findings { intact: 3, ..Findings::default() });
+        assert!(read(&[40, 41, 42]).are_clean());
+    }
+
+    #[test]
+    fn loss_duplication_and_reordering_are_told_apart() {
+        assert_eq!(read(&[0, 1, 4]), Findings { intact: 3, lost: 2, ..Findings::default() });
+        assert_eq!(read(&[0, 1, 1, 0]), Findings { intact: 4, duplicated: 2, ..Findings::default() });
+        assert_eq!(read(&[0, 3, 2, 1, 4]), Findings { intact: 5, reordered: 2, ..Findings::default() });
+        assert_eq!(read(&[0, 3, 1, 1]), Findings { intact: 4, lost: 1, duplicated: 1, reordered: 1, corrupted: 0 });
+    }
+
+    #[test]
+    fn what_is_missing_at_either_end_is_lost() {
+        let mut verifier = Verifier::default();
+        verifier.begins(STREAM, 10);
+        verifier.intact(STREAM, 12);
+        verifier.ends(STREAM, 15);
+        verifier.ends((1, 1), 15);
+        assert_eq!(verifier.findings(), Findings { intact: 1, lost: 4, ..Findings::default() });
+    }
+
+    #[test]
+    fn a_damaged_record_in_its_place_is_not_lost_too() {
+        let mut verifier = Verifier::default();
+        verifier.intact(STREAM, 0);
+        verifier.corrupted(Some(STREAM));
+        verifier.intact(STREAM, 2);
+        verifier.corrupted(None);
+        assert_eq!(verifier.findings(), Findings { intact: 2, corrupted: 2, ..Findings::default() });
+    }
+
+    #[test]
+    fn gaps_that_are_remembered_are_bounded() {
+        let mut verifier = Verifier::default();
+        for sequence in (0..20_000).step_by(2) {
+            verifier.intact(STREAM, sequence);
+        }
+        assert_eq!(verifier.streams[&STREAM].gaps.len(), GAPS_LIMIT);
+        verifier.intact(STREAM, 1);
+        assert_eq!(verifier.findings().duplicated, 1);
+    }
+}

@@ -1,0 +1,248 @@
+//! Windows on the wall clock's grid: multiples of the window's length since the epoch, which never drift.
+
+use crate::clock::{Clock, seconds};
+use crate::error::{Error, Result};
+use crate::histogram::Encoder;
+use crate::output::Output;
+use crate::recorder::{Names, Recorder, Tally};
+use crate::stop::Stop;
+use serde_json::{Map, Value, json};
+
+/// How often a wait looks whether it was asked to stop.
+const LOOK_NANOSECONDS: u64 = 20_000_000;
+/// How far the load's start may be off the grid and still be taken for the line it is nearest to, relative to a window.
+const ALIGNMENT_TOLERANCE: f64 = 0.001;
+
+/// Tells one window after the other until the load's end.
+pub struct Windows {
+    names: Names,
+    clock: Clock,
+    length: u64,
+    start: u64,
+    stop: u64,
+    sequence: u64,
+    recorders: Vec<Recorder>,
+    blank: Tally,
+    merged: Tally,
+    encoder: Encoder,
+    output: Output,
+}
+
+impl Windows {
+    /// Windows of `length` from `start` to `stop`, in nanoseconds since the epoch; both have to be on the grid.
+    pub fn new(names: Names, clock: Clock, length: u64, start: u64, stop: u64, output: Output) -> Result<Self> {
+        if length == 0 {
+            return Err(Error::Setting {
+                field: "window_seconds",
+                advice: "a window has to last some time".to_owned(),
+            });
+        }
+        for (field, moment) in [("start", start), ("stop", stop)] {
+            let off = (moment + length / 2) % length;
+            if off.abs_diff(length / 2) as f64 > length as f64 * ALIGNMENT_TOLERANCE {
+                let advice = format!("{} is not a multiple of the window's length", seconds(moment));
+                return Err(Error::Setting { field, advice });
+            }
+        }
+        if stop <= start {
+            return Err(Error::Setting { field: "stop", advice: "the load has to end after its start".to_owned() });
+        }
+        let (blank, merged) = (Tally::new(&names)?, Tally::new(&names)?);
+        let (start, stop) = (nearest(start, length), nearest(stop, length));
+        let (recorders, encoder) = (Vec::new(), Encoder::default());
+        Ok(Self { names, clock, length, start, stop, sequence: 0, recorders, blank, merged, encoder, output })
+    }
+
+    /// A thread's own recorder. What it counts is told with the windows.
+    pub fn recorder(&mut self) -> Result<Recorder> {
+        let recorder = Recorder::new(&self.names)?;
+        self.recorders.push(recorder.clone());
+        Ok(recorder)
+    }
+
+    /// Tells each window as it ends and returns after the last. When a stop is requested, the window in progress is told
+    /// once `quiet` returned, which has to wait until nothing is counted any more.
+    ///
+    /// A window that could not be told in time (the process was suspended) becomes part of the next.
+    pub fn run(&mut self, stop: &Stop, quiet: impl FnOnce()) -> Result<()> {
+        let mut begun = self.start;
+        loop {
+            let end = begun + self.length;
+            while self.clock.now() < end && !stop.is_requested() {
+                self.clock.sleep_until(end.min(self.clock.now() + LOOK_NANOSECONDS));
+            }
+            let now = self.clock.now();
+            if stop.is_requested() || now >= self.stop {
+                let measured = now.min(self.stop);
+                quiet();
+                let last = end.max(nearest_after(measured, self.length)).min(self.stop);
+                return self.tell(begun, last, measured);
+            }
+            let end = now - now % self.length;
+            self.tell(begun, end, end)?;
+            begun = end;
+        }
+    }
+
+    fn tell(&mut self, begun: u64, end: u64, measured: u64) -> Result<()> {
+        self.merged.clear();
+        self.merged.gauges.fill(0.0);
+        for recorder in &self.recorders {
+            self.blank.clear();
+            recorder.swap(&mut self.blank);
+            self.merged.merge(&self.blank, &self.names);
+        }
+        let line = self.line(begun, end, measured)?;
+        self.sequence += 1;
+        self.output.line(&line)
+    }
+
+    fn line(&mut self, begun: u64, end: u64, measured: u64) -> Result<Value> {
+        let mut latency = Map::new();
+        for (name, latencies) in self.names.latencies.iter().zip(&self.merged.latencies) {
+            if latencies.count() > 0 {
+                latency.insert((*name).to_owned(), latencies.encode(name, &mut self.encoder)?.into());
+            }
+        }
+        let mut counters: Map<String, Value> = self
+            .names
+            .counters
+            .iter()
+            .zip(&self.merged.counters)
+            .map(|(name, &count)| ((*name).to_owned(), count.into()))
+            .collect();
+        let overflows: u64 = self.merged.latencies.iter().map(|latencies| latencies.overflows()).sum();
+        if overflows > 0 {
+            counters.insert("overflows".to_owned(), overflows.into());
+        }
+        let mut gauges: Map<String, Value> = self
+            .names
+            .gauges
+            .iter()
+            .zip(&self.merged.gauges)
+            .map(|((name, _), &value)| ((*name).to_owned(), json!(value)))
+            .collect();
+        gauges.insert("measured_seconds".to_owned(), json!(seconds(measured.saturating_sub(begun))));
+        Ok(json!({
+            "type": "window", "seq": self.sequence, "start": seconds(begun), "end": seconds(end),
+            "counters": counters, "gauges": gauges, "latency": latency,
+        }))
+    }
+}
+
+fn nearest(moment: u64, length: u64) -> u64 {
+    (moment + length / 2) / length * length
+}
+
+fn nearest_after(moment: u64, length: u64) -> u64 {
+    moment.div_ceil(length) * length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::nanoseconds;
+    use crate::recorder::Merge;
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    const NAMES: Names = Names {
+        latencies: &["append"],
+        counters: &["operations"],
+        gauges: &[("schedule_debt_seconds", Merge::Largest)],
+    };
+    const LENGTH: u64 = 50_000_000;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Kept {
+        fn lines(&self) -> Vec<Value> {
+            let bytes = self.0.lock().unwrap();
+            bytes
+                .split(|&byte| byte == b'\n')
+                .filter(|line| !line.is_empty())
+                .map(|line| serde_json::from_slice(line).unwrap())
+                .collect()
+        }
+    }
+
+    fn windows(count: u64) -> (Windows, Kept, u64) {
+        let (kept, clock) = (Kept::default(), Clock::anchored());
+        let start = nearest_after(clock.now(), LENGTH);
+        let output = Output::new(kept.clone(), clock);
+        (Windows::new(NAMES, clock, LENGTH, start, start + count * LENGTH, output).unwrap(), kept, start)
+    }
+
+    #[test]
+    fn windows_follow_each_other_on_the_grid_and_hold_their_own_counts() {
+        let (mut windows, kept, start) = windows(3);
+        let recorder = windows.recorder().unwrap();
+        recorder.lock().add(0, 5);
+        recorder.lock().set(0, 1.5);
+        recorder.lock().latency(0, 2_000_000, 5);
+        windows.run(&Stop::default(), || recorder.lock().add(0, 7)).unwrap();
+        let lines = kept.lines();
+        let counts: Vec<u64> = lines.iter().map(|line| line["counters"]["operations"].as_u64().unwrap()).collect();
+        assert_eq!(counts.iter().sum::<u64>(), 12);
+        assert_eq!((counts[0], *counts.last().unwrap()), (5, 7));
+        let mut at = start;
+        for (sequence, line) in lines.iter().enumerate() {
+            assert_eq!(line["seq"], sequence);
+            assert_eq!(nanoseconds(line["start"].as_f64().unwrap()).abs_diff(at) / 1_000, 0);
+            at = nearest(nanoseconds(line["end"].as_f64().unwrap()), LENGTH);
+            assert_eq!(line["gauges"]["schedule_debt_seconds"], 1.5);
+        }
+        assert_eq!(at, start + 3 * LENGTH);
+        assert!(lines[0]["latency"]["append"].as_str().unwrap().starts_with("HIST"));
+        assert!(lines[1]["latency"].get("append").is_none());
+    }
+
+    #[test]
+    fn a_stop_tells_the_window_in_progress_and_how_much_of_it_was_measured() {
+        let (mut windows, kept, start) = windows(1_000);
+        let stop = Stop::default();
+        stop.request();
+        windows.run(&stop, || ()).unwrap();
+        let lines = kept.lines();
+        assert_eq!(lines.len(), 1);
+        assert_eq!(nearest(nanoseconds(lines[0]["end"].as_f64().unwrap()), LENGTH), start + LENGTH);
+        assert!(lines[0]["gauges"]["measured_seconds"].as_f64().unwrap() < 0.05);
+    }
+
+    #[test]
+    fn threads_are_added_and_gauges_merged_by_their_rule() {
+        let (mut windows, kept, _) = windows(1);
+        let (one, other) = (windows.recorder().unwrap(), windows.recorder().unwrap());
+        one.lock().add(0, 2);
+        other.lock().add(0, 3);
+        one.lock().set(0, 4.0);
+        other.lock().set(0, 2.0);
+        one.lock().latency(0, u64::MAX, 1);
+        windows.run(&Stop::default(), || ()).unwrap();
+        let line = &kept.lines()[0];
+        assert_eq!(line["counters"]["operations"], 5);
+        assert_eq!(line["counters"]["overflows"], 1);
+        assert_eq!(line["gauges"]["schedule_debt_seconds"], 4.0);
+    }
+
+    #[test]
+    fn bounds_off_the_grid_are_refused() {
+        let clock = Clock::anchored();
+        let output = Output::new(Vec::new(), clock);
+        for (start, stop) in [(LENGTH + 1_000_000, 2 * LENGTH), (LENGTH, LENGTH), (LENGTH, 2 * LENGTH - 1_000_000)] {
+            assert!(Windows::new(NAMES, clock, LENGTH, start, stop, output.clone()).is_err());
+        }
+    }
+}
