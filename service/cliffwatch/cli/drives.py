@@ -1,15 +1,18 @@
-"""`cliffwatch drive …`: what drives the service's machine has, and what the safety gate says to each."""
+"""`cliffwatch drive …`: what drives the service's machine has, and what the safety gate says to each; aging drives."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import typer
 
+from cliffwatch.cli import aging, what_if
 from cliffwatch.cli.output import Column, plain, print_rows, show
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.units import format_size
 
-app = typer.Typer(no_args_is_help=True, help="Look at the drives of the service's machine.")
+app = typer.Typer(no_args_is_help=True, help="Look at the drives of the service's machine, and attach drives that age.")
+aging.register(app)
+what_if.register(app)
 
 _COLUMNS = (
     Column("DRIVE", plain("name")),

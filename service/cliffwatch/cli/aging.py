@@ -1,0 +1,148 @@
+"""`cliffwatch drive attach`, `detach`, `aging`, `clean`: aging drives of this machine. They need root, no service."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
+from cliffwatch.cli.run_order import read_document
+from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.clock import SystemClock
+from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, clean, detach
+from cliffwatch.drives.aging.place import FileSystem
+from cliffwatch.errors import Code, Problem
+from cliffwatch.units import format_size
+
+#: What a drive is like unless something else is asked for.
+DEFAULT_PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
+
+NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name of your own for the drive.")]
+
+_COLUMNS = (
+    Column("NAME", plain("name")),
+    Column("SERIAL", plain("serial")),
+    Column("DEVICE", plain("device")),
+    Column("SIZE", lambda row: show(None) if row["size_bytes"] is None else format_size(row["size_bytes"])),
+    Column("MOUNTED AT", plain("mount_point")),
+    Column("METRICS", lambda row: f"{row['url']}/metrics" if row["url"] else show(None)),
+)
+
+
+def attach_drive(
+    context: typer.Context,
+    name: NameArgument,
+    profile: Annotated[
+        Path | None,
+        typer.Option("--profile", help="YAML with settings of the modelled drive; else drive/profiles/drill.yaml."),
+    ] = None,
+    capacity: Annotated[
+        str | None, typer.Option("--capacity", help="Its size, such as 4GiB, instead of the profile's.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Another setting of docs/drive.md; may be repeated."),
+    ] = None,
+    file_system: Annotated[
+        FileSystem | None, typer.Option("--file-system", help="What is made on it; ext4 unless given.")
+    ] = None,
+    discard: Annotated[
+        bool | None, typer.Option("--discard/--no-discard", help="Tell the drive about deleted files; else not.")
+    ] = None,
+    unpartitioned: Annotated[
+        float | None,
+        typer.Option("--unpartitioned", help="Share of it that the file system leaves alone, such as 0.25; else 0."),
+    ] = None,
+    output: OutputOption = None,
+) -> None:
+    """Attach an aging drive as a disk and mount it; one that is not there yet is made first, as the flags say."""
+    session = session_of(context)
+    state_directory = session.settings().state_directory
+    is_known = name in {drive.name for drive in aging_drives(state_directory)}
+    given = (profile, capacity, settings, file_system, discard, unpartitioned)
+    order = None
+    if not is_known or any(value is not None for value in given):
+        order = Order(
+            settings=drive_settings(profile or DEFAULT_PROFILE, capacity, settings or []),
+            file_system=file_system or FileSystem.EXT4,
+            discard=bool(discard),
+            unpartitioned=unpartitioned or 0.0,
+        )
+    drive = attach(state_directory, name, SystemClock(), order)
+    print_facts(_body(drive), _facts(drive), session.how(output))
+
+
+def detach_drive(
+    context: typer.Context,
+    name: NameArgument,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete its content and its age too.")] = False,
+) -> None:
+    """Unmount an aging drive, detach it and stop serving it. Its content and its age are kept."""
+    detach(session_of(context).settings().state_directory, name, SystemClock(), delete=delete)
+    say(f"the drive {name} is {'deleted' if delete else 'detached'}")
+
+
+def list_aging(context: typer.Context, output: OutputOption = None) -> None:
+    """List this machine's aging drives, attached or not."""
+    session = session_of(context)
+    rows = [_body(drive) for drive in aging_drives(session.settings().state_directory)]
+    print_rows(rows, _COLUMNS, session.how(output), "no aging drives; make one with `cliffwatch drive attach NAME`")
+
+
+def clean_up(context: typer.Context, output: OutputOption = None) -> None:
+    """Take down what killed processes left of aging drives. Drives that are in use or wanted stay as they are."""
+    session = session_of(context)
+    done = clean(session.settings().state_directory, SystemClock())
+    if session.how(output) is Output.JSON:
+        print_json(done)
+    else:
+        say(*(done or ["nothing was left over"]))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `cliffwatch drive`."""
+    for name, command in (
+        ("attach", attach_drive),
+        ("detach", detach_drive),
+        ("aging", list_aging),
+        ("clean", clean_up),
+    ):
+        app.command(name)(command)
+
+
+def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) -> dict[str, Any]:
+    """The settings of the modelled drive: the profile's, with what was given besides. Raises Problem."""
+    settings = read_document(profile)
+    if capacity is not None:
+        # Blocks would be another way to say the same.
+        settings = {key: value for key, value in settings.items() if key != "blocks"} | {"capacity": capacity}
+    for assignment in assignments:
+        key, separator, value = assignment.partition("=")
+        if not separator or not key:
+            raise Problem(Code.DRIVE_INVALID, f"--set: {assignment!r} has no value; write KEY=VALUE, as in channels=2")
+        settings[key] = yaml.safe_load(value)
+    return settings
+
+
+def _body(drive: AgingDrive) -> dict[str, Any]:
+    return {
+        "name": drive.name,
+        "serial": drive.serial,
+        "device": drive.device,
+        "identity": drive.identity,
+        "size_bytes": drive.size_bytes,
+        "mount_point": None if drive.mount_point is None else str(drive.mount_point),
+        "url": drive.url,
+    }
+
+
+def _facts(drive: AgingDrive) -> dict[str, str]:
+    return {
+        "drive": drive.name,
+        "serial": drive.serial,
+        "device": show(drive.device and f"/dev/{drive.device}"),
+        "size": show(None if drive.size_bytes is None else format_size(drive.size_bytes)),
+        "target": f"directory:{drive.mount_point}" if drive.mount_point else f"device:{drive.identity}",
+        "metrics": show(drive.url and f"{drive.url}/metrics"),
+    }
