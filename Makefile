@@ -13,20 +13,20 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers bench lint format assets dashboards picture openapi docs lock clean setup setup-test test-python test-rust
+.PHONY: help run test up down watchers binaries bench lint format assets dashboards picture openapi docs lock clean setup setup-test test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup watchers ## one soak run of about three minutes on real I/O, with a verdict and a report
+run: setup watchers binaries ## one soak run of about three minutes on real I/O, with a verdict and a report
 	@setup/demonstration
 
-test: setup-test watchers ## install what is missing and run every check and test
+test: setup-test watchers binaries ## install what is missing and run every check and test
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory test-rust
 	@$(MAKE) --no-print-directory test-python
 
-up: setup watchers ## start the service and its watchers on loopback and leave them running
+up: setup watchers binaries ## start the service and its watchers on loopback and leave them running
 	@$(CLIFFWATCH) up
 	@echo 'For this shell:'
 	@echo '  export PATH=$(BIN):$$PATH CLIFFWATCH_STATE_DIRECTORY=$(STATE)'
@@ -37,18 +37,21 @@ up: setup watchers ## start the service and its watchers on loopback and leave t
 down: ## stop the service and its watchers; runs go on
 	@if [ -x $(BIN)/cliffwatch ]; then $(CLIFFWATCH) down; else echo "nothing is installed, so nothing is running"; fi
 
-bench: setup-test watchers ## print the figures that README.md states
+bench: setup-test watchers binaries ## print the figures that README.md states
 	@$(BIN)/python -m bench
 
 watchers: ## build the block-layer probe where it can run; two minutes the first time
 	@setup/watchers
+
+binaries: ## build cliffwatch-load and cliffwatch-drive; some minutes the first time
+	@setup/binaries
 
 lint: setup-test ## format, lint and types of the Python parts
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 
-test-python: setup-test ## the Python tests; PYTEST="-k words" chooses
+test-python: setup-test binaries ## the Python tests; PYTEST="-k words" chooses
 	$(BIN)/pytest -o cache_dir=$(STATE)/cache/pytest $(PYTEST)
 
 test-rust: setup-test ## format, lint and tests of the Rust parts
