@@ -1,0 +1,174 @@
+"""`cliffwatch drive what-if`: when would the cliff come, and what moves it, told as bands."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.session import session_of
+from cliffwatch.clock import SystemClock
+from cliffwatch.drives.what_if.answer import answer, document
+from cliffwatch.drives.what_if.field_report import statements
+from cliffwatch.drives.what_if.page import write_page
+from cliffwatch.drives.what_if.parameters import PARAMETERS
+from cliffwatch.drives.what_if.plan import Plan, Simulation, make_plan
+from cliffwatch.drives.what_if.profile import read_profile
+from cliffwatch.drives.what_if.simulator import Found, Simulator
+from cliffwatch.drives.what_if.text import lines
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.programs import DRIVE, find_program
+from cliffwatch.units import format_duration
+
+_PAGE_SUFFIXES = (".html", ".htm")
+_REPORT_EVERY_SECONDS = 1.0
+_PLAIN_REPORT_EVERY_SECONDS = 10.0
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command to `cliffwatch drive`."""
+    app.command("what-if")(what_if)
+
+
+def what_if(
+    context: typer.Context,
+    profile: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROFILE",
+            help="The drive and the workload: a file of settings, or `field-report`, which comes along.",
+        ),
+    ],
+    over_provisioning: Annotated[
+        str | None,
+        typer.Option(help="The drive's own over-provisioning, as in 7%,20%; one value if you know it. In every band."),
+    ] = None,
+    disorder: Annotated[
+        str | None,
+        typer.Option(
+            help="How disorderly freed space is used again (q), as in 0.1,0.3,1; one value if you measured it."
+            " In every band."
+        ),
+    ] = None,
+    unpartitioned: Annotated[str | None, typer.Option(help="Shares left unpartitioned, as in 0,10%,20%.")] = None,
+    trim: Annotated[str | None, typer.Option(help="Whether deleted segments are trimmed, as in off,on.")] = None,
+    retention: Annotated[str | None, typer.Option(help="Shares of the volume that are kept, as in 50%,75%.")] = None,
+    streams: Annotated[str | None, typer.Option(help="Segment files written at a time, as in 72,288.")] = None,
+    write_size: Annotated[str | None, typer.Option(help="Sizes of one write, as in 16KiB,1MiB.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", help="Another setting of the simulator for all simulations, as in rate=0.3GB. Repeatable."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds every band covers.")] = 3,
+    scale: Annotated[
+        int | None,
+        typer.Option(min=1, help="Simulate 1/N of the drive; without it, so much that it takes about a minute or two."),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Simulations at a time; without it, as many as there are processors.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write the plot as an HTML page to this file.")
+    ] = None,
+    how: Annotated[
+        Output | None, typer.Option("--format", help="How to print: a table for people or JSON for programs.")
+    ] = None,
+) -> None:
+    """Ask the model of a flash drive when its cliff would come, and what moves it.
+
+    Every answer is a band over seeds and over what nobody publishes about a drive. Values given for over-provisioning
+    and disorder are what bands cover; values given for anything else are compared, and only those.
+    """
+    session = session_of(context)
+    _check_page(output)
+    given = {
+        "over-provisioning": over_provisioning,
+        "disorder": disorder,
+        "unpartitioned": unpartitioned,
+        "trim": trim,
+        "retention": retention,
+        "streams": streams,
+        "write-size": write_size,
+    }
+    plan = make_plan(
+        read_profile(profile, _settings_of(settings or [])),
+        {name: PARAMETERS[name].parse_list(text) for name, text in given.items() if text is not None},
+        seeds=seeds,
+        scale=scale,
+        jobs=jobs or len(os.sched_getaffinity(0)),
+    )
+    program = find_program(DRIVE, session.settings().state_directory)
+    if program is None:
+        detail = f"{DRIVE} is not there; build it with `cargo build --release -p {DRIVE}` and put it on PATH"
+        raise Problem(Code.COMPONENT_MISSING, detail)
+    result = answer(plan, _simulate(program, plan))
+    if output is not None:
+        write_page(result, output)
+    if session.how(how) is Output.JSON:
+        told = [{"kind": item.kind.value, "text": item.text} for item in statements(result)]
+        print_json(document(result) | {"field_report": told})
+    else:
+        for line in lines(result):
+            print(line)
+    if output is not None:
+        say(f"{output}: the same as a page")
+
+
+def _simulate(program: Path, plan: Plan) -> Mapping[Simulation, Found]:
+    """Run the plan and tell on stderr how long it takes and how far it is."""
+    count, clock = len(plan.simulations), SystemClock()
+    part = f"1/{plan.scale} of the drive" if plan.scale > 1 else "the drive"
+    about = format_duration(max(1, round(plan.seconds)))
+    say(f"{count} simulations of {part}, {plan.jobs} at a time: about {about}. Ctrl-C ends it and leaves nothing.")
+    on_terminal = sys.stderr.isatty()
+    every = _REPORT_EVERY_SECONDS if on_terminal else _PLAIN_REPORT_EVERY_SECONDS
+    began = told = clock.monotonic()
+
+    def report(done: int) -> None:
+        nonlocal told
+        now = clock.monotonic()
+        if now - told < every and done < count:
+            return
+        told = now
+        left = format_duration(round((now - began) / done * (count - done)))
+        line = f"{done} of {count}, {left} left"
+        if on_terminal:
+            print(f"\r{line:<40}", end="" if done < count else "\r" + " " * 40 + "\r", file=sys.stderr, flush=True)
+        elif done < count:
+            say(line)
+
+    try:
+        with Simulator(program) as simulator:
+            return simulator.run(plan, report)
+    except KeyboardInterrupt:
+        say("ended; nothing was written")
+        raise
+
+
+def _check_page(output: Path | None) -> None:
+    if output is None:
+        return
+    if output.suffix.lower() not in _PAGE_SUFFIXES:
+        message = f"{output} does not end in .html; write a file's name such as what-if.html (for JSON: --format json)"
+        raise _refusal("--output", message)
+    if not output.absolute().parent.is_dir():
+        raise _refusal("--output", f"{output.absolute().parent} is not a directory; make it first")
+
+
+def _settings_of(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name and equals and value):
+            raise _refusal("--set", f"{pair!r} is not a setting; write NAME=VALUE, as in rate=0.3GB")
+        settings[name.strip().replace("_", "-")] = value.strip()
+    return settings
+
+
+def _refusal(field: str, message: str) -> Problem:
+    return Problem(Code.BAD_REQUEST, "this cannot be simulated", [FieldFault(field, message)])

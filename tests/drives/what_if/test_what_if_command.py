@@ -1,0 +1,176 @@
+"""`cliffwatch drive what-if` with the real simulator."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.drives.what_if.conftest import STATE
+
+ONE_BAND = ("--over-provisioning=7%", "--disorder=0.5,1", "--seeds=2", "--jobs=2")
+PATIENCE_SECONDS = 60.0
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "cliffwatch.cli.main", "drive", "what-if", *arguments]
+
+
+def environment() -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
+    return clean | {"CLIFFWATCH_STATE_DIRECTORY": str(STATE)}
+
+
+def what_if(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(command(*arguments), env=environment(), cwd="/", capture_output=True, text=True, check=False)
+
+
+def rows(told: dict[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
+    return {(row["parameter"], row["value"]): row for row in told["rows"]}
+
+
+def test_what_helps_moves_the_cliff_and_the_same_question_has_the_same_answer(simulator: Path, small: Path) -> None:
+    asked = (str(small), *ONE_BAND, "--unpartitioned=0,30%", "--trim=off,on", "--format=json")
+    first, second = what_if(*asked), what_if(*asked)
+    assert first.returncode == 0, first.stderr
+    told = json.loads(first.stdout)
+    found = rows(told)
+    assert found["unpartitioned", 0.0]["simulations_with_cliff"] == 4
+    assert found["unpartitioned", 0.3]["simulations_with_cliff"] == 0
+    assert found["trim", True]["simulations_with_cliff"] == 0
+    assert found["trim", True]["write_amplification"]["highest"] < 1.01
+    onset = found["unpartitioned", 0.0]["onset_seconds"]
+    assert 60 <= onset["lowest"] <= onset["middle"] <= onset["highest"] < 300
+    assert found["unpartitioned", 0.0]["write_amplification"]["lowest"] > 2
+    assert len({one["write_amplification"] for one in told["simulations"]}) > 4, "seeds and q make a difference"
+    by_values = {json.dumps(one, sort_keys=True) for one in told["simulations"]}
+    assert by_values == {json.dumps(one, sort_keys=True) for one in json.loads(second.stdout)["simulations"]}
+
+
+class Page(HTMLParser):
+    """Elements, their attributes and the text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def test_the_page_stands_alone_and_says_what_the_table_says(simulator: Path, small: Path, tmp_path: Path) -> None:
+    output = tmp_path / "answer.html"
+    done = what_if(str(small), *ONE_BAND, "--unpartitioned=0,30%", f"--output={output}")
+    assert done.returncode == 0, done.stderr
+    assert "8 simulations of the drive, 2 at a time: about" in done.stderr
+    assert "over-provisioning" in done.stdout
+    page = Page(output.read_text(encoding="utf-8"))
+    tags = {tag for tag, _ in page.elements}
+    assert not tags & {"script", "link", "img", "iframe"}
+    assert not [attributes for _, attributes in page.elements if {"src", "href"} & set(attributes)]
+    ranges = [attributes for tag, attributes in page.elements if (tag, attributes.get("class")) == ("line", "range")]
+    table_rows = [line for line in done.stdout.splitlines() if "/4" in line or "/2" in line]
+    assert len(ranges) == len(table_rows)
+    assert "Assumed, not measured; varied in every band" in page.text
+    assert "30 %" in page.text
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".yaml"] == ["answer.html"]
+
+
+def test_without_a_rate_or_timing_the_answer_is_write_amplification_alone(simulator: Path, tmp_path: Path) -> None:
+    path = tmp_path / "uniform.yaml"
+    path.write_text("workload: uniform\nblocks: 256\nfills: 3\n")
+    done = what_if(str(path), "--seeds=1", "--output", str(tmp_path / "uniform.html"))
+    assert done.returncode == 0, done.stderr
+    assert "CLIFFS" not in done.stdout
+    assert "WRITE AMPLIFICATION" in done.stdout
+    told = json.loads(what_if(str(path), "--seeds=1", "--format=json").stdout)
+    assert {row["onset_seconds"] for row in told["rows"]} == {None}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--unpartitioned=2",), ("unpartitioned", "write 0.1 or 10%")),
+        (("--set=rate",), ("--set", "NAME=VALUE")),
+        (("--set=no-such-setting=1",), ("--no-such-setting",)),
+        (("--set=gc-pacing=fast", *ONE_BAND), ("gc-pacing", "fast")),
+        (("--set=pages-per-block=7", *ONE_BAND), ("pages-per-block",)),
+        (("--output=json",), ("--output", "what-if.html", "--format json")),
+        (("--output=/no/such/directory/a.html",), ("--output", "/no/such/directory")),
+        (("--seeds=0",), ("--seeds",)),
+    ],
+    ids=lambda value: value[0] if value[0].startswith("--") else "",
+)
+def test_bad_input_names_the_flag_and_the_remedy(
+    simulator: Path, small: Path, arguments: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    done = what_if(str(small), *arguments)
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    for word in words:
+        assert word in done.stderr
+
+
+def test_without_the_simulator_it_says_how_to_get_one(small: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        command(str(small)),
+        env=environment() | {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3
+    assert "cargo build" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
+def test_when_it_is_ended_no_simulation_and_no_file_is_left(
+    simulator: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """The signal reaches the command alone, not the simulations, as it is with a terminal that is closed."""
+    output = tmp_path / "never.html"
+    process = subprocess.Popen(
+        command("field-report", "--scale=1", "--jobs=2", f"--output={output}"),
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        simulations = wait_for_children(process.pid, 2)
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 130, complaint
+    assert "nothing was written" in complaint
+    assert not [pid for pid in simulations if Path(f"/proc/{pid}").exists()]
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_for_children(pid: int, count: int) -> list[int]:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        children = [
+            int(child)
+            for task in Path(f"/proc/{pid}/task").iterdir()
+            for child in (task / "children").read_text().split()
+            if (Path("/proc") / child / "comm").read_text().startswith("cliffwatch-dri")
+        ]
+        if len(children) >= count:
+            return children
+        assert time.monotonic() < deadline, "no simulations were begun"
+        time.sleep(0.02)
