@@ -5,13 +5,26 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
+from cliffwatch.detect.finding import Kind, Role, Series
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
 from cliffwatch.window import EngineWindow
+from cliffwatch.worker.detection_metrics import DetectionFigures
 from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures, RunFileSystem
 
 GOLDEN = Path(__file__).with_name("exposition.txt")
 START = 1_790_000_000.0
+DETECTION = DetectionFigures(
+    series=(
+        Series("write.p99", Role.LATENCY, operation="write", quantile=0.99),
+        Series("device.write_latency", Role.DEVICE_LATENCY),
+        Series("device.write_latency.259:0", Role.DEVICE_LATENCY, device="259:0"),
+        Series("device.queue_depth", Role.QUEUE_DEPTH),
+    ),
+    baselines={"write.p99": 0.004, "device.write_latency": 0.0015, "device.write_latency.259:0": 0.001},
+    ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
+    active=frozenset({("write.p99", Kind.CLIFF), ("device.write_latency.259:0", Kind.CLIFF)}),
+)
 
 
 def exposition(figures: RunFigures) -> str:
@@ -43,7 +56,7 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
     figures = new_figures()
     figures.plan(START, START + 300)
     figures.settle(
-        (RunDevice("nvme0n1", 1023), RunDevice("sdb")),
+        (RunDevice("nvme0n1", 1023, "259:0"), RunDevice("sdb")),
         (RunFileSystem("/srv", "target"), RunFileSystem("/", "journal")),
     )
     latency = Histogram.from_values({50_000: 1, 100_000: 1, 200_000: 1, 4_000_000: 1, 70_000_000_000: 1})
@@ -51,12 +64,13 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
         start=START,
         end=START + 1,
         counters={"operations": 5, "bytes": 20480, "errors": 1, "of_no_interest": 9},
-        gauges={"schedule_debt_seconds": 0.25},
+        gauges={"schedule_debt_seconds": 0.25, "requested_bytes_per_second": 20480.0, "of_no_interest": 9.0},
         latency={"write": latency},
     )
     figures.observe(window, committed(window, tmp_path))
     figures.move("soak", 0.5)
     figures.engine_restarts = 2
+    figures.detect(DETECTION, failed=False)
     assert exposition(figures) == GOLDEN.read_text(encoding="utf-8")
 
 
@@ -70,5 +84,6 @@ def test_before_the_first_window_counters_are_zero_and_what_is_not_known_is_abse
     lines = exposition(new_figures()).splitlines()
     assert 'cliffwatch_errors_total{run_id="nightly-7"} 0.0' in lines
     assert 'cliffwatch_run_phase{phase="prepare",run_id="nightly-7"} 1.0' in lines
-    for name in ("last_window_timestamp_seconds", "run_end_timestamp_seconds", "schedule_debt_seconds", "device_info"):
+    absent = ("last_window_timestamp_seconds", "run_end_timestamp_seconds", "schedule_debt_seconds", "device_info")
+    for name in (*absent, "requested_bytes_per_second", "baseline_latency_seconds", "finding_active"):
         assert not [line for line in lines if line.startswith(f"cliffwatch_{name}")]

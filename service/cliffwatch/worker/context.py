@@ -15,6 +15,7 @@ from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.runs.specification import RunOrder, Workload
 from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
 from cliffwatch.telemetry.errand import Errand
+from cliffwatch.worker.detection import Detection
 from cliffwatch.worker.heartbeat import Heartbeat
 from cliffwatch.worker.metrics import RunFigures, serve_metrics
 
@@ -41,6 +42,7 @@ class RunContext:
     identity: ProcessIdentity
     engine_identity: ProcessIdentity | None = None
     telemetry: Errand | None = None
+    detection: Detection | None = None
     _last_heartbeat: float = field(default=float("-inf"))
 
     @classmethod
@@ -88,7 +90,10 @@ class RunContext:
 
     def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
         """Append an event, now."""
-        self.events.append(Event(self.run_clock.now(), type_, name, detail))
+        event = Event(self.run_clock.now(), type_, name, detail)
+        self.events.append(event)
+        if self.detection is not None:
+            self.detection.notice(event)
 
     def status(self) -> RunStatus:
         """What the journal says of the run at this moment."""

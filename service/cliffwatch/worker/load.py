@@ -14,6 +14,7 @@ from cliffwatch.journal.windows import OverlapError
 from cliffwatch.runs.specification import Workload
 from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.engine_process import EngineProcess
 from cliffwatch.worker.host import HostConditions
@@ -50,6 +51,9 @@ class Load:
         self._device_io = DeviceIo(devices)
         # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
         self._host = None if context.is_virtual else HostConditions()
+        names = {device.major_minor: device.name for device in context.figures.devices}
+        self._detection = Detection(context.directory, context.workload.window, context.tell, names)
+        context.detection = self._detection
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
@@ -58,6 +62,12 @@ class Load:
 
     def carry_out(self) -> LoadOutcome:
         """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
+        outcome = self._carry_out()
+        if outcome.end is not LoadEnd.INTERRUPTED:
+            self._catch_up(float("inf"))
+        return outcome
+
+    def _carry_out(self) -> LoadOutcome:
         failures = 0
         while True:
             windows_before = self._context.figures.windows
@@ -140,6 +150,7 @@ class Load:
             for record in process.poll(POLL_SECONDS, context.run_clock.now):
                 self._take(record)
             context.beat()
+            self._catch_up(CATCH_UP_SECONDS)
             self._look_at_clock()
             self._look_for_stop()
             now = context.run_clock.now()
@@ -177,6 +188,15 @@ class Load:
         context.figures.observe(window, committed)
         self._tell_gap(previous_end, window.start)
         self._gap_reason = "not_reported_by_engine"
+        self._detection.take(committed)
+        self._show_detection()
+
+    def _catch_up(self, seconds: float) -> None:
+        self._detection.catch_up(seconds)
+        self._show_detection()
+
+    def _show_detection(self) -> None:
+        self._context.figures.detect(self._detection.figures, self._detection.has_failed)
 
     def _tell_gap(self, start: float, end: float) -> None:
         if end - start > self._window_seconds * GAP_TOLERANCE:

@@ -11,18 +11,26 @@ from prometheus_client.registry import Collector
 from cliffwatch.histogram import QUANTILES, Histogram
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 from cliffwatch.window import EngineWindow
+from cliffwatch.worker.detection_metrics import DetectionFigures, detection_metrics
 
 #: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
 BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))
 PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
+#: Gauges of windows that are shown as they are, as `cliffwatch_…`, by those engines that have them.
+WINDOW_GAUGES = {
+    "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
+    "requested_operations_per_second": "Operations that the workload asks for at the moment; absent when it asks none.",
+    "requested_bytes_per_second": "Bytes that the workload asks for at the moment; absent when it asks for none.",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class RunDevice:
-    """A drive below the run's target: its kernel name, and how many requests the block layer queues for it."""
+    """A drive below the run's target: its kernel name, how many requests the block layer queues for it, its number."""
 
     name: str
     queue_requests: int | None = None
+    major_minor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +60,9 @@ class RunFigures:
     last_window_end: float | None = None
     engine_restarts: int = 0
     counters: dict[str, int] = field(default_factory=lambda: {"operations": 0, "bytes": 0, "errors": 0})
-    schedule_debt_seconds: float | None = None
+    gauges: dict[str, float] = field(default_factory=dict)
+    detection: DetectionFigures | None = None
+    detection_failed: bool = False
     latency: dict[str, Histogram] = field(default_factory=dict)
     window_latency: dict[str, dict[str, float | None]] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -64,10 +74,15 @@ class RunFigures:
             self.last_window_end = committed.end
             for name in self.counters:
                 self.counters[name] += window.counters.get(name, 0)
-            self.schedule_debt_seconds = window.gauges.get("schedule_debt_seconds")
+            self.gauges = {name: window.gauges[name] for name in WINDOW_GAUGES if name in window.gauges}
             for operation, histogram in window.latency.items():
                 self.latency.setdefault(operation, Histogram()).merge(histogram)
             self.window_latency = committed.latency
+
+    def detect(self, detection: DetectionFigures | None, failed: bool) -> None:
+        """Take in what detection knows; None while it has not caught up, or when it failed."""
+        with self.lock:
+            self.detection, self.detection_failed = detection, failed
 
     def plan(self, start: float, end: float) -> None:
         """Take the load's planned start and end in, in seconds since the epoch."""
@@ -93,7 +108,10 @@ class RunCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         with self._figures.lock:
             metrics = [*self._run(), *self._surroundings(), *self._counters(), *self._latency()]
+            run_id, detection = self._figures.run_id, self._figures.detection
+            names = {device.major_minor: device.name for device in self._figures.devices}
         yield from metrics
+        yield from detection_metrics(run_id, detection, names)
 
     def _gauge(self, name: str, help_text: str, value: float | None) -> GaugeMetricFamily:
         gauge = GaugeMetricFamily(f"cliffwatch_{name}", help_text, labels=["run_id"])
@@ -132,10 +150,12 @@ class RunCollector(Collector):
             "End of the newest committed window, in seconds since the epoch.",
             figures.last_window_end,
         )
+        for name, help_text in WINDOW_GAUGES.items():
+            yield self._gauge(name, help_text, figures.gauges.get(name))
         yield self._gauge(
-            "schedule_debt_seconds",
-            "How far the client itself is behind its schedule; absent when the engine has none.",
-            figures.schedule_debt_seconds,
+            "detection_running",
+            "1 while the run's windows are searched for findings, 0 once that has failed.",
+            float(not figures.detection_failed),
         )
 
     def _surroundings(self) -> Iterator[Metric]:

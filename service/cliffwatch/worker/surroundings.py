@@ -9,7 +9,7 @@ from cliffwatch.worker.metrics import RunDevice, RunFileSystem
 
 def devices_below(examination: Examination) -> tuple[RunDevice, ...]:
     """The drives at the bottom of the run's target; none when the kernel ties it to no device."""
-    return tuple(RunDevice(drive.name, drive.queue_depth) for drive in examination.drives)
+    return tuple(RunDevice(drive.name, drive.queue_depth, drive.major_minor) for drive in examination.drives)
 
 
 def file_systems_of(examination: Examination, journal: Path) -> tuple[RunFileSystem, ...]:

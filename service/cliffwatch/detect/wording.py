@@ -1,0 +1,44 @@
+"""Findings as sentences. Pure functions."""
+
+from collections.abc import Mapping
+
+from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.units import format_latency
+
+_QUANTILES = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
+
+
+def subject_of(series: Series, device_names: Mapping[str, str] | None = None) -> str:
+    """What a series measures: `publish p99`, `write latency of nvme0n1`. `device_names` are by major:minor."""
+    if series.role is Role.LATENCY and series.operation is not None and series.quantile is not None:
+        return f"{series.operation} {_QUANTILES.get(series.quantile, f'quantile {series.quantile:g}')}"
+    drive = "all drives" if series.device is None else (device_names or {}).get(series.device, series.device)
+    if series.device is None and device_names is not None and len(device_names) == 1:
+        drive = next(iter(device_names.values()))
+    if series.role is Role.DEVICE_LATENCY:
+        return f"write latency of {drive}"
+    if series.role is Role.QUEUE_DEPTH:
+        return f"queue depth of {drive}"
+    return series.name
+
+
+def sentence_of(finding: Finding, series: Series, device_names: Mapping[str, str] | None = None) -> str:
+    """One sentence that states the finding."""
+    subject = subject_of(series, device_names)
+    before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
+    times = f"{finding.ratio:.3g} times"
+    match finding.kind:
+        case Kind.CLIFF:
+            return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much."
+        case Kind.STEP:
+            return f"The {subject} stepped up from {before} to {after}, {times} as much."
+        case Kind.DRIFT:
+            return f"The {subject} drifts upwards: from {before} to {after} so far, {times} as much."
+        case Kind.SPIKES:
+            return f"The {subject} spikes again and again, up to {after} where {before} is healthy."
+        case Kind.RECOVERY:
+            return f"The {subject} came back to {after}; {before} is healthy."
+
+
+def _quantity(value: float, series: Series) -> str:
+    return f"{value:.3g}" if series.role in (Role.QUEUE_DEPTH, Role.RATE) else format_latency(value)

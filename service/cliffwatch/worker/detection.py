@@ -1,0 +1,238 @@
+"""Detection while a run goes on: committed windows in, findings into the journal, gauges to Prometheus.
+
+Detection follows the journal. A worker that takes a run over reads it from the first window on, a little at a time
+beside the load, until it has caught up; what the journal says was found is not told again. A detector that fails ends
+detection and never the run.
+"""
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.detect.finding import Finding, Kind, Notice, Series
+from cliffwatch.detect.journal_series import notice_of, sample_of, series_of
+from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.detect.wording import sentence_of
+from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
+from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
+
+#: Names of the notes that detection leaves in the journal.
+BASELINE_NOTE = "baseline"
+ENDED_NOTE = "finding_ended"
+FAILED_NOTE = "detection_failed"
+#: A finding whose onset is so few windows from that of one that was told is that one.
+SAME_ONSET_WINDOWS = 10
+#: A baseline is told again when it has moved by more than this part of what was told.
+BASELINE_MOVED = 0.02
+#: While a resumed run is caught up with, so much of each poll of the engine goes into it.
+CATCH_UP_SECONDS = 0.05
+
+#: So many findings of a run are told. More are not findings any more but its state, which the gauges show.
+FINDINGS_LIMIT = 500
+#: Gauges are not made anew more often than this: a run in virtual time has thousands of windows a second.
+PUBLISH_SECONDS = 0.1
+
+Tell = Callable[..., Any]
+#: Kind, series and onset.
+FindingKey = tuple[str, str, float]
+
+
+class Detection:
+    """The detection of one run. `figures` is what it exports at the moment, None while it has not caught up."""
+
+    def __init__(
+        self,
+        directory: Path,
+        window_seconds: float,
+        tell: Tell,
+        device_names: dict[str, str],
+        clock: Clock | None = None,
+    ) -> None:
+        """`tell(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor."""
+        self.figures: DetectionFigures | None = None
+        self.has_failed = False
+        self._directory = directory
+        self._window_seconds = window_seconds
+        self._tell = tell
+        self._device_names = device_names
+        self._clock = clock or SystemClock()
+        self._told: list[FindingKey] = []
+        self._ended: list[FindingKey] = []
+        self._active: dict[FindingKey, Finding] = {}
+        self._baselines: dict[str, float] = {}
+        self._notices: list[Notice] = []
+        self._series: dict[str, Series] = {}
+        self._shape: object = None
+        self._detector: OnlineDetector | None = None
+        self._next_seq = 0
+        self._behind: Iterator[JournalWindow] | None = None
+        self._published_at = 0.0
+        self._guard(self._recall)
+
+    def notice(self, event: Event) -> None:
+        """Take an event of the run in as it is told."""
+        self._guard(self._take_notice, event)
+
+    def take(self, window: JournalWindow) -> None:
+        """Take in a window that was just committed; while behind, it is read from the journal when its turn comes."""
+        if self._behind is None:
+            self._guard(self._feed, window)
+
+    def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
+        """Spend up to so long on what the journal has that was not looked at; nothing when there is nothing."""
+        if self._behind is not None:
+            self._guard(self._follow, seconds)
+
+    def _guard(self, step: Callable[..., None], *arguments: Any) -> None:
+        """Whatever goes wrong in detection ends detection, with a note, and not the run."""
+        if self.has_failed:
+            return
+        try:
+            step(*arguments)
+        except Exception as error:  # a run of 36 h is not lost to a mistake in arithmetic
+            self.has_failed = True
+            self._behind, self._detector, self.figures = None, None, None
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(place.filename).name}:{place.lineno}"
+            self._tell(EventType.NOTE, FAILED_NOTE, message=f"{type(error).__name__}: {error}", where=where)
+
+    def _recall(self) -> None:
+        """What the journal has already: what was told, what explains what, and windows to catch up with."""
+        reader = JournalReader(self._directory)
+        for stored in reader.events():
+            event = stored.event
+            self._take_notice(event)
+            if event.type is EventType.FINDING and "onset" in event.detail:
+                self._told.append(_key_in(event))
+            elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE):
+                self._ended.append(_key_in(event))
+            elif (event.type, event.name) == (EventType.NOTE, BASELINE_NOTE):
+                self._baselines.update(event.detail["levels"])
+        if reader.last_window() is not None:
+            self._behind = reader.windows()
+
+    def _take_notice(self, event: Event) -> None:
+        found = notice_of(event)
+        if found is None:
+            return
+        # A gap is told after the window that ends it; detection has to know of it before.
+        at = float(event.detail["start"]) if event.type is EventType.GAP else event.at
+        self._notices.append(Notice(round(at, 6), found.name))
+        self._notices.sort(key=lambda notice: notice.at)
+
+    def _follow(self, seconds: float) -> None:
+        end = self._clock.monotonic() + seconds
+        while self._behind is not None and self._clock.monotonic() < end:
+            window = next(self._behind, None)
+            if window is None:
+                self._behind = None
+                self._tell_baselines()
+                self._publish()
+            else:
+                self._feed(window)
+
+    def _feed(self, window: JournalWindow) -> None:
+        if self._starts_over(window) or window.seq < self._next_seq:
+            return
+        assert self._detector is not None, "there is one from the first window on"
+        self._next_seq = window.seq + 1
+        while self._notices and self._notices[0].at < window.end:
+            self._detector.notice(self._notices.pop(0))
+        for finding in self._detector.feed(sample_of(window)):
+            self._take_finding(finding)
+        if self._behind is None:
+            self._tell_baselines()
+            self._publish()
+
+    def _starts_over(self, window: JournalWindow) -> bool:
+        """A series that was never seen needs a new detector, and that one has to look at everything from the start."""
+        shape = (tuple(window.latency), tuple(name for name in window.counters if name.endswith("write_operations")))
+        if shape == self._shape:
+            return False
+        self._shape = shape
+        fresh = [series for series in series_of(window) if series.name not in self._series]
+        if not fresh:
+            return False
+        self._series.update((series.name, series) for series in fresh)
+        self._detector = OnlineDetector(list(self._series.values()), self._window_seconds)
+        if self._next_seq == 0:
+            return False
+        reader = JournalReader(self._directory)
+        self._active.clear()
+        self._notices.clear()
+        for stored in reader.events():
+            self._take_notice(stored.event)
+        self._next_seq, self.figures = 0, None
+        self._behind = reader.windows()
+        return True
+
+    def _take_finding(self, finding: Finding) -> None:
+        series = self._series[finding.series]
+        key = (finding.kind.value, finding.series, finding.onset)
+        if not self._is_among(self._told, key):
+            self._told.append(key)
+            if len(self._told) <= FINDINGS_LIMIT:
+                self._tell(EventType.FINDING, finding.kind.value, **detail_of(finding, series, self._device_names))
+        if finding.until is not None and not self._is_among(self._ended, key):
+            self._ended.append(key)
+            if len(self._ended) <= FINDINGS_LIMIT:
+                told = {"kind": finding.kind.value, "series": finding.series, "onset": finding.onset}
+                self._tell(EventType.NOTE, ENDED_NOTE, **told, until=finding.until)
+        if finding.kind is Kind.RECOVERY:
+            self._active = {
+                each: other for each, other in self._active.items()
+                if other.series != finding.series or other.onset > finding.onset
+            }  # fmt: skip
+        elif finding.until is None:
+            self._active[key] = finding
+        else:
+            self._active.pop(key, None)
+
+    def _is_among(self, keys: list[FindingKey], key: FindingKey) -> bool:
+        kind, series, onset = key
+        near = SAME_ONSET_WINDOWS * self._window_seconds
+        return any(other[:2] == (kind, series) and abs(other[2] - onset) <= near for other in reversed(keys))
+
+    def _tell_baselines(self) -> None:
+        """What healthy was, once it is known, and again when it moved: of every series that this is news of."""
+        if self._detector is None:
+            return
+        news = {
+            name: baseline
+            for name, baseline in self._detector.baselines.items()
+            if abs(baseline.level - self._baselines.get(name, 0.0)) > BASELINE_MOVED * baseline.level
+        }
+        if not news:
+            return
+        levels = {name: baseline.level for name, baseline in news.items()}
+        self._baselines.update(levels)
+        start = min(baseline.start for baseline in news.values())
+        end = max(baseline.end for baseline in news.values())
+        self._tell(EventType.NOTE, BASELINE_NOTE, start=start, end=end, levels=levels)
+
+    def _publish(self) -> None:
+        now = self._clock.monotonic()
+        if self._detector is None or (self.figures is not None and now - self._published_at < PUBLISH_SECONDS):
+            return
+        self._published_at = now
+        self.figures = figures_of(self._detector, self._series, list(self._active.values()))
+
+
+def detail_of(finding: Finding, series: Series, device_names: Mapping[str, str]) -> dict[str, Any]:
+    """A finding as the detail of its event; what does not apply is absent. Times in seconds since the epoch."""
+    body = {name: value for name, value in asdict(finding).items() if value is not None and value != ()}
+    # Times stay exact: a finding is known again by its onset.
+    body |= {name: float(f"{body[name]:.6g}") for name in ("baseline", "level", "ratio", "confidence")}
+    body["summary"] = sentence_of(finding, series, device_names)
+    body["operation"], body["quantile"] = series.operation, series.quantile
+    if series.device is not None:
+        body["device"] = device_names.get(series.device, series.device)
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def _key_in(event: Event) -> FindingKey:
+    detail = event.detail
+    return str(detail["kind"]), str(detail["series"]), float(detail["onset"])

@@ -1,0 +1,106 @@
+"""What detection shows Prometheus: healthy levels, how far each series is from its own, what was found and lasts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.detect.online import OnlineDetector
+
+#: Kinds that last for a while; a recovery is a moment.
+LASTING_KINDS = (Kind.CLIFF, Kind.STEP, Kind.DRIFT, Kind.SPIKES)
+#: Label `device` of what is measured over several drives together.
+ALL_DRIVES = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionFigures:
+    """Detection's state after a window. Never changed: a scrape reads it while the next one is made.
+
+    `baselines` are levels in the unit of the series, `ratios` are by series name and span, `active` holds the series
+    name and kind of what was found and is not over.
+    """
+
+    series: tuple[Series, ...]
+    baselines: Mapping[str, float]
+    ratios: Mapping[tuple[str, str], float]
+    active: frozenset[tuple[str, Kind]]
+
+
+def figures_of(detector: OnlineDetector, series: Mapping[str, Series], active: Sequence[Finding]) -> DetectionFigures:
+    """Of every series that has a baseline; before that there is nothing to compare with."""
+    baselines = {name: baseline.level for name, baseline in detector.baselines.items()}
+    return DetectionFigures(
+        tuple(each for name, each in series.items() if name in baselines),
+        baselines,
+        dict(detector.ratios),
+        frozenset((finding.series, finding.kind) for finding in active),
+    )
+
+
+def detection_metrics(
+    run_id: str, figures: DetectionFigures | None, device_names: Mapping[str, str]
+) -> Iterator[Metric]:
+    """Every family, without samples where nothing is known. `device_names`: kernel names by major:minor."""
+    yield from _of_clients(run_id, figures)
+    yield from _of_devices(run_id, figures, device_names)
+
+
+def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
+    # Prometheus keeps the label `quantile` for summaries; what is no quantile itself, but of one, is left untyped.
+    baseline = Metric("cliffwatch_baseline_latency_seconds", "What healthy latency is in this run.", "summary")
+    ratio = Metric("cliffwatch_degradation_ratio", "Latency of the newest windows, by the baseline.", "unknown")
+    active = Metric(
+        "cliffwatch_finding_active", "1 while a finding of this kind lasts for this latency, else 0.", "unknown"
+    )
+    for series in _with_role(figures, Role.LATENCY):
+        assert figures is not None, "it has series"
+        about = {"run_id": run_id, "operation": str(series.operation), "quantile": str(series.quantile)}
+        baseline.add_sample(baseline.name, about, figures.baselines[series.name])
+        for span, value in _spans(figures, series):
+            ratio.add_sample(ratio.name, about | {"span": span}, value)
+        for kind in LASTING_KINDS:
+            active.add_sample(active.name, about | {"kind": kind.value}, float((series.name, kind) in figures.active))
+    yield from (baseline, ratio, active)
+
+
+def _of_devices(run_id: str, figures: DetectionFigures | None, names: Mapping[str, str]) -> Iterator[Metric]:
+    baseline = GaugeMetricFamily(
+        "cliffwatch_device_baseline_write_latency_seconds",
+        "What a drive's healthy mean write latency is in this run.",
+        labels=["run_id", "device"],
+    )
+    ratio = GaugeMetricFamily(
+        "cliffwatch_device_degradation_ratio",
+        "A drive's mean write latency of the newest windows, by the baseline.",
+        labels=["run_id", "device", "span"],
+    )
+    active = GaugeMetricFamily(
+        "cliffwatch_device_finding_active",
+        "1 while a finding of this kind lasts for this drive.",
+        labels=["run_id", "kind", "device"],
+    )
+    for series in _with_role(figures, Role.DEVICE_LATENCY):
+        assert figures is not None, "it has series"
+        device = _device_label(series, names)
+        baseline.add_metric([run_id, device], figures.baselines[series.name])
+        for span, value in _spans(figures, series):
+            ratio.add_metric([run_id, device, span], value)
+        for kind in LASTING_KINDS:
+            active.add_metric([run_id, kind.value, device], float((series.name, kind) in figures.active))
+    yield from (baseline, ratio, active)
+
+
+def _with_role(figures: DetectionFigures | None, role: Role) -> list[Series]:
+    return [] if figures is None else [series for series in figures.series if series.role is role]
+
+
+def _spans(figures: DetectionFigures, series: Series) -> list[tuple[str, float]]:
+    return sorted((span, value) for (name, span), value in figures.ratios.items() if name == series.name)
+
+
+def _device_label(series: Series, names: Mapping[str, str]) -> str:
+    if series.device is not None:
+        return names.get(series.device, series.device)
+    return next(iter(names.values())) if len(names) == 1 else ALL_DRIVES
