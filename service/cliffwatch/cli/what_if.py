@@ -67,7 +67,7 @@ def what_if(
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds every band covers.")] = 3,
     scale: Annotated[
         int | None,
-        typer.Option(min=1, help="Simulate 1/N of the drive; without it, so much that it takes about a minute or two."),
+        typer.Option(min=1, help="Simulate 1/N of the drive; without it, N is chosen so that it takes few minutes."),
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Simulations at a time; without it, as many as there are processors.")
@@ -104,7 +104,7 @@ def what_if(
     )
     program = find_program(DRIVE, session.settings().state_directory)
     if program is None:
-        detail = f"{DRIVE} is not there; build it with `cargo build --release -p {DRIVE}` and put it on PATH"
+        detail = f"{DRIVE} is not there; `setup/binaries` builds it"
         raise Problem(Code.COMPONENT_MISSING, detail)
     result = answer(plan, _simulate(program, plan))
     if output is not None:

@@ -131,7 +131,7 @@ def test_without_the_simulator_it_says_how_to_get_one(small: Path, tmp_path: Pat
         check=False,
     )
     assert done.returncode == 3
-    assert "cargo build" in done.stderr
+    assert "setup/binaries" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
