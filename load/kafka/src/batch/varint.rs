@@ -1,0 +1,55 @@
+//! Variable-length integers: seven bits a byte, the low ones first; signed ones in zigzag.
+
+/// Appends `value`.
+pub fn write(bytes: &mut Vec<u8>, value: i64) {
+    let mut rest = ((value << 1) ^ (value >> 63)) as u64;
+    while rest >= 0x80 {
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
+}
+
+/// How many bytes `value` takes.
+#[must_use]
+pub fn size(value: i64) -> usize {
+    let rest = ((value << 1) ^ (value >> 63)) as u64;
+    (64 - (rest | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Takes a value off the front; None when the bytes end too early or it has more than 64 bits.
+#[inline]
+pub fn read(bytes: &mut &[u8]) -> Option<i64> {
+    let mut value = 0_u64;
+    for (place, &byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f) << (7 * place);
+        if byte < 0x80 {
+            *bytes = &bytes[place + 1..];
+            return Some((value >> 1) as i64 ^ -((value & 1) as i64));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_takes_its_size() {
+        for value in [0, -1, 1, 63, 64, -64, -65, 8191, 8192, 1 << 40, i64::MAX, i64::MIN] {
+            let mut bytes = Vec::new();
+            write(&mut bytes, value);
+            assert_eq!(bytes.len(), size(value), "{value}");
+            let mut rest = bytes.as_slice();
+            assert_eq!(read(&mut rest), Some(value));
+            assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_ends_early_or_never_is_refused() {
+        assert_eq!(read(&mut [0x80, 0x80].as_slice()), None);
+        assert_eq!(read(&mut [0xff; 11].as_slice()), None);
+    }
+}

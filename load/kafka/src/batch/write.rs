@@ -1,0 +1,373 @@
+//! Makes record batches in buffers that are used again and again.
+//!
+//! Records of a shape that a buffer held before at the same place need only their headers: the payload, its checksum and
+//! the framing are there. So a batch costs a few dozen bytes a record to make, and its CRC.
+
+use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer};
+
+use super::compress::compress;
+use super::{CRC_AT, CRC_FROM, HEADER, LENGTH_FROM, varint};
+use crate::config::Compression;
+
+/// Keys are so many digits.
+pub const KEY_BYTES: usize = 8;
+/// Bytes that framing takes of a record at most, besides key and value.
+const FRAMING_MAX: usize = 24;
+/// Payloads are cut from so many bytes.
+const POOL_BYTES: usize = 1 << 20;
+/// No run of random bytes is longer, so that any stretch of the pool has the share of them that was asked for.
+const GRAIN_BYTES: usize = 64;
+
+/// What a record looks like before it is somebody.
+pub struct Shape {
+    size_bytes: usize,
+    sealer: Sealer,
+}
+
+/// The shapes of a producer's records and what their payloads are made of.
+pub struct Shapes {
+    shapes: Vec<Shape>,
+    keyed: bool,
+    pool: Vec<u8>,
+}
+
+impl Shapes {
+    /// Values of these sizes, each at least a record's header long; None otherwise. `random_ratio` of a payload does not
+    /// compress.
+    #[must_use]
+    pub fn new(sizes_bytes: &[usize], keyed: bool, random_ratio: f64) -> Option<Self> {
+        let shapes = sizes_bytes
+            .iter()
+            .map(|&size_bytes| {
+                let sealer = Sealer::new(u32::try_from(size_bytes).ok()?)?;
+                Some(Shape { size_bytes, sealer })
+            })
+            .collect::<Option<_>>()?;
+        Some(Self { shapes, keyed, pool: payload_pool(random_ratio) })
+    }
+
+    /// What a record of this shape takes in a batch at most.
+    #[must_use]
+    pub fn record_bytes_max(&self, shape: usize) -> usize {
+        self.shapes[shape].size_bytes + FRAMING_MAX + if self.keyed { KEY_BYTES } else { 0 }
+    }
+
+    /// The size of a record's value.
+    #[must_use]
+    pub fn value_bytes(&self, shape: usize) -> usize {
+        self.shapes[shape].size_bytes
+    }
+}
+
+fn payload_pool(random_ratio: f64) -> Vec<u8> {
+    let random = (GRAIN_BYTES as f64 * random_ratio).round() as usize;
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let mut pool = vec![b'.'; POOL_BYTES];
+    for grain in pool.chunks_mut(GRAIN_BYTES) {
+        for byte in &mut grain[..random] {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            *byte = (state >> 32) as u8;
+        }
+    }
+    pool
+}
+
+/// Where a record lies in its buffer.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    shape: usize,
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+    payload_checksum: u32,
+}
+
+/// What the broker knows of who wrote a batch; all -1 without idempotence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Author {
+    /// Given by the broker.
+    pub producer_id: i64,
+    /// Given by the broker.
+    pub epoch: i16,
+    /// The how-manieth of the author's records in the partition the batch's first one is.
+    pub sequence: i32,
+}
+
+/// Nobody, where no idempotence is wanted.
+pub const ANONYMOUS: Author = Author { producer_id: -1, epoch: -1, sequence: -1 };
+
+/// A batch being made, waiting to be sent or under way.
+pub struct Batch {
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+    packed: Vec<u8>,
+    is_packed: bool,
+    count: usize,
+    /// When each record was due, in nanoseconds since the epoch.
+    pub due: Vec<u64>,
+    /// Value bytes of all records.
+    pub value_bytes: u64,
+    /// The record sequence of the first one.
+    pub first_sequence: u64,
+}
+
+impl Batch {
+    /// An empty one; it grows as it is filled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            bytes: vec![0; HEADER],
+            slots: Vec::new(),
+            packed: Vec::new(),
+            is_packed: false,
+            count: 0,
+            due: Vec::new(),
+            value_bytes: 0,
+            first_sequence: 0,
+        }
+    }
+
+    /// Makes it empty; what records it has laid out stay for the next use.
+    pub fn clear(&mut self) {
+        self.count = 0;
+        self.due.clear();
+        self.value_bytes = 0;
+        self.is_packed = false;
+    }
+
+    /// How many records it has.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// What its records take, uncompressed, with its header.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        match self.count {
+            0 => HEADER,
+            count => self.slots[count - 1].end,
+        }
+    }
+
+    /// Adds a record that was due at `due` nanoseconds since the epoch.
+    pub fn push(&mut self, shapes: &Shapes, shape: usize, key: Option<u32>, identity: &Identity, due: u64) {
+        if self.slots.get(self.count).is_none_or(|slot| slot.shape != shape) {
+            self.lay_out(shapes, shape);
+        }
+        let slot = self.slots[self.count];
+        if let Some(key) = key {
+            write_key(&mut self.bytes[slot.key_at..slot.key_at + KEY_BYTES], key);
+        }
+        if let Some(header) = self.bytes[slot.value_at..].first_chunk_mut::<HEADER_BYTES>() {
+            shapes.shapes[shape].sealer.seal(header, identity, slot.payload_checksum);
+        }
+        if self.count == 0 {
+            self.first_sequence = identity.sequence;
+        }
+        self.due.push(due);
+        self.value_bytes += shapes.shapes[shape].size_bytes as u64;
+        self.count += 1;
+    }
+
+    fn lay_out(&mut self, shapes: &Shapes, shape: usize) {
+        let begins = self.size_bytes();
+        self.slots.truncate(self.count);
+        self.bytes.truncate(begins);
+        let size_bytes = shapes.shapes[shape].size_bytes;
+        let key_bytes = if shapes.keyed { KEY_BYTES } else { 0 };
+        let key_length = if shapes.keyed { KEY_BYTES as i64 } else { -1 };
+        let (delta, length) = (self.count as i64, size_bytes as i64);
+        let framing = 2 + varint::size(delta) + varint::size(key_length) + varint::size(length) + 1;
+        varint::write(&mut self.bytes, (framing + key_bytes + size_bytes) as i64);
+        self.bytes.push(0);
+        varint::write(&mut self.bytes, 0);
+        varint::write(&mut self.bytes, delta);
+        varint::write(&mut self.bytes, key_length);
+        let key_at = self.bytes.len();
+        self.bytes.resize(key_at + key_bytes, b'0');
+        varint::write(&mut self.bytes, length);
+        let value_at = self.bytes.len();
+        self.bytes.resize(value_at + HEADER_BYTES, 0);
+        // An odd stride, so that payloads differ from record to record.
+        let mut from = (begins.wrapping_mul(7919)) % POOL_BYTES;
+        while self.bytes.len() < value_at + size_bytes {
+            let piece = (value_at + size_bytes - self.bytes.len()).min(POOL_BYTES - from);
+            self.bytes.extend_from_slice(&shapes.pool[from..from + piece]);
+            from = 0;
+        }
+        let payload_checksum = Sealer::payload_checksum(&self.bytes[value_at + HEADER_BYTES..]);
+        self.bytes.push(0);
+        self.slots.push(Slot { shape, key_at, value_at, end: self.bytes.len(), payload_checksum });
+    }
+
+    /// Writes the header, so that [`Batch::wire`] is what the broker takes. `timestamp` is in milliseconds since the
+    /// epoch. May be called again with another author.
+    ///
+    /// # Errors
+    /// What the compression library said.
+    pub fn finish(&mut self, author: Author, timestamp: i64, compression: Compression) -> std::io::Result<()> {
+        let end = self.size_bytes();
+        if compression != Compression::None {
+            if !self.is_packed {
+                self.packed.clear();
+                self.packed.resize(HEADER, 0);
+                compress(compression, &self.bytes[HEADER..end], &mut self.packed)?;
+                self.is_packed = true;
+            }
+            write_header(&mut self.packed, author, timestamp, self.count, compression);
+        } else {
+            write_header(&mut self.bytes[..end], author, timestamp, self.count, compression);
+        }
+        Ok(())
+    }
+
+    /// What is sent, once it is finished.
+    #[must_use]
+    pub fn wire(&self) -> &[u8] {
+        if self.is_packed { &self.packed } else { &self.bytes[..self.size_bytes()] }
+    }
+
+    /// What it holds of memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.bytes.capacity() + self.packed.capacity() + self.due.capacity() * 8
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The digits of a key.
+fn write_key(bytes: &mut [u8], key: u32) {
+    let mut rest = key;
+    for digit in bytes.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+}
+
+/// The digits of a key, as records carry it.
+#[must_use]
+pub fn key_text(key: u32) -> [u8; KEY_BYTES] {
+    let mut text = [0; KEY_BYTES];
+    write_key(&mut text, key);
+    text
+}
+
+fn write_header(bytes: &mut [u8], author: Author, timestamp: i64, count: usize, compression: Compression) {
+    let length = (bytes.len() - LENGTH_FROM) as i32;
+    bytes[0..8].copy_from_slice(&0_i64.to_be_bytes());
+    bytes[8..12].copy_from_slice(&length.to_be_bytes());
+    bytes[12..16].copy_from_slice(&(-1_i32).to_be_bytes());
+    bytes[16] = 2;
+    bytes[21..23].copy_from_slice(&compression.bits().to_be_bytes());
+    bytes[23..27].copy_from_slice(&(count as i32 - 1).to_be_bytes());
+    bytes[27..35].copy_from_slice(&timestamp.to_be_bytes());
+    bytes[35..43].copy_from_slice(&timestamp.to_be_bytes());
+    bytes[43..51].copy_from_slice(&author.producer_id.to_be_bytes());
+    bytes[51..53].copy_from_slice(&author.epoch.to_be_bytes());
+    bytes[53..57].copy_from_slice(&author.sequence.to_be_bytes());
+    bytes[57..61].copy_from_slice(&(count as i32).to_be_bytes());
+    let checksum = crc32c::crc32c(&bytes[CRC_FROM..]);
+    bytes[CRC_AT..CRC_FROM].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compress::decompress;
+    use super::super::read;
+    use super::*;
+    use cliffwatch_measure::record;
+
+    fn identity(sequence: u64) -> Identity {
+        Identity { producer: 7, partition: 3, sequence, timestamp_microseconds: 1_790_000_000_000_000 + sequence }
+    }
+
+    fn contents(wire: &[u8]) -> Vec<(Option<Vec<u8>>, Identity, usize)> {
+        let mut rest = wire;
+        let batch = read::Batch::take(&mut rest).unwrap().unwrap();
+        assert!(rest.is_empty() && batch.is_intact());
+        let mut unpacked = Vec::new();
+        let mut records = match batch.compression() {
+            0 => batch.records(),
+            bits => {
+                decompress(bits, batch.records(), &mut unpacked).unwrap();
+                &unpacked
+            }
+        };
+        let mut found = Vec::new();
+        while !records.is_empty() {
+            let one = read::Record::take(&mut records).unwrap();
+            assert_eq!(one.offset_delta, found.len() as i64);
+            let value = one.value.unwrap();
+            found.push((one.key.map(<[u8]>::to_vec), record::check(value).unwrap().0, value.len()));
+        }
+        assert_eq!(batch.count as usize, found.len());
+        found
+    }
+
+    #[test]
+    fn a_buffer_that_is_used_again_holds_only_what_was_put_in_last() {
+        let shapes = Shapes::new(&[1024, 40], true, 1.0).unwrap();
+        let mut batch = Batch::new();
+        for (round, sizes) in [[0, 0, 0].as_slice(), &[0, 1], &[0, 0, 1, 0], &[1; 100]].iter().enumerate() {
+            batch.clear();
+            for (place, &shape) in sizes.iter().enumerate() {
+                let key = (round * 1000 + place) as u32;
+                batch.push(&shapes, shape, Some(key), &identity(key.into()), 0);
+            }
+            batch.finish(ANONYMOUS, 5, Compression::None).unwrap();
+            let found = contents(batch.wire());
+            assert_eq!(found.len(), sizes.len());
+            for (place, (key, who, size)) in found.iter().enumerate() {
+                let expected = (round * 1000 + place) as u32;
+                assert_eq!(key.as_deref(), Some(key_text(expected).as_slice()));
+                assert_eq!((*who, *size), (identity(expected.into()), [1024, 40][sizes[place]]));
+            }
+        }
+    }
+
+    #[test]
+    fn compressed_batches_hold_the_same_and_may_change_their_author() {
+        let shapes = Shapes::new(&[500], false, 0.5).unwrap();
+        for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
+            let mut batch = Batch::new();
+            for sequence in 0..50 {
+                batch.push(&shapes, 0, None, &identity(sequence), 0);
+            }
+            batch.finish(ANONYMOUS, 5, compression).unwrap();
+            batch.finish(Author { producer_id: 9, epoch: 1, sequence: 77 }, 5, compression).unwrap();
+            assert!(batch.wire().len() < batch.size_bytes() * 8 / 10);
+            let found = contents(batch.wire());
+            assert_eq!(found.len(), 50);
+            assert!(found.iter().all(|(key, _, size)| key.is_none() && *size == 500));
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed_and_nothing_panics() {
+        let shapes = Shapes::new(&[64], false, 1.0).unwrap();
+        let mut batch = Batch::new();
+        batch.push(&shapes, 0, None, &identity(1), 0);
+        batch.finish(ANONYMOUS, 5, Compression::None).unwrap();
+        let good = batch.wire().to_vec();
+        for bit in 0..good.len() * 8 {
+            let mut bad = good.clone();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let mut rest = bad.as_slice();
+            if let Some(Ok(found)) = read::Batch::take(&mut rest) {
+                // Offset and leader epoch are the broker's own, and not covered.
+                let is_covered = bit / 8 >= 16 || (8..12).contains(&(bit / 8));
+                assert!(!(is_covered && found.is_intact()), "bit {bit}");
+                let mut records = found.records();
+                while !records.is_empty() && read::Record::take(&mut records).is_ok() {}
+            }
+        }
+    }
+}
