@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 
 from cliffwatch import __version__
 from cliffwatch.api import (
@@ -40,6 +41,9 @@ from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.index import index_missing
 from cliffwatch.store.workloads import add_built_in
+from cliffwatch.web import others as other_pages
+from cliffwatch.web import run_pages
+from cliffwatch.web import start as start_page
 
 _LOG = logging.getLogger(__name__)
 BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
@@ -82,6 +86,8 @@ def create_app(
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
+    for module in (run_pages, start_page, other_pages):
+        app.include_router(module.router)
     problems.declare(app)
     app.state.http.know(_templates(app))
     app.add_middleware(BodyLimit)
@@ -148,6 +154,9 @@ def _reconciler(database: Database, clock: Clock) -> Background:
 
 
 def _templates(app: FastAPI) -> list[tuple[str, str]]:
-    """(method, path template) of every route."""
+    """(method, path template) of every route, the pages' too, which the API's document leaves out."""
     paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
-    return [(method.upper(), path) for path, methods in paths.items() for method in methods]
+    pages = [route for module in (run_pages, start_page, other_pages) for route in module.router.routes]
+    return [(method.upper(), path) for path, methods in paths.items() for method in methods] + [
+        (method, route.path) for route in pages if isinstance(route, APIRoute) for method in route.methods or ()
+    ]

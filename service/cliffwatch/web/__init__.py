@@ -1,0 +1,11 @@
+"""The service's own pages: server-rendered, for control and for machines without Grafana.
+
+    session     who is at the browser: a token in a cookie, and what makes a form's request this page's own
+    page        what every page is made with: templates, headers, problems shown to people
+    run_pages   the list of runs, one run live, its report
+    start       starting a run, with the safety gate's answer before anything is written
+    others      schedules, drives, logging in and out
+    curves      a run's series as columns, and small curves for lists
+
+A page asks the same functions as the API and has no rights of its own.
+"""

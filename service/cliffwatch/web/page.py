@@ -1,0 +1,131 @@
+"""What every page is made with: templates, strict headers, and problems shown to people.
+
+Scripts and styles come from this origin alone, and none is written into a page, so the policy allows neither inline
+scripts nor inline styles.
+"""
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+
+from cliffwatch import __version__
+from cliffwatch.detect.verdict import percent
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.report import format as formats
+from cliffwatch.report.html import VERDICTS
+from cliffwatch.web.session import FORM_WORD, NotLoggedIn, Visitor, visitor_of
+
+_TEMPLATES = Path(__file__).parent / "templates"
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def show(request: Request, template: str, visitor: Visitor | None, status: int = 200, **content: Any) -> HTMLResponse:
+    """A page. `content` is what its template names."""
+    page = _ENVIRONMENT.get_template(template).render(
+        path=request.url.path, visitor=visitor, version=__version__, form_word_field=FORM_WORD, **content
+    )
+    return HTMLResponse(page.encode("utf-8", "replace"), status, HEADERS)
+
+
+def go_to(path: str) -> RedirectResponse:
+    """After a form: the browser asks for `path` anew."""
+    return RedirectResponse(path, status_code=303, headers=HEADERS)
+
+
+class PageRoute(APIRoute):
+    """A route whose problems are pages: without a login, the login's; otherwise one that says what to do."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def shown(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except NotLoggedIn:
+                return _to_login(request)
+            except RequestValidationError as error:
+                faults = [FieldFault(str(item["loc"][-1]), str(item["msg"])) for item in error.errors()]
+                return show_problem(request, Problem(Code.BAD_REQUEST, "the address is not valid", faults))
+            except Problem as problem:
+                return show_problem(request, problem)
+
+        return shown
+
+
+def show_problem(request: Request, problem: Problem) -> HTMLResponse:
+    """The page that says what went wrong and what to do about it."""
+    services = getattr(request.app.state, "services", None)
+    visitor = visitor_of(request, services) if services is not None else None
+    return show(request, "problem.html", visitor, problem.kind.status, problem=problem)
+
+
+def _to_login(request: Request) -> Response:
+    """To the login and back; a script that asked for a piece of a page is told to take the whole page there."""
+    wanted = request.url.path if request.method == "GET" else "/runs"
+    if request.url.query and request.method == "GET":
+        wanted += f"?{request.url.query}"
+    if request.headers.get("hx-request") == "true":
+        here = request.headers.get("hx-current-url", "")
+        path = "/" + here.split("/", 3)[3] if here.count("/") >= 3 else "/runs"
+        return Response(status_code=401, headers={**HEADERS, "HX-Redirect": f"/login?next={quote(path)}"})
+    if not request.headers.get("accept", "text/html").startswith(("text/html", "*/*")):
+        return Response(status_code=401, headers=HEADERS)
+    return go_to(f"/login?next={quote(wanted)}")
+
+
+def local_path(text: str) -> str:
+    """Where to go after the login: a path of this service and of nobody else."""
+    is_ours = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
+    return text if is_ours and not text.startswith("/login") else "/runs"
+
+
+def moment(seconds: float | datetime | None) -> str:
+    """Seconds since the epoch as `2026-11-21 07:34:13 UTC`; a dash for none."""
+    if seconds is None:
+        return "–"
+    when = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    return when.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=select_autoescape(["html"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "latency": formats.latency,
+        "duration": formats.duration,
+        "count": formats.count,
+        "size": formats.size,
+        "rate": formats.rate,
+        "byte_rate": formats.byte_rate,
+        "label": formats.label,
+        "detail": formats.detail,
+        "moment": moment,
+        "percent": percent,
+    }
+    environment.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
+    return environment
+
+
+_ENVIRONMENT = _environment()

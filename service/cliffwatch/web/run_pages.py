@@ -1,0 +1,148 @@
+"""Runs: the list, one run live, its series, and its report."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from sse_starlette import EventSourceResponse
+
+from cliffwatch.api import journals, live, runs
+from cliffwatch.api.context import Context, RunId, find_run
+from cliffwatch.api.pages import PageToken
+from cliffwatch.api.run_resource import Run, RunSummary, run_resource
+from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.runs.specification import NAME_PATTERN
+from cliffwatch.runs.states import MEANINGS, RunState
+from cliffwatch.web.curves import CURVE_HEIGHT, CURVE_WIDTH, columns_of, small_curve
+from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
+from cliffwatch.web.session import AnyVisitor, Form, Operating
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_PAGE_SIZE = 25
+#: Events that a live page lists; the report and the API have all of them.
+_EVENTS_SHOWN = 200
+#: What a live page lists of a run's events: the rest is for events.jsonl.
+_SHOWN_TYPES = frozenset(
+    {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
+)
+_DONE = frozenset({RunState.FINISHED})
+_STOPPABLE = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.INTERRUPTED})
+
+
+@router.get("/")
+def show_start(visitor: AnyVisitor) -> Response:
+    return go_to("/runs")
+
+
+@router.get("/runs")
+def show_runs(
+    request: Request,
+    services: Context,
+    visitor: AnyVisitor,
+    state: RunState | None = None,
+    workload: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+    page: PageToken = None,
+) -> Response:
+    """Runs, newest first, each with its verdict and the curve of its p99."""
+    listed = runs.list_runs(services, visitor.caller, state, workload, _PAGE_SIZE, page)
+    shown = [(run, small_curve(Path(run.directory))) for run in listed.items]
+    return show(
+        request,
+        "runs.html",
+        visitor,
+        runs=shown,
+        next_page=listed.next_page,
+        state=state,
+        workload=workload,
+        states=list(RunState),
+        meanings=MEANINGS,
+        going_on=any(run.state not in _DONE for run in listed.items),
+        curve_width=CURVE_WIDTH,
+        curve_height=CURVE_HEIGHT,
+        query=request.url.query,
+    )
+
+
+@router.get("/runs/{run_id}")
+def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
+    """One run, followed while it goes on."""
+    row = find_run(services, run_id)
+    run = run_resource(row, services.clock.wall())
+    window_seconds = JournalReader(Path(row.directory)).document("order.json")["workload"]["window"]
+    return show(
+        request,
+        "run.html",
+        visitor,
+        run=run,
+        meaning=MEANINGS[run.state],
+        stoppable=run.state in _STOPPABLE and visitor.may_operate,
+        window=window_seconds,
+    )
+
+
+@router.get("/runs/{run_id}/series")
+def show_series(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
+    """What a live page draws of the past, and where its stream goes on."""
+    row = find_run(services, run_id)
+    origin = row.load_start if row.load_start is not None else row.created_at
+    directory = Path(row.directory)
+    events, last_event = _events(directory, origin)
+    series = columns_of(directory, origin)
+    body = series | {
+        "origin": origin,
+        "has_begun": row.load_start is not None,
+        "planned_seconds": row.planned_seconds,
+        "events": events,
+        "position": f"{last_event}.{series['last_window']}",
+        "run": _facts_of(run_resource(row, services.clock.wall())),
+    }
+    return JSONResponse(body, headers=HEADERS)
+
+
+@router.get("/runs/{run_id}/live")
+async def follow(
+    run_id: RunId,
+    services: Context,
+    visitor: AnyVisitor,
+    request: Request,
+    after: Annotated[str, Query(pattern=r"^\d{1,12}\.-?\d{1,12}$")] = "0.-1",
+) -> EventSourceResponse:
+    """The API's own stream, from `after` on; a browser that comes again names the place itself."""
+    return await live.follow_run(run_id, services, visitor.caller, request.headers.get("last-event-id") or after)
+
+
+@router.get("/runs/{run_id}/report")
+def show_report(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
+    return journals.show_report_page(run_id, services, visitor.caller)
+
+
+@router.post("/runs/{run_id}/stop")
+def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
+    """Stop a run; `force` kills it."""
+    runs.stop_run(run_id, services, visitor.caller, runs.StopRequest(force=form.get("force") == "yes"))
+    return go_to(f"/runs/{run_id}")
+
+
+def _facts_of(run: Run | RunSummary) -> dict[str, Any]:
+    return run.model_dump(mode="json", include={"state", "phase", "verdict", "reasons", "progress_ratio", "windows"})
+
+
+def _events(directory: Path, origin: float) -> tuple[list[dict[str, Any]], int]:
+    """The newest events worth showing, and the number of the last of all."""
+    shown: list[dict[str, Any]] = []
+    last = 0
+    for stored in JournalReader(directory).events():
+        last = stored.id
+        if stored.event.type in _SHOWN_TYPES:
+            event = stored.event
+            shown.append(
+                {
+                    "elapsed": round(event.at - origin, 3),
+                    "type": event.type.value,
+                    "name": event.name,
+                    "detail": event.detail,
+                }
+            )
+            del shown[:-_EVENTS_SHOWN]
+    return shown, last

@@ -1,0 +1,111 @@
+"""Who is at the browser: the same token as the API's, kept in a cookie that scripts cannot read.
+
+Nothing is stored on the server, so a restart logs nobody out and a revoked token is out at once. A form that changes
+something carries a word derived from the token, which another site cannot know, and must come from this origin.
+"""
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Annotated
+from urllib.parse import parse_qsl, urlsplit
+
+from fastapi import Depends, Request, Response
+
+from cliffwatch.api.context import Caller, Context, Services
+from cliffwatch.errors import Code, Problem
+from cliffwatch.store.tokens import Scope, find_token
+
+COOKIE = "cliffwatch_token"
+#: The hidden field of every form that changes something.
+FORM_WORD = "form_word"
+_FIELD_LIMIT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Who is logged in. `form_word` goes into this visitor's forms."""
+
+    caller: Caller
+    form_word: str
+
+    @property
+    def may_operate(self) -> bool:
+        return self.caller.scope >= Scope.OPERATE
+
+
+class NotLoggedIn(Problem):
+    """The browser has no token, or one that is not valid any more."""
+
+
+def visitor_of(request: Request, services: Services) -> Visitor | None:
+    """Who the cookie says it is; None without a valid one."""
+    token = request.cookies.get(COOKIE, "")
+    if not token:
+        return None
+    with services.database.snapshot() as session:
+        row = find_token(session, token)
+    if row is None:
+        return None
+    return Visitor(Caller(row.name, Scope.of(row.scope)), form_word_of(token))
+
+
+def form_word_of(token: str) -> str:
+    return hmac.new(token.encode(), b"cliffwatch form", hashlib.sha256).hexdigest()
+
+
+def _visitor(request: Request, services: Context) -> Visitor:
+    visitor = visitor_of(request, services)
+    if visitor is None:
+        raise NotLoggedIn(Code.UNAUTHENTICATED, "log in with a token first")
+    return visitor
+
+
+AnyVisitor = Annotated[Visitor, Depends(_visitor)]
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The fields of a posted form, each once. Raises Problem(bad_request) for a body that is none."""
+    body = await request.body()
+    try:
+        pairs = parse_qsl(
+            body.decode("ascii"), keep_blank_values=True, strict_parsing=bool(body), max_num_fields=_FIELD_LIMIT
+        )
+    except ValueError as error:
+        raise Problem(Code.BAD_REQUEST, "the form cannot be read; load the page again and repeat") from error
+    return dict(pairs)
+
+
+Form = Annotated[dict[str, str], Depends(form_of)]
+
+
+def _operator(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
+    """Whoever may change something, by a form of ours. Raises Problem(forbidden)."""
+    if not is_from_here(request) or not hmac.compare_digest(form.get(FORM_WORD, ""), visitor.form_word):
+        raise Problem(Code.FORBIDDEN, "the form did not come from this page as it is now; load the page again")
+    if not visitor.may_operate:
+        scope = visitor.caller.scope.label
+        raise Problem(Code.FORBIDDEN, f"this needs a token of scope operate; yours is of scope {scope}")
+    return visitor
+
+
+Operating = Annotated[Visitor, Depends(_operator)]
+
+
+def is_from_here(request: Request) -> bool:
+    """Whether a browser says that the request came from a page of this origin; what says nothing is no browser."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = request.headers.get("origin")
+    return origin is None or urlsplit(origin).netloc == request.headers.get("host")
+
+
+def log_in(response: Response, request: Request, token: str) -> None:
+    """Have the browser keep the token until it is closed. Sent with links from elsewhere, so that a link in an alert
+    opens its page, but with no form from elsewhere."""
+    response.set_cookie(COOKIE, token, httponly=True, samesite="lax", secure=request.url.scheme == "https", path="/")
+
+
+def log_out(response: Response) -> None:
+    response.delete_cookie(COOKIE, path="/")

@@ -1,0 +1,95 @@
+"""Starting a run: a form, the safety gate's answer to it, and only then the start.
+
+The answer is the API's dry run. It is asked for again, on the same fields, when the run is started, so what was looked
+at is what runs, or the refusal says what changed.
+"""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+
+from cliffwatch.api import runs, workloads
+from cliffwatch.api.context import Context, Services
+from cliffwatch.api.pages import LIST_LIMIT
+from cliffwatch.api.runs import PlanBody
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.submission import RunRequest
+from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
+from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+#: What a target of each kind is named by, as the form asks for it.
+TARGET_KINDS = {
+    "directory": ("path", "a directory, such as /mnt/test; the run's files go below it"),
+    "device": ("identity", "a drive's serial or WWN, as the page of drives lists it; everything on it is lost"),
+    "synthetic": ("name", "any name; no drive is touched"),
+}
+DURATIONS = ("window", "warm_up", "baseline", "soak", "cool_down")
+
+
+@router.get("/start")
+def show_form(request: Request, services: Context, visitor: AnyVisitor, workload: str = "") -> Response:
+    return _form(request, services, visitor, {"workload": workload, "target_kind": "directory"})
+
+
+@router.post("/start")
+def check_or_start(request: Request, services: Context, visitor: Operating, form: Form) -> Response:
+    """`action` is `check` for the dry run and `start` for the run itself."""
+    try:
+        order = _order(form)
+        if form.get("action") == "start":
+            run = runs.create_run(order, Response(), services, visitor.caller)
+            return _to_run(request, run.id)
+        return _form(request, services, visitor, form, plan=runs.plan_run(order, services, visitor.caller))
+    except Problem as problem:
+        return _form(request, services, visitor, form, problem=problem)
+
+
+def _to_run(request: Request, run_id: str) -> Response:
+    """To the run's page; a script that sent the form takes the browser there."""
+    path = f"/runs/{run_id}"
+    if request.headers.get("hx-request") == "true":
+        return Response(status_code=204, headers={**HEADERS, "HX-Redirect": path})
+    return go_to(path)
+
+
+def _order(form: dict[str, str]) -> RunRequest:
+    """Raises Problem(bad_request) that names the fields at fault."""
+    kind = form.get("target_kind", "")
+    target: dict[str, Any] = {"kind": kind}
+    if kind in TARGET_KINDS:
+        target[TARGET_KINDS[kind][0]] = form.get("target", "").strip()
+    if kind == "device" and form.get("confirmation"):
+        target["confirmation"] = form["confirmation"].strip()
+    durations = {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()}
+    try:
+        return RunRequest.model_validate(
+            {"workload": form.get("workload", ""), "target": target, "durations": durations}
+        )
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the form is not complete", faults_of(error)) from error
+
+
+def _form(
+    request: Request,
+    services: Services,
+    visitor: Visitor,
+    form: dict[str, str],
+    plan: PlanBody | None = None,
+    problem: Problem | None = None,
+) -> Response:
+    known = workloads.list_workloads(services, visitor.caller, LIST_LIMIT).items
+    return show(
+        request,
+        "start.html",
+        visitor,
+        200 if problem is None else problem.kind.status,
+        form=form,
+        workloads=known,
+        target_kinds=TARGET_KINDS,
+        durations=DURATIONS,
+        plan=plan,
+        problem=problem,
+    )

@@ -1,0 +1,259 @@
+"use strict";
+// A run's page: draws its past, follows it while it goes on, and keeps trying while the service is away.
+(function () {
+  const byId = (id) => document.getElementById(id);
+  const live = byId("live"), run = live.dataset.run, base = "/runs/" + run;
+  // Windows beyond this are thinned out by half, so that a page left open for days stays as large as it is.
+  const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
+  const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
+  const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
+  let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null, healthy = null;
+  let position = "0.-1", source = null, retry = null, over = false, begun = false, drawSoon = false;
+  let latencyChart = null, rateChart = null;
+  const phases = [], marks = [];
+
+  const round3 = (value) => String(Number(value.toPrecision(3)));
+  function latency(seconds) {
+    if (seconds == null) return "–";
+    return seconds >= 0.9995 ? round3(seconds) + " s" : seconds >= 0.9995e-3 ? round3(seconds * 1e3) + " ms" : round3(seconds * 1e6) + " µs";
+  }
+  function scaled(value, base, units) {
+    let unit = 0;
+    while (Math.abs(value) >= base * 0.9995 && unit < units.length - 1) { value /= base; unit += 1; }
+    return round3(value) + units[unit];
+  }
+  const bytes = (value) => value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s"]);
+  const plain = (value) => value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s"]);
+  const two = (number) => String(number).padStart(2, "0");
+  function elapsed(seconds) {
+    const whole = Math.floor(Math.abs(seconds) + 1e-6);
+    return (seconds < 0 ? "−" : "") + Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
+  }
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const column = (name) => columns[names.indexOf(name)];
+  const logarithmic = (values) => values.map((value) => (value > 0 ? value : null));
+
+  function place(chart, from, to) {
+    const left = chart.valToPos(Math.max(from, chart.scales.x.min), "x", true);
+    return [left, Math.max(chart.valToPos(Math.min(to, chart.scales.x.max), "x", true) - left, 0)];
+  }
+  function background(chart) {
+    const pen = chart.ctx, box = chart.bbox;
+    pen.save();
+    phases.forEach(([, from, to], index) => {
+      const where = place(chart, from, to);
+      pen.fillStyle = colour("--phase");
+      if (index % 2 === 0 && where[1] > 0) pen.fillRect(where[0], box.top, where[1], box.height);
+    });
+    pen.strokeStyle = colour("--finding");
+    pen.lineWidth = 1.5 * devicePixelRatio;
+    pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    for (const at of marks) {
+      if (at < chart.scales.x.min || at > chart.scales.x.max) continue;
+      const left = chart.valToPos(at, "x", true);
+      pen.beginPath(); pen.moveTo(left, box.top); pen.lineTo(left, box.top + box.height); pen.stroke();
+    }
+    pen.restore();
+  }
+  function axis(values, size) {
+    return { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") }, values: values, size: size };
+  }
+  function options(element, height, lines, format, distribution) {
+    return {
+      width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
+      cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
+      scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      axes: [axis((chart, marks) => marks.map(elapsed)), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), 70)],
+      series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false }))),
+      hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
+    };
+  }
+  let zoom = null;
+  function xRange(chart, low, high) { return zoom || [0, Math.max(planned, high || 0, 1)]; }
+  function followZoom(chart, key) {
+    if (key !== "x" || !chart.ready) return;
+    const { min, max } = chart.scales.x, whole = Math.max(planned, column("elapsed").at(-1) || 0, 1);
+    const wanted = min <= 0 && max >= whole * 0.9999 ? null : [min, max];
+    if (String(wanted) === String(zoom)) return;
+    zoom = wanted;
+    for (const other of [latencyChart, rateChart]) if (other && other !== chart) other.setScale("x", { min, max });
+  }
+  function tellCursor(chart) {
+    const index = chart.cursor.idx;
+    if (index == null || column("elapsed")[index] == null) return;
+    const at = (name) => column(name)[index];
+    const when = new Date((origin + at("elapsed")) * 1000).toISOString().slice(0, 19).replace("T", " ");
+    byId("readout").textContent = elapsed(at("elapsed")) + " elapsed, " + when + " UTC: p50 " + latency(at("p50")) + ", p99 " + latency(at("p99"))
+      + ", p99.9 " + latency(at("p999")) + ", device write " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
+  }
+  const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))));
+  const rateData = () => [column("elapsed"), column("bytes_per_second")];
+  function draw() {
+    if (typeof uPlot === "undefined" || column("elapsed").length === 0) return;
+    if (latencyChart === null) {
+      const began = performance.now();
+      const upper = byId("latency-chart"), lower = byId("rate-chart");
+      latencyChart = new uPlot(options(upper, 280, LINES, latency, 3), latencyData(), upper);
+      rateChart = new uPlot(options(lower, 170, [["bytes_per_second", "--p50", 1.5]], bytes, 1), rateData(), lower);
+      latencyChart.ready = rateChart.ready = true;
+      // uPlot draws in a microtask; what is measured includes it.
+      setTimeout(() => { live.dataset.drawnMilliseconds = String(Math.round(performance.now() - began)); }, 0);
+      return;
+    }
+    latencyChart.setData(latencyData(), zoom === null);
+    rateChart.setData(rateData(), zoom === null);
+  }
+  function redraw() {
+    if (drawSoon) return;
+    drawSoon = true;
+    requestAnimationFrame(() => { drawSoon = false; draw(); });
+  }
+  function resize() {
+    for (const [chart, id] of [[latencyChart, "latency-chart"], [rateChart, "rate-chart"]])
+      if (chart) chart.setSize({ width: Math.max(240, byId(id).clientWidth), height: chart.height });
+  }
+  function recolour() {
+    for (const chart of [latencyChart, rateChart]) if (chart) chart.destroy();
+    latencyChart = rateChart = null;
+    draw();
+  }
+
+  function addRow(row) {
+    row.forEach((value, index) => columns[index].push(value));
+    if (columns[0].length > ROW_LIMIT) columns = columns.map((values) => values.filter((value, index) => index % 2 === 0));
+  }
+  function addWindow(window) {
+    if (latencyName === null && Object.keys(window.latency).length > 0) { restart(); return; }
+    const measured = window.latency[latencyName] || {}, counters = window.counters;
+    const seconds = Math.min(window.gauges.measured_seconds || Infinity, window.end - window.start);
+    const writes = counters.device_write_operations || 0, milliseconds = counters.device_write_milliseconds;
+    if (previousEnd !== null && window.start - previousEnd > seconds * 0.01) addRow([previousEnd - origin + 0.001].concat(Array(names.length - 1).fill(null)));
+    previousEnd = window.end;
+    const get = (value) => (value == null ? null : value);
+    addRow([window.end - origin, get(measured.p50), get(measured.p99), get(measured.p999), get(measured.max), (counters.operations || 0) / seconds,
+      (counters.bytes || 0) / seconds, writes && milliseconds != null ? milliseconds / writes / 1000 : null]);
+    byId("tile-windows").textContent = (window.seq + 1).toLocaleString("en");
+    tiles();
+    redraw();
+  }
+  function tiles() {
+    const last = (name) => { const values = column(name); return values.length ? values[values.length - 1] : null; };
+    if (last("elapsed") === null) return;
+    byId("tile-elapsed").textContent = elapsed(last("elapsed"));
+    byId("tile-p50").textContent = latency(last("p50"));
+    byId("tile-p99").textContent = latency(last("p99"));
+    if (healthy && last("p99")) byId("tile-ratio").textContent = round3(last("p99") / healthy) + " × the baseline";
+    byId("tile-device").textContent = latency(last("device_write_latency"));
+    byId("tile-bytes").textContent = bytes(last("bytes_per_second"));
+    byId("tile-operations").textContent = plain(last("operations_per_second"));
+    document.querySelectorAll(".latency-name").forEach((element) => { element.textContent = latencyName || "latency"; });
+  }
+
+  function words(event) {
+    if (event.detail.summary) return event.detail.summary;
+    const told = Object.entries(event.detail).filter(([, value]) => value !== null && value !== "" && typeof value !== "object")
+      .slice(0, 6).map(([name, value]) => name.replaceAll("_", " ") + " " + value);
+    return [event.name.replaceAll("_", " "), told.join(", ")].filter(Boolean).join(": ");
+  }
+  function item(event) {
+    const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
+    line.className = event.type;
+    when.textContent = elapsed(event.elapsed);
+    kind.textContent = event.type;
+    text.textContent = words(event);
+    line.append(when, kind, text);
+    return line;
+  }
+  function addEvent(event) {
+    if (!SHOWN_EVENTS.has(event.type)) return;
+    if (event.type === "phase" && event.detail.start != null) phases.push([event.name, event.detail.start - origin, event.detail.end - origin]);
+    if (event.type === "finding" && event.name === "baseline_frozen") { if (event.detail.series && /p99$/.test(event.detail.series)) healthy = event.detail.level; }
+    const telling = (event.type === "finding" && event.name !== "baseline_frozen") || event.type === "alert";
+    if (event.type === "finding" && telling) marks.push((event.detail.onset != null ? event.detail.onset : event.detail.onset_seconds || origin + event.elapsed) - origin);
+    for (const list of telling ? ["events", "findings"] : ["events"]) {
+      byId(list).prepend(item(event));
+      while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
+    }
+    if (telling) byId("no-findings").hidden = true;
+  }
+  function showRun(body) {
+    byId("state").textContent = body.verdict ? body.state : body.state + (body.phase ? ", " + body.phase.replaceAll("_", " ") : "");
+    byId("progress").value = body.progress_ratio;
+    const list = byId("reasons");
+    list.replaceChildren(...body.reasons.map((reason) => { const line = document.createElement("li"); line.textContent = reason; return line; }));
+    list.hidden = body.reasons.length === 0;
+    if (body.verdict) {
+      const badge = document.createElement("span");
+      badge.className = "badge " + body.verdict;
+      badge.textContent = MARKS[body.verdict] + " " + body.verdict;
+      byId("verdict").replaceChildren(badge);
+      byId("meaning").textContent = "";
+      byId("report").hidden = false;
+      if (byId("ask-stop")) byId("ask-stop").hidden = true;
+      over = true;
+    }
+  }
+
+  function follow() {
+    source = new EventSource(base + "/live?after=" + position);
+    const take = (name, handle) => source.addEventListener(name, (message) => {
+      position = message.lastEventId || position;
+      handle(JSON.parse(message.data));
+    });
+    take("window", addWindow);
+    take("event", (event) => { addEvent({ ...event, elapsed: Date.parse(event.at) / 1000 - origin }); redraw(); });
+    take("run", (body) => {
+      // Until its load begins, a run's times count from its order.
+      if (!begun && body.elapsed_seconds !== null) { restart(); return; }
+      showRun(body);
+      if (over) { source.close(); live.dataset.over = "true"; }
+    });
+    source.onopen = () => { byId("lost").hidden = true; };
+    source.onerror = () => {
+      source.close();
+      if (over) return;
+      byId("lost").hidden = false;
+      clearTimeout(retry);
+      retry = setTimeout(load, 2000);
+    };
+  }
+  function restart() { source.close(); load(); }
+
+  async function load() {
+    let body;
+    try {
+      const answer = await fetch(base + "/series", { headers: { Accept: "application/json" } });
+      if (answer.status === 401) { location.assign("/login?next=" + encodeURIComponent(location.pathname)); return; }
+      if (!answer.ok) throw new Error(String(answer.status));
+      body = await answer.json();
+    } catch (error) {
+      byId("lost").hidden = false;
+      retry = setTimeout(load, 2000);
+      return;
+    }
+    byId("lost").hidden = true;
+    ({ names, columns, origin, position } = body);
+    planned = body.planned_seconds;
+    latencyName = body.latency;
+    begun = body.has_begun;
+    previousEnd = columns[0].length ? origin + columns[0][columns[0].length - 1] : null;
+    phases.length = marks.length = 0;
+    byId("events").replaceChildren();
+    byId("findings").replaceChildren();
+    body.events.forEach(addEvent);
+    showRun(body.run);
+    tiles();
+    draw();
+    live.dataset.ready = "true";
+    if (over) live.dataset.over = "true"; else follow();
+  }
+
+  const dialog = byId("stop-dialog");
+  if (dialog) {
+    byId("ask-stop").addEventListener("click", () => dialog.showModal());
+    byId("keep-running").addEventListener("click", () => dialog.close());
+  }
+  window.addEventListener("resize", resize);
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+  load();
+})();
