@@ -77,8 +77,10 @@ def attach(
     _require_privilege()
     with place.turn():
         is_new = not place.exists()
+        _check_existence(place, order, is_new)
         try:
-            _describe(place, order, is_new)
+            if order is not None:
+                _describe(place, order)
             present = look(place)
             if present.device is not None and present.url is not None and not present.is_abandoned:
                 return present
@@ -166,27 +168,29 @@ def look(place: Place) -> AgingDrive:
     )
 
 
-def _describe(place: Place, order: Order | None, is_new: bool) -> None:
+def _check_existence(place: Place, order: Order | None, is_new: bool) -> None:
     if is_new and order is None:
         raise Problem(Code.NOT_FOUND, f"there is no aging drive {place.name!r}; say what it is to be like")
     if not is_new and order is not None:
         detail = f"the drive {place.name} is there already; attach it as it is, or detach it with --delete first"
         raise Problem(Code.CONFLICT, detail)
-    if order is not None:
-        description = Description(
-            serial=f"AGING{secrets.token_hex(4).upper()}",
-            file_system=order.file_system,
-            discard=order.discard,
-            unpartitioned=check_unpartitioned(order.unpartitioned),
-            keeper=ProcessIdentity.of(os.getpid()),
-        )
-        place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False))
+
+
+def _describe(place: Place, order: Order) -> None:
+    description = Description(
+        serial=f"AGING{secrets.token_hex(4).upper()}",
+        file_system=order.file_system,
+        discard=order.discard,
+        unpartitioned=check_unpartitioned(order.unpartitioned),
+        keeper=ProcessIdentity.of(os.getpid()),
+    )
+    place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False))
 
 
 def _put_up(place: Place, description: Description, program: Path, clock: Clock) -> None:
     serve(place, description, program, clock)
-    attach_loop(place.file)
-    (device,) = loop_devices(place)
+    name = attach_loop(place.file)
+    (device,) = [device for device in loop_devices(place) if device.name == name]
     if description.file_system is FileSystem.NONE:
         return
     if not description.formatted:
@@ -202,7 +206,7 @@ def _take_down(place: Place, clock: Clock, *, keep_content: bool) -> None:
     for device in loop_devices(place):
         for mount_point in device.mount_points:
             unmount(mount_point, clock, lazily=is_dead)
-        detach_loop(device, clock)
+        detach_loop(device, clock, lazily=is_dead)
     end(place, clock, keep_content=keep_content)
 
 

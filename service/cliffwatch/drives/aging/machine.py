@@ -86,12 +86,15 @@ def attach_loop(file: Path) -> str:
     return Path(printed.strip()).name
 
 
-def detach_loop(device: LoopDevice, clock: Clock) -> None:
-    """Detach it, and wait until it is. Raises Problem(conflict) when somebody keeps it open."""
+def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
+    """Detach it, and wait until it is; `lazily`, one that is open goes away with its last user.
+
+    Raises Problem(conflict) when somebody keeps it open.
+    """
     run_program(["losetup", "--detach", str(device.node)], f"{device.node} cannot be detached", "run as root")
     attached = SYS / "block" / device.name / "loop" / "backing_file"
-    if not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
-        # The kernel lets go of it when the last of them closes it.
+    # The kernel detaches an open one when the last of its users closes it.
+    if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
         raise Problem(Code.CONFLICT, f"{device.node} is still open; end {_listed(device.node)}, then detach again")
 
 
