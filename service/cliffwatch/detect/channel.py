@@ -1,0 +1,174 @@
+"""One series as the detectors see it: logarithms, blocks, what is usual for it, its baseline."""
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.detect.finding import Baseline, Series
+from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, REFERENCE_BLOCKS
+from cliffwatch.detect.spread import Spread, middle
+
+_RING = 320
+#: Low-discrepancy steps that spread a coarse clock's values evenly over its tick, the same at every replay.
+_GOLDEN = 0.6180339887498949
+_TICKS = (1e-3, 1e-4)
+_LOWEST_HOURS = 3
+#: A run that improves by this much gets a new baseline.
+_IMPROVEMENT = 0.02
+
+
+class Channel:
+    """Bounded memory of one series. `add` takes a window's value; `deviation` is the last one's from what is usual.
+
+    All levels are natural logarithms of the series' unit.
+    """
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self.windows = 0
+        self.recent: deque[float] = deque(maxlen=60)
+        self.block_count = 0
+        self.fast_spread = Spread()
+        self.usual: float | None = None
+        self.regime = 0
+        self._block: list[float] = []
+        self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
+        self._first: list[float] = []
+        self._fast: list[float] = []
+        self._window_spread = Spread(256)
+        self._hours: list[tuple[float, float, float]] = []
+        self._hour_start: float | None = None
+        self._hours_seen = 0
+        self._phase_values: list[float] = []
+        self._phase_start = 0.0
+        self.declared = False
+        self.baseline: Baseline | None = None
+        self._tick = 0.0
+        self._coarse_seen = 0
+
+    def add(self, value: float, start: float, end: float, phase: str | None) -> float | None:
+        """Take a window's value; returns its logarithm, or None for one that cannot be a measurement."""
+        level = self._logarithm(value)
+        if level is None:
+            return None
+        self.windows += 1
+        self.recent.append(level)
+        if self.usual is None:
+            self._first.append(level)
+            if len(self._first) >= 2 * BLOCK:
+                self.usual = middle(np.array(self._first))
+                self._first = []
+        else:
+            self._fast.append(level - self.usual)
+            self._window_spread.add(level - self.usual)
+            if len(self._fast) == FAST:
+                self.fast_spread.add(sorted(self._fast)[FAST // 2])
+                self._fast.clear()
+        self._follow_phase(level, start, phase)
+        if self._hour_start is None:
+            self._hour_start = start
+        self._block.append(level)
+        if len(self._block) == BLOCK:
+            self._end_block(end)
+        return level
+
+    def last_blocks(self, count: int, skip: int = 0) -> NDArray[np.float64]:
+        """Up to `count` blocks in order, without the last `skip`, none from before the present regime."""
+        return self._tail(max(0, min(count, self.block_count - skip - self.regime, _RING - skip)), skip)
+
+    def _tail(self, count: int, skip: int = 0) -> NDArray[np.float64]:
+        """The ring is written twice, so that any stretch of it is one slice."""
+        end = (self.block_count - skip - 1) % _RING + 1 + _RING
+        return self._ring[end - count : end]
+
+    def begin_regime(self, windows_ago: int) -> None:
+        """What was `windows_ago` and before is not what is usual any more."""
+        self.regime = max(0, self.block_count - windows_ago // BLOCK)
+
+    def fast_sigma(self) -> float:
+        """Standard deviation of a median of `FAST` windows while the run was healthy."""
+        measured = self.fast_spread.sigma()
+        if measured is not None:
+            return measured
+        single = self._window_spread.sigma()
+        return 0.3 if single is None else single * FAST**-0.3
+
+    def window_sigma(self) -> float:
+        """Standard deviation of single windows around what was usual."""
+        return self._window_spread.sigma() or 0.3
+
+    def level(self, windows: int) -> float | None:
+        """The median of about so many last windows, as a logarithm."""
+        if windows <= len(self.recent):
+            recent = list(self.recent)[-windows:]
+            return sorted(recent)[len(recent) // 2] if recent else None
+        count = min(windows // BLOCK, self.block_count, _RING)
+        return middle(self._tail(count)) if count else None
+
+    def _end_block(self, end: float) -> None:
+        ordered = sorted(self._block)
+        value = sum(ordered[1:-1]) / (BLOCK - 2)
+        self._block.clear()
+        slot = self.block_count % _RING
+        self._ring[slot] = self._ring[slot + _RING] = value
+        self.block_count += 1
+        reference = self.last_blocks(REFERENCE_BLOCKS)
+        if len(reference) >= 3:
+            self.usual = middle(reference)
+        if self.block_count % HOUR_BLOCKS == 0:
+            self._end_hour(end)
+
+    def _end_hour(self, end: float) -> None:
+        """The first hour is warm-up. The mean of the three lowest: degradation cannot raise it, one hour not set it."""
+        start, self._hour_start = self._hour_start or end, end
+        self._hours_seen += 1
+        if self._hours_seen == 1 or self.declared:
+            return
+        self._hours = sorted([*self._hours, (middle(self._tail(HOUR_BLOCKS)), start, end)])[:_LOWEST_HOURS]
+        if len(self._hours) < _LOWEST_HOURS:
+            return
+        level = sum(entry[0] for entry in self._hours) / _LOWEST_HOURS
+        if self.baseline is None or level < math.log(self.baseline.level) - _IMPROVEMENT:
+            self._freeze(level, min(entry[1] for entry in self._hours), max(entry[2] for entry in self._hours))
+
+    def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
+        """A phase that was declared to be the baseline is where the baseline is taken."""
+        if phase == "baseline":
+            if not self._phase_values:
+                self._phase_start = start
+            if len(self._phase_values) < 8 * HOUR_BLOCKS * BLOCK:
+                self._phase_values.append(level)
+        elif self._phase_values and not self.declared and len(self._phase_values) >= FAST:
+            values = np.array(self._phase_values)
+            hour = HOUR_BLOCKS * BLOCK
+            pieces = [values[at : at + hour] for at in range(0, max(1, len(values) - hour + 1), hour)]
+            self.declared = True
+            self._phase_values = []
+            self._freeze(min(middle(piece) for piece in pieces), self._phase_start, start)
+
+    def _freeze(self, level: float, start: float, end: float) -> None:
+        self.baseline = Baseline(self.series.name, math.exp(level), start, end)
+
+    def _logarithm(self, value: float) -> float | None:
+        """A coarse clock's values are spread over its tick, so that medians move before a whole tick is passed."""
+        self._follow_tick(value)
+        if self._tick:
+            value += ((self.windows * _GOLDEN) % 1 - 0.5) * self._tick
+            value = max(value, self._tick / 4)
+        if not (0 < value < math.inf):
+            return None
+        return math.log(value)
+
+    def _follow_tick(self, value: float) -> None:
+        for tick in (self._tick,) if self._tick else _TICKS:
+            ticks = value / tick
+            if ticks < 200 and abs(ticks - round(ticks)) < 1e-6:
+                self._coarse_seen = min(self._coarse_seen + 1, 48)
+                if self._coarse_seen == 24:
+                    self._tick = tick
+                return
+        self._coarse_seen = max(0, self._coarse_seen - 8)
+        if self._coarse_seen == 0:
+            self._tick = 0.0

@@ -1,0 +1,141 @@
+"""The fast detector: a rise that has lasted longer than anything that this run came back from.
+
+An excursion begins when the median of five windows leaves what is usual, and ends when it comes back. One that ends is a
+transient, and is remembered with its length and height: compaction and write-back teach the detector how long to wait.
+One that lasts longer than all comparable transients, and long enough in itself, is a change of level.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from cliffwatch.detect.spans import FAST, NOTICE_MASK, WARM_UP, log_ratio
+
+#: A rise of the client's latency by less than this is left to the step detector.
+RATIO_MINIMUM = 1.5
+#: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
+CORROBORATED = FAST
+ALONE = 30
+CONTRADICTED = 72
+DURING_MORE_LOAD = 180
+UNLEARNED = 40
+#: A run's own transients may delay a corroborated rise up to this.
+PATIENCE = 72
+_PATIENCE_OTHERWISE = 360
+
+
+@dataclass(frozen=True, slots=True)
+class Transient:
+    """A rise that came back: its length in windows, and the client's and the device's rise as logarithms."""
+
+    windows: int
+    client: float
+    device: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the other series say about a rise of the client's: logarithms of the rises over the same windows.
+
+    None: not measured. `device_sigma` is the device's own spread of that statistic.
+    """
+
+    device: float | None
+    device_sigma: float
+    rate: float | None
+    rate_sigma: float
+    device_names: tuple[str, ...] = ()
+
+    def corroborates(self, client: float) -> bool:
+        """The device slowed down by more than its noise, and by a share of what the client saw."""
+        if self.device is None or self.device < max(log_ratio(1.12), 4 * self.device_sigma):
+            return False
+        return self.device >= min(0.25 * client, log_ratio(1.5))
+
+    @property
+    def more_load(self) -> bool:
+        """The client asked for more than before, which explains a rise."""
+        return self.rate is not None and self.rate > max(log_ratio(1.07), 5 * self.rate_sigma)
+
+
+class Excursions:
+    """The present excursion of one series, and the run's transients. Memory is bounded."""
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=5)
+        self._span: deque[float] = deque(maxlen=FAST)
+        self._transients: deque[Transient] = deque(maxlen=64)
+        self.windows = 0
+        self._peak = 0.0
+        self._device_peak = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self.windows > 0
+
+    def follow(self, deviation: float, sigma: float) -> float | None:
+        """Take a window's deviation from what is usual. While a rise goes on, its height: the median of its last part.
+
+        `sigma` is the spread of a median of `FAST` windows.
+        """
+        self._last.append(deviation)
+        self._span.append(deviation)
+        if len(self._last) < 5:
+            return None
+        level = sorted(self._last)[2]
+        enter = max(log_ratio(1.3), 4.5 * sigma)
+        if not self.windows:
+            if level <= enter:
+                return None
+            self.windows = sum(value > enter / 2 for value in self._last)
+        else:
+            self.windows += 1
+            if level < 0.6 * enter:
+                self._transients.append(Transient(self.windows, self._peak, self._device_peak))
+                self.forget()
+                return None
+        span = sorted(list(self._span)[-min(self.windows, FAST) :])
+        height = span[len(span) // 2]
+        self._peak = max(self._peak, height)
+        return height
+
+    def forget(self) -> None:
+        """End the present excursion without remembering it."""
+        self.windows, self._peak, self._device_peak = 0, 0.0, 0.0
+
+    def learn(self, windows: int, client: float, device: float) -> None:
+        """What was taken for a change came back after all."""
+        self._transients.append(Transient(windows, client, device))
+
+    def is_change(self, height: float, sigma: float, evidence: Evidence, windows: int, is_learned: bool) -> bool:
+        """Whether the present excursion has outlasted what may come back. `windows`: how many the run has had."""
+        if evidence.device is not None:
+            self._device_peak = max(self._device_peak, evidence.device)
+        if self.windows < CORROBORATED or height < max(log_ratio(RATIO_MINIMUM), 5 * sigma):
+            return False
+        return self.windows >= self._needed(height, evidence, is_learned or windows >= WARM_UP)
+
+    def _needed(self, height: float, evidence: Evidence, is_learned: bool) -> int:
+        corroborated = evidence.corroborates(height) and not evidence.more_load
+        longest = 0
+        for one in self._transients:
+            alike = one.client >= 0.6 * height
+            if corroborated:
+                alike = alike and one.device >= 0.6 * (evidence.device or 0.0)
+            if alike:
+                longest = max(longest, one.windows)
+        patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
+        learned = min(patience, round(1.3 * longest) + 2) if longest else 0
+        if evidence.more_load:
+            return max(DURING_MORE_LOAD, learned)
+        if corroborated:
+            least = CORROBORATED if is_learned else UNLEARNED
+        elif evidence.device is None:
+            least = ALONE if height >= log_ratio(3) else 2 * ALONE
+        else:
+            least = CONTRADICTED
+        return max(least, learned)
+
+
+def masked_until(notice_window: int) -> int:
+    """The window up to which nothing is judged after a notice."""
+    return notice_window + NOTICE_MASK

@@ -1,0 +1,27 @@
+"""How many windows the detectors look at. Spans count windows, so that a drill of 1 s windows and a soak of 10 s windows
+are judged alike; the times in brackets are those of a soak of 10 s windows.
+"""
+
+import math
+
+#: Windows in a block, the unit of the slow detectors (1 min).
+BLOCK = 6
+#: Blocks in an hour's worth: what a baseline is the median of (1 h).
+HOUR_BLOCKS = 60
+HOUR = HOUR_BLOCKS * BLOCK
+#: Blocks before a span that it is compared with (3 h), and the fewest that make a comparison.
+REFERENCE_BLOCKS = 180
+REFERENCE_MINIMUM = 30
+#: Spans of the step detector, in blocks (8 min … 1 h).
+STEP_SPANS = (8, 12, 20, 30, 60)
+#: Windows whose median is a level for the fast detector.
+FAST = 11
+#: Windows without judgement after a notice, such as of a restart (20 min).
+NOTICE_MASK = 120
+#: Windows of history after which an undeclared warm-up is over for the fast detector (3 h).
+WARM_UP = 3 * HOUR
+
+
+def log_ratio(ratio: float) -> float:
+    """A factor on the scale of the detectors, which work on natural logarithms."""
+    return math.log(ratio)

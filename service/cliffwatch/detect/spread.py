@@ -1,0 +1,59 @@
+"""How much a statistic moves while a run is healthy, measured by that run itself."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: A normal distribution's standard deviation / its median absolute deviation.
+_NORMAL = 1.4826
+
+
+def middle(values: NDArray[np.float64]) -> float:
+    """The median (the upper one of two), by selection: several times as fast as numpy's for short arrays."""
+    half = len(values) >> 1
+    return float(np.partition(values, half)[half])
+
+
+def lower_middle(values: NDArray[np.float64]) -> float:
+    """The median, the lower one of two: reached only by more than half of the values."""
+    half = (len(values) - 1) >> 1
+    return float(np.partition(values, half)[half])
+
+
+class Spread:
+    """Robust standard deviation of the last values of a statistic; memory is bounded.
+
+    From few values it is stated larger than it looks, as the fewer the more: a false alarm costs more than a late one.
+    """
+
+    __slots__ = ("_cached", "_cached_at", "_capacity", "_count", "_values")
+
+    def __init__(self, capacity: int = 96) -> None:
+        self._capacity = capacity
+        self._values: list[float] = []
+        self._count = 0
+        self._cached: float | None = None
+        self._cached_at = 0
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: float) -> None:
+        if len(self._values) < self._capacity:
+            self._values.append(value)
+        else:
+            self._values[self._count % self._capacity] = value
+        self._count += 1
+
+    def sigma(self) -> float | None:
+        """None from fewer than six values. It is taken anew when a sixteenth of the values is new."""
+        count = len(self._values)
+        if count < 6:
+            return None
+        if self._cached is None or self._count - self._cached_at > count // 16:
+            ordered = sorted(self._values)
+            centre = ordered[count // 2]
+            deviation = _NORMAL * sorted([abs(value - centre) for value in ordered])[count // 2]
+            half = (ordered[int(0.84 * (count - 1))] - ordered[int(0.16 * (count - 1))]) / 2
+            self._cached = max(deviation, half) * (1 + 1.5 / count**0.5)
+            self._cached_at = self._count
+        return self._cached

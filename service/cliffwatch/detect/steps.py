@@ -1,0 +1,182 @@
+"""The slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
+
+Both work on blocks. A step's size is held against the spread that the same statistic had in this run before: autocorrelation,
+compaction and oscillation are in that spread, so that a restless run needs a larger step.
+"""
+
+from collections import deque
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cliffwatch.detect.channel import Channel
+from cliffwatch.detect.spans import REFERENCE_BLOCKS, REFERENCE_MINIMUM, STEP_SPANS, log_ratio
+from cliffwatch.detect.spread import Spread, lower_middle, middle
+
+#: By how much a span has to exceed the hours before, by span in blocks: what is short has to be larger.
+RATIO_MINIMUM = {8: 1.15, 12: 1.13, 20: 1.12, 30: 1.11, 60: 1.11}
+#: In how many of the run's own standard deviations.
+SIGNIFICANCE = {8: 5.0, 12: 4.6, 20: 4.2, 30: 4.0, 60: 4.0}
+#: Without a device that shows the same, a step has to be longer and larger.
+ALONE_SPAN = 30
+ALONE_RATIO = 1.15
+ALONE_SIGNIFICANCE = 5.0
+CONTRADICTED_SPAN = 60
+#: How many spans fit between two values of a spread: half of them overlap.
+_STRIDE = 2
+#: A run whose level falls by more than this (a logarithm) within an hour warms up.
+_FALLING = 0.06
+#: How long after a block its statistics count as healthy, in blocks: a step would have been found by then.
+_QUARANTINE = 60
+
+
+class SpanStatistics:
+    """One channel's span statistics: the last `span` blocks against the reference before them, and their own spread."""
+
+    def __init__(self) -> None:
+        self._spreads = {span: Spread() for span in STEP_SPANS}
+        #: Block, value, and the largest value up to the next one.
+        self._waiting: dict[int, deque[tuple[int, float, float]]] = {span: deque() for span in STEP_SPANS}
+        self.values: dict[int, float] = {}
+        #: The last three blocks against the shortest span's reference.
+        self.present = 0.0
+        self._largest: dict[int, float] = {}
+
+    def update(self, channel: Channel) -> None:
+        """After each block of the channel."""
+        self.values = {}
+        trend = self._trend(channel)
+        falling = trend is None or trend < -_FALLING
+        for span in STEP_SPANS:
+            reference = channel.last_blocks(REFERENCE_BLOCKS, skip=span)
+            if len(reference) < REFERENCE_MINIMUM:
+                continue
+            usual = middle(reference)
+            value = lower_middle(channel.last_blocks(span)) - usual
+            if span == STEP_SPANS[0]:
+                self.present = middle(channel.last_blocks(3)) - usual
+            self.values[span] = value
+            if falling:
+                continue
+            waiting = self._waiting[span]
+            stride = max(1, span // _STRIDE)
+            if not waiting or waiting[-1][0] <= channel.block_count - stride:
+                waiting.append((channel.block_count, value, value))
+            else:
+                waiting[-1] = (waiting[-1][0], waiting[-1][1], max(waiting[-1][2], value))
+            while waiting and waiting[0][0] <= channel.block_count - _QUARANTINE:
+                _, aged, peak = waiting.popleft()
+                self._spreads[span].add(aged)
+                self._largest[span] = max(0.999 * self._largest.get(span, 0.0), peak)
+
+    @staticmethod
+    def _trend(channel: Channel) -> float | None:
+        """The last half hour against the half hour before the last: what a warm-up does is no part of the spread."""
+        before = channel.last_blocks(30, skip=60)
+        return middle(channel.last_blocks(30)) - middle(before) if len(before) == 30 else None
+
+    def discard_recent(self) -> None:
+        """What was measured since a change began is not healthy."""
+        for waiting in self._waiting.values():
+            waiting.clear()
+
+    def learn(self, height: float, blocks: int) -> None:
+        """A rise of `height` (logarithm) that lasted so many blocks came back after all."""
+        for span in STEP_SPANS:
+            if span < 2 * blocks:
+                self._largest[span] = max(self._largest.get(span, 0.0), height)
+
+    def sigma(self, span: int) -> float | None:
+        """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet."""
+        estimates = []
+        for shorter in STEP_SPANS:
+            if shorter > span:
+                break
+            sigma = self._spreads[shorter].sigma()
+            if sigma is not None and (shorter == span or len(self._spreads[shorter]) >= 12):
+                estimates.append(sigma * (shorter / span) ** 0.3)
+                if shorter == span and len(self._spreads[shorter]) >= 10:
+                    return max(sigma, 0.6 * max(estimates))
+        return max(estimates, default=None)
+
+    def largest(self, span: int) -> float:
+        """The largest value that the run came back from."""
+        return self._largest.get(span, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that was found: the span (blocks) that showed it, its height (logarithm), and how significant it is."""
+
+    span: int
+    height: float
+    significance: float
+    corroborated: bool
+    has_device: bool
+    device_names: tuple[str, ...] = field(default=())
+
+
+def find_step(
+    client: SpanStatistics,
+    devices: dict[str, SpanStatistics],
+    rate: SpanStatistics | None,
+    factor: float = 1.0,
+    shortest: int = 0,
+) -> Step | None:
+    """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already."""
+    for span in STEP_SPANS:
+        if span < shortest:
+            continue
+        value, sigma = client.values.get(span), client.sigma(span)
+        if value is None or sigma is None or value < factor * log_ratio(RATIO_MINIMUM[span]):
+            continue
+        if value < 1.1 * client.largest(span) or client.present < 0.6 * value:
+            continue
+        if rate is not None and _is_raised(rate, span):
+            continue
+        own = value / sigma
+        best, names = 0.0, []
+        for name, device in devices.items():
+            moved, spread = device.values.get(span), device.sigma(span)
+            if moved is None or spread is None or moved < max(0.25 * value, log_ratio(1.04)):
+                continue
+            if moved / spread > 2:
+                names.append(name)
+            best = max(best, moved / spread)
+        if best > 2 and own > 2.2:
+            # Half of what the two have in common is taken for shared noise.
+            joint = (min(own, 8.0) + min(best, 8.0)) / (2 + 2 * 0.5) ** 0.5
+            if joint >= factor * SIGNIFICANCE[span]:
+                return Step(span, value, joint, True, True, tuple(names))
+        least = CONTRADICTED_SPAN if devices else ALONE_SPAN
+        if span >= least and own >= factor * ALONE_SIGNIFICANCE and value >= factor * log_ratio(ALONE_RATIO):
+            return Step(span, value, own, False, bool(devices))
+    return None
+
+
+def _is_raised(rate: SpanStatistics, span: int) -> bool:
+    value, sigma = rate.values.get(span), rate.sigma(span)
+    return value is not None and value > max(log_ratio(1.06), 4 * (sigma or 0.0))
+
+
+def is_gradual(channel: Channel) -> bool:
+    """Whether the last hours are better described by a line that begins to rise than by a step."""
+    values = channel.last_blocks(REFERENCE_BLOCKS + STEP_SPANS[-1])
+    count = len(values)
+    if count < 3 * REFERENCE_MINIMUM:
+        return False
+    centre = middle(values)
+    reach = 5 * middle(np.abs(values - centre))
+    values = np.clip(values, centre - reach, centre + reach)
+    values = values - values.mean()
+    at = np.arange(count, dtype=np.float64)
+    # What a shape explains of the sum of squares.
+    left = np.cumsum(values)[2:-3]
+    sizes = np.arange(3, count - 2, dtype=np.float64)
+    step = float((left**2 / sizes + left**2 / (count - sizes)).max())
+    ramp = 0.0
+    for start in range(0, count - STEP_SPANS[-1] + 1, 15):
+        line = np.clip(at - start, 0, None)
+        line -= line.mean()
+        ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))
+    return ramp > step
