@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cliffwatch.detect.coverage import Coverage, Gap
-from cliffwatch.detect.verdict import Evidence, FindingSummary, LoadEnd, judge, percent
+from cliffwatch.detect.verdict import Evidence, FindingSummary, LimitOutcome, LoadEnd, judge, percent
 from cliffwatch.runs.states import VerdictName
 
 GIB = 2**30
@@ -116,9 +116,31 @@ def test_a_load_that_never_began_failed_with_what_stood_in_its_way_or_was_stoppe
     assert judge(stopped).name is VerdictName.STOPPED
 
 
-@pytest.mark.parametrize("kind", ["spikes", "recovery"])
-def test_findings_of_other_kinds_do_not_degrade(kind: str) -> None:
-    assert judge(replace(SOUND, findings=(FindingSummary(kind, "…"),))).name is VerdictName.PASS
+def test_a_recovery_does_not_degrade() -> None:
+    assert judge(replace(SOUND, findings=(FindingSummary("recovery", "…"),))).name is VerdictName.PASS
+
+
+def test_the_worst_finding_comes_first_and_the_others_are_counted() -> None:
+    found = (FindingSummary("drift", "drifts."), FindingSummary("cliff", "fell."), FindingSummary("spikes", "spikes."))
+    verdict = judge(replace(SOUND, findings=found))
+    assert verdict.name is VerdictName.DEGRADED
+    assert verdict.reasons == ("fell. 2 more findings follow.",)
+
+
+def test_a_broken_limit_degrades_and_one_that_could_not_be_judged_makes_the_run_invalid() -> None:
+    broken = LimitOutcome("The limit `p99 <= 20ms` was broken.", judged=True)
+    unjudged = LimitOutcome("The limit `write amplification <= 2` could not be judged.", judged=False)
+    assert judge(replace(SOUND, limits=(broken,))).reasons == (broken.sentence,)
+    assert judge(replace(SOUND, limits=(broken,))).name is VerdictName.DEGRADED
+    both = judge(replace(SOUND, limits=(broken, unjudged)))
+    assert both.name is VerdictName.INVALID
+    assert both.reasons == (unjudged.sentence, broken.sentence)
+
+
+def test_a_client_that_was_the_limit_itself_says_nothing_about_the_target() -> None:
+    verdict = judge(replace(SOUND, client_limited="it was held back.", findings=(FindingSummary("cliff", "fell."),)))
+    assert verdict.name is VerdictName.INVALID
+    assert verdict.reasons == ("The client itself was the limit: it was held back.", "fell.")
 
 
 def test_a_percentage_is_never_rounded_up_to_a_limit_that_it_misses() -> None:

@@ -19,8 +19,8 @@ COVERAGE_MINIMUM = 0.99
 DEVICE_BYTES_MINIMUM = 0.9
 #: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
 LOST_LATENCY_MAXIMUM = 0.01
-#: Findings of these kinds say that the run did not stay as healthy as it was.
-DEGRADING_KINDS = frozenset({"cliff", "step", "drift"})
+#: Findings of these kinds say that the run did not stay as healthy as it was; the worst kind first.
+DEGRADING_KINDS = ("cliff", "step", "drift", "spikes")
 
 
 class LoadEnd(StrEnum):
@@ -40,6 +40,14 @@ class FindingSummary:
     sentence: str
 
 
+@dataclass(frozen=True, slots=True)
+class LimitOutcome:
+    """A limit of the workload that did not hold: broken, or (not `judged`) not to be judged by what was measured."""
+
+    sentence: str
+    judged: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """What is known of a run when it is judged.
@@ -47,7 +55,8 @@ class Evidence:
     `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began. The bytes
     are of all windows; the device's include what reached it in the cool-down, and are None when it was not watched.
     `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
-    read any more.
+    read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
+    limit, `not_steady` why the drive is not known to have been in its steady state; either may be empty.
     """
 
     load_end: LoadEnd | None
@@ -66,6 +75,9 @@ class Evidence:
     lost_latencies: int = 0
     journal_faults: int = 0
     findings: tuple[FindingSummary, ...] = ()
+    limits: tuple[LimitOutcome, ...] = ()
+    client_limited: str = ""
+    not_steady: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +211,31 @@ def _cached(evidence: Evidence, engine_bytes: int, device_bytes: int | None, ver
     )
 
 
+def _client_limited(evidence: Evidence) -> str | None:
+    return f"The client itself was the limit: {evidence.client_limited}" if evidence.client_limited else None
+
+
+def _not_steady(evidence: Evidence) -> str | None:
+    return evidence.not_steady or None
+
+
+def _limits_unjudged(evidence: Evidence) -> str | None:
+    return " ".join(limit.sentence for limit in evidence.limits if not limit.judged) or None
+
+
 def _degraded(evidence: Evidence) -> str | None:
-    sentences = [finding.sentence for finding in evidence.findings if finding.kind in DEGRADING_KINDS]
-    return " ".join(sentences) or None
+    """The worst finding in full, since it is what the report opens with."""
+    found = [finding for finding in evidence.findings if finding.kind in DEGRADING_KINDS]
+    if not found:
+        return None
+    worst = min(found, key=lambda finding: DEGRADING_KINDS.index(finding.kind))
+    others = len(found) - 1
+    more = f" {others} more {'finding follows' if others == 1 else 'findings follow'}." if others else ""
+    return worst.sentence + more
+
+
+def _limits_broken(evidence: Evidence) -> str | None:
+    return " ".join(limit.sentence for limit in evidence.limits if limit.judged) or None
 
 
 def _errors(evidence: Evidence) -> str | None:
@@ -262,6 +296,10 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.INVALID, _device_not_watched),
     (VerdictName.INVALID, _coverage_low),
     (VerdictName.INVALID, _latencies_lost),
+    (VerdictName.INVALID, _client_limited),
+    (VerdictName.INVALID, _not_steady),
+    (VerdictName.INVALID, _limits_unjudged),
     (VerdictName.DEGRADED, _degraded),
+    (VerdictName.DEGRADED, _limits_broken),
     (VerdictName.DEGRADED, _errors),
 )

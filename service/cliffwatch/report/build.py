@@ -1,6 +1,6 @@
 """A run's report, from its journal alone and always the same: the verdict, report.json and report.html."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +8,9 @@ from cliffwatch.detect.verdict import Verdict, judge
 from cliffwatch.journal import files
 from cliffwatch.report.collect import collect, evidence_of, recorded_verdict
 from cliffwatch.report.document import document_of
+from cliffwatch.report.findings import client_limit, findings_of, summaries
 from cliffwatch.report.html import render
+from cliffwatch.report.limits import judge_limits, outcomes
 from cliffwatch.report.series import Series, series_of
 
 
@@ -27,8 +29,16 @@ def build(directory: Path) -> Report:
     Raises FileNotFoundError when there is no such directory.
     """
     run = collect(directory)
-    verdict = recorded_verdict(run) or judge(evidence_of(run))
-    return Report(verdict, document_of(run, verdict), series_of(run))
+    found = findings_of(run)
+    limits = judge_limits(run, found)
+    evidence = replace(
+        evidence_of(run),
+        findings=summaries(found),
+        limits=outcomes(run, limits),
+        client_limited=client_limit(run, found),
+    )
+    verdict = recorded_verdict(run) or judge(evidence)
+    return Report(verdict, document_of(run, verdict, found, limits), series_of(run, found))
 
 
 def write(directory: Path, report: Report) -> None:

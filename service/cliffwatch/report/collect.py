@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from cliffwatch.detect.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.detect.verdict import Evidence, FindingSummary, LoadEnd, Verdict
+from cliffwatch.detect.verdict import Evidence, LoadEnd, Verdict
 from cliffwatch.errors import Problem
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, files
@@ -20,11 +20,11 @@ from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import RunState, RunStatus, advance
 from cliffwatch.telemetry import reader as telemetry
 from cliffwatch.telemetry.reader import Telemetry
-from cliffwatch.telemetry.series import LAYER_SERIES
+from cliffwatch.telemetry.series import CAUSE_SERIES, LAYER_SERIES
 
 HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
-_WINDOW_SECONDS_ASSUMED = 10.0
+WINDOW_SECONDS_ASSUMED = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def collect(directory: Path) -> Collected:
     windows = list(reader.windows())
     status = _status(events, reader.faults)
     load = _load(order, events, status, windows)
-    window_seconds = order.workload.window if order else _WINDOW_SECONDS_ASSUMED
+    window_seconds = order.workload.window if order else WINDOW_SECONDS_ASSUMED
     coverage = None
     if load is not None:
         intervals = (MeasuredInterval(window.start, window.end, window.seconds) for window in windows)
@@ -116,12 +116,12 @@ def collect(directory: Path) -> Collected:
         coverage=coverage,
         latency=_latency(reader, windows, load),
         faults=reader.faults,
-        telemetry=telemetry.read(directory, LAYER_SERIES),
+        telemetry=telemetry.read(directory, (*LAYER_SERIES, *CAUSE_SERIES)),
     )
 
 
 def evidence_of(run: Collected) -> Evidence:
-    """What the journal gives the verdict to go by."""
+    """What the journal gives the verdict to go by, without what analysis adds: findings, limits, the client."""
     ended = run.last_event(EventType.ENGINE, "load_ended")
     recorded, read = latency_counts(run.windows, run.latency)
     return Evidence(
@@ -140,7 +140,6 @@ def evidence_of(run: Collected) -> Evidence:
         recorded_latencies=recorded,
         lost_latencies=recorded - read,
         journal_faults=len(run.faults),
-        findings=tuple(finding_summary(event) for event in run.events if event.type is EventType.FINDING),
     )
 
 
@@ -150,12 +149,6 @@ def recorded_verdict(run: Collected) -> Verdict | None:
     if status is None or status.verdict is None or run.last_event(EventType.ENGINE, "load_ended") is not None:
         return None
     return Verdict(status.verdict, status.reasons)
-
-
-def finding_summary(event: Event) -> FindingSummary:
-    """A finding event's kind, and its sentence or what stands for one."""
-    kind = str(event.detail.get("kind", event.name))
-    return FindingSummary(kind, str(event.detail.get("summary", f"A {kind} was found.")))
 
 
 def _has_drive(facts: dict[str, Any]) -> bool | None:

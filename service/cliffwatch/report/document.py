@@ -4,8 +4,7 @@ It is a function of the journal alone, so making it again gives the same bytes. 
 """
 
 import shlex
-from collections.abc import Callable, Iterable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -15,28 +14,25 @@ from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup
+from cliffwatch.report.findings import Found, unconfirmed
+from cliffwatch.report.found_document import findings_document, limits_document
 from cliffwatch.report.headline import headline, primary_latency
 from cliffwatch.report.layers import layers_document
+from cliffwatch.report.limits import Judged
+from cliffwatch.report.times import timestamp
 from cliffwatch.runs.specification import RunOrder, format_workload
 from cliffwatch.runs.states import RunState
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 #: More events than this are counted and not listed; events.jsonl holds them all.
 EVENT_LIMIT = 2000
-_LAST_MOMENT = 253_402_300_799.0
 
 
-def timestamp(moment: float) -> str:
-    """RFC 3339, UTC, to the millisecond. A moment beyond the calendar, from a damaged journal, is brought into it."""
-    return (
-        datetime.fromtimestamp(min(max(0.0, moment), _LAST_MOMENT), UTC)
-        .isoformat(timespec="milliseconds")
-        .replace("+00:00", "Z")
-    )
-
-
-def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
+def document_of(
+    run: Collected, verdict: Verdict, found: Sequence[Found] = (), limits: Sequence[Judged] = ()
+) -> dict[str, Any]:
     """The whole document. Raises nothing for a journal that `collect` could read."""
+    zero = run.load.start if run.load else 0.0
     phases = _phases(run)
     latency = _latency(run)
     body: dict[str, Any] = {
@@ -47,7 +43,9 @@ def document_of(run: Collected, verdict: Verdict) -> dict[str, Any]:
         "latency": latency,
         "totals": _totals(run),
         "throughput": _throughput(run),
-        "findings": [_event(event, run) for event in run.events if event.type is EventType.FINDING],
+        "findings": findings_document(found, zero),
+        "unconfirmed": [_event(event, run) for event in unconfirmed(run, found)][:EVENT_LIMIT],
+        "limits": limits_document(limits, zero),
         "alerts": [_alert(span, run) for span in alert_spans(run.events)][:EVENT_LIMIT],
         "facts": run.facts,
         "journal_faults": [{"file": fault.file, "line": fault.line, "message": fault.message} for fault in run.faults],

@@ -22,7 +22,8 @@ def headline(document: dict[str, Any]) -> str:
     reasons = document["verdict"]["reasons"]
     if document["verdict"]["name"] != VerdictName.PASS:
         first = reasons[0] if reasons else "No reason was recorded."
-        change = _change(document)
+        told = any(finding["sentence"] in first for finding in document["findings"])
+        change = None if told else _change(document)
         return f"{first} {change}" if change else first
     change = _change(document) or _level(document)
     counters = document["totals"]["counters"]

@@ -17,7 +17,7 @@ from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 from cliffwatch.telemetry.series import DEVICE_LATENCY, DISK_COUNT, DISK_TIME, QUEUE_TIME, WEIGHTED_TIME
 
 #: Samples that enclose a window may be so much farther apart than it is long, or two steps if that is more.
-_SLACK_SECONDS = 15.0
+SLACK_SECONDS = 15.0
 #: The columns that can be charted: their names, and whether they are latencies in seconds.
 LAYERS = {"device_p99": True, "queue_p99": True, "device_mean": True, "queue_depth": False}
 
@@ -63,7 +63,7 @@ class Layers:
         known = ~np.isnan(starts)
         if not known.any():
             return {}
-        longest = float(np.max(ends[known] - starts[known])) + max(_SLACK_SECONDS, 2 * self.telemetry.step_seconds)
+        longest = float(np.max(ends[known] - starts[known])) + max(SLACK_SECONDS, 2 * self.telemetry.step_seconds)
         found = self.columns(starts[known], ends[known], longest)
         columns = {}
         for name, values in found.items():

@@ -3,15 +3,19 @@
 A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from cliffwatch.detect.coverage import GAP_TOLERANCE
+from cliffwatch.detect.finding import Role
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.collect import Collected
+from cliffwatch.report.evidence import evidence_columns
+from cliffwatch.report.findings import Found
 from cliffwatch.report.format import detail, label
 from cliffwatch.report.headline import primary_latency
 from cliffwatch.report.layers import LAYERS, Layers
@@ -24,7 +28,7 @@ MARK_LIMIT = 500
 #: What an engine or a state change says in the ordinary course of a run needs no mark.
 _ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
 _MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
-_MARKED_TYPES = frozenset({EventType.FINDING, EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
+_MARKED_TYPES = frozenset({EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
 
 Column = list[float | int | None]
 
@@ -35,7 +39,8 @@ class Series:
 
     `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
     measured second. `marks` are (elapsed seconds, type, text). `layers` maps what was measured below the client to
-    microseconds, or for `queue_depth` to requests.
+    microseconds, or for `queue_depth` to requests. `evidence` maps `device_write_latency` to microseconds,
+    `write_amplification` and `clean_blocks` to ratios. `findings` are what is drawn of each finding.
     """
 
     elapsed: list[float | int]
@@ -43,9 +48,11 @@ class Series:
     rates: dict[str, Column]
     marks: list[tuple[float, str, str]]
     layers: dict[str, Column]
+    evidence: dict[str, Column] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
 
 
-def series_of(run: Collected) -> Series:
+def series_of(run: Collected, found: Sequence[Found] = ()) -> Series:
     """Columns of all windows, rounded to four significant digits."""
     zero = run.load.start if run.load else 0.0
     rows: list[JournalWindow | None] = []
@@ -65,7 +72,34 @@ def series_of(run: Collected) -> Series:
         rates=_rates(rows),
         marks=_marks(run, zero),
         layers=_layers(run, rows, primary_latency(sorted(names))),
+        evidence={
+            name: [_or_none(value * (1e6 if name == "device_write_latency" else 1)) for value in column]
+            for name, column in evidence_columns(rows, run.telemetry).items()
+        },
+        findings=[_drawn(each, zero) for each in found],
     )
+
+
+def _or_none(value: float) -> float | int | None:
+    return None if np.isnan(value) else four_digits(value)
+
+
+def _drawn(found: Found, zero: float) -> dict[str, Any]:
+    """The onset as a line with its text, and the baseline as a band on the chart of the latency that it is of."""
+    finding, series = found.finding, found.series
+    body: dict[str, Any] = {
+        "at": round(finding.onset - zero, 3),
+        "kind": finding.kind.value,
+        "text": found.sentence,
+        "degrades": found.degrades,
+    }
+    if finding.until is not None:
+        body["until"] = round(finding.until - zero, 3)
+    if series.role is Role.LATENCY:
+        body |= {"latency": series.operation, "baseline": four_digits(finding.baseline * 1e6)}
+    elif series.role is Role.DEVICE_LATENCY:
+        body["device_baseline"] = four_digits(finding.baseline * 1e6)
+    return body
 
 
 def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Column:
@@ -152,6 +186,8 @@ def as_data(series: Series, document: dict[str, Any]) -> dict[str, Any]:
         "rates": series.rates,
         "marks": series.marks,
         "layers": series.layers,
+        "evidence": series.evidence,
+        "findings": series.findings,
         "end": coverage.get("asked_seconds", 0),
         "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
         "gaps": [[gap["start_seconds"], gap["end_seconds"], gap["reason"]] for gap in coverage.get("gaps", ())],

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
+from cliffwatch.detect.limits import parse_limit
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import Duration, format_duration
 
@@ -40,6 +41,8 @@ class Phases(Strict):
 OWN_JOBS = frozenset({"alertmanager", "drive", "ebpf", "node", "prometheus", "workload"})
 OWN_JOB_PREFIX = "cliffwatch"
 SCRAPE_TARGETS_LIMIT = 50
+#: More limits than this in a workload are a mistake.
+LIMITS_LIMIT = 50
 _HOST_AND_PORT = re.compile(
     r"([A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9a-fA-F:.]{2,45}\]):([1-9][0-9]{0,4})"
 )
@@ -86,6 +89,16 @@ class Workload(Strict):
     free_space_reserve_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.05
     load: dict[str, Any] = {}
     scrape: list[ScrapeTargets] = []
+    limits: Annotated[list[str], Field(max_length=LIMITS_LIMIT)] = []
+
+    @field_validator("limits")
+    @classmethod
+    def _limits_are_understood(cls, limits: list[str]) -> list[str]:
+        found = [parse_limit(limit).text for limit in limits]
+        twice = next((limit for index, limit in enumerate(found) if limit in found[:index]), None)
+        if twice is not None:
+            raise ValueError(f"{twice!r} is there twice; remove one")
+        return found
 
     @field_validator("scrape")
     @classmethod
@@ -102,6 +115,25 @@ class Workload(Strict):
                 f"the phases last {format_duration(self.phases.load_seconds)} in all, less than one window of "
                 f"{format_duration(self.window)}; make `phases.soak` longer or `window` shorter"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _limits_fit(self) -> "Workload":
+        judged_seconds = self.phases.baseline + self.phases.soak
+        for text in self.limits:
+            over_seconds = parse_limit(text).over_seconds
+            if over_seconds is None:
+                continue
+            if over_seconds < self.window:
+                raise ValueError(
+                    f"limits: {text!r} is about less than one window of {format_duration(self.window)}; make its span "
+                    "longer"
+                )
+            if over_seconds > judged_seconds:
+                raise ValueError(
+                    f"limits: {text!r} is about more than the {format_duration(judged_seconds)} of baseline and soak; "
+                    "make its span shorter or `phases.soak` longer"
+                )
         return self
 
     def with_durations(self, durations: "DurationOverrides") -> "Workload":

@@ -68,6 +68,13 @@ DISK_TIME = {"read": "node_disk_read_time_seconds_total", "write": "node_disk_wr
 DISK_COUNT = {"read": "node_disk_reads_completed_total", "write": "node_disk_writes_completed_total"}
 #: What the report's layers are made of.
 LAYER_SERIES = (DEVICE_LATENCY, QUEUE_TIME, WEIGHTED_TIME, *DISK_TIME.values(), *DISK_COUNT.values())
+HOST_WRITTEN = "drive_host_written_bytes_total"
+MEDIA_WRITTEN = "drive_media_written_bytes_total"
+FREE_BLOCKS = "drive_free_blocks_ratio"
+TEMPERATURE = "drive_temperature_celsius"
+AVAILABLE_BYTES = "node_filesystem_avail_bytes"
+#: What causes are told apart by, besides the layers.
+CAUSE_SERIES = (HOST_WRITTEN, MEDIA_WRITTEN, FREE_BLOCKS, TEMPERATURE, AVAILABLE_BYTES)
 
 SERIES: tuple[Series, ...] = (
     _worker("cliffwatch_operations_total", "operations", "the client's throughput on the devices' time axis"),
@@ -87,10 +94,10 @@ SERIES: tuple[Series, ...] = (
     _of(
         "node",
         Subject.FILE_SYSTEMS,
-        "node_filesystem_avail_bytes",
+        AVAILABLE_BYTES,
         "bytes",
         "how full the file system was",
-        name="node_filesystem_avail_bytes",
+        name=AVAILABLE_BYTES,
     ),
     _machine("node_memory_Dirty_bytes", "bytes", "writes that the page cache holds back"),
     _machine("node_memory_Writeback_bytes", "bytes", "writes that the page cache is letting go"),
@@ -108,10 +115,10 @@ SERIES: tuple[Series, ...] = (
     _block(QUEUE_TIME, "requests", "percentiles of queue time, by device and operation"),
     _block(IN_FLIGHT, "requests", "requests that the driver had at that moment"),
     _block("block_errors_total", "requests", "requests that failed"),
-    _drive("drive_host_written_bytes_total", "bytes", "what the drive was given to write"),
-    _drive("drive_media_written_bytes_total", "bytes", "what the drive wrote to flash: write amplification"),
-    _drive("drive_free_blocks_ratio", "ratio", "clean blocks left before garbage collection is urgent"),
-    _drive("drive_temperature_celsius", "degrees Celsius", "throttling by heat"),
+    _drive(HOST_WRITTEN, "bytes", "what the drive was given to write"),
+    _drive(MEDIA_WRITTEN, "bytes", "what the drive wrote to flash: write amplification"),
+    _drive(FREE_BLOCKS, "ratio", "clean blocks left before garbage collection is urgent"),
+    _drive(TEMPERATURE, "degrees Celsius", "throttling by heat"),
     _drive("drive_spare_ratio", "ratio", "a drive that wears out"),
     _drive("drive_percentage_used_ratio", "ratio", "a drive that wears out"),
     _drive("drive_media_errors_total", "errors", "a drive that fails"),

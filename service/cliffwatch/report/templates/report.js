@@ -21,8 +21,8 @@
   const shown = { p50: true, p99: true, p999: true, max: true };
   let span = [0, data.end];
   let latencyName = charts.dataset.primary, rateName = "bytes";
-  let latencyChart = null, rateChart = null, layerChart = null, depthChart = null;
-  function drawn() { return [latencyChart, rateChart, layerChart, depthChart].filter((chart) => chart !== null); }
+  let latencyChart = null, rateChart = null, layerChart = null, depthChart = null, evidenceCharts = [];
+  function drawn() { return [latencyChart, rateChart, layerChart, depthChart].concat(evidenceCharts).filter((chart) => chart !== null); }
 
   function round3(value) { return String(Number(value.toPrecision(3))); }
   function latency(us) {
@@ -37,6 +37,13 @@
   function bytes(value) { return value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"]); }
   function plain(value) { return value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s", " G/s"]); }
   function depth(value) { return value == null ? "–" : round3(value); }
+  function times(value) { return value == null ? "–" : round3(value); }
+  function percent(value) { return value == null ? "–" : round3(value * 100) + " %"; }
+  const EVIDENCE = [
+    { key: "device_write_latency", id: "evidence-latency", label: "device write latency, mean", format: latency, logarithmic: true },
+    { key: "write_amplification", id: "evidence-amplification", label: "bytes to flash for each byte given", format: times, logarithmic: false },
+    { key: "clean_blocks", id: "evidence-clean", label: "clean blocks", format: percent, logarithmic: false },
+  ].filter(({ key }) => key in data.evidence);
   function two(number) { return String(number).padStart(2, "0"); }
   function elapsed(seconds) {
     const whole = Math.floor(Math.abs(seconds) + 1e-6);
@@ -99,6 +106,47 @@
       if (!where) continue;
       pen.fillStyle = pattern;
       pen.fillRect(where[0], box.top, where[1], box.height);
+    }
+    pen.restore();
+  }
+  // What was healthy: a tenth either way of the baseline of a finding on this chart.
+  function bands(chart, id) {
+    const pen = chart.ctx, box = chart.bbox, seen = new Set();
+    for (const finding of data.findings) {
+      const level = id === "latency-chart" && finding.latency === latencyName ? finding.baseline : id === "evidence-latency" ? finding.device_baseline : null;
+      if (level == null || seen.has(level) || chart.scales.y.min == null) continue;
+      seen.add(level);
+      const top = Math.max(box.top, chart.valToPos(level * 1.1, "y", true)), bottom = Math.min(box.top + box.height, chart.valToPos(level / 1.1, "y", true));
+      if (bottom <= top) continue;
+      pen.save();
+      pen.fillStyle = colour("baseline");
+      pen.fillRect(box.left, top, box.width, Math.max(bottom - top, 3 * devicePixelRatio));
+      pen.restore();
+    }
+  }
+  function onsets(chart) {
+    const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
+    pen.save();
+    pen.font = "600 " + 11 * unit + "px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    let free = -Infinity;
+    for (const finding of data.findings) {
+      if (finding.at < chart.scales.x.min || finding.at > chart.scales.x.max) continue;
+      const left = chart.valToPos(finding.at, "x", true), tone = colour(finding.degrades ? "onset" : "mark");
+      pen.strokeStyle = tone;
+      pen.lineWidth = 2 * unit;
+      pen.beginPath();
+      pen.moveTo(left, box.top);
+      pen.lineTo(left, box.top + box.height);
+      pen.stroke();
+      const words = finding.kind + " " + elapsed(finding.at), width = pen.measureText(words).width + 10 * unit;
+      const begin = Math.min(left, box.left + box.width - width);
+      if (begin < free) continue;
+      free = begin + width;
+      pen.fillStyle = tone;
+      pen.fillRect(begin, box.top + 20 * unit, width, 17 * unit);
+      pen.fillStyle = colour("card");
+      pen.fillText(words, begin + 5 * unit, box.top + 29 * unit);
     }
     pen.restore();
   }
@@ -173,6 +221,9 @@
     if (left == null || left < 0) return "";
     const at = chart.posToVal(left, "x"), reach = Math.abs(chart.posToVal(left + 6, "x") - at);
     const lines = data.marks.filter(([when]) => Math.abs(when - at) <= reach).slice(0, 5).map(([when, , words]) => elapsed(when) + "  " + words);
+    for (const finding of data.findings) {
+      if (Math.abs(finding.at - at) <= reach) lines.unshift(finding.text);
+    }
     for (const [from, to, reason] of data.gaps) {
       if (at >= from - reach && at <= to + reach) lines.push("not measured from " + elapsed(from) + " to " + elapsed(to) + ": " + reason.replaceAll("_", " "));
     }
@@ -184,7 +235,7 @@
     for (const [each, legend, format] of [
       [latencyChart, "latency-legend", latency], [rateChart, "rate-legend", RATES[rateName].format],
       [layerChart, "layer-legend", latency], [depthChart, "depth-legend", depth],
-    ]) {
+    ].concat(evidenceCharts.map((each, index) => [each, EVIDENCE[index].id + "-legend", EVIDENCE[index].format]))) {
       if (chart !== each) continue;
       for (const output of byId(legend).querySelectorAll("output")) {
         output.textContent = inside ? format(chart.data[Number(output.dataset.series)][row]) : "";
@@ -229,13 +280,14 @@
       ],
       series: [{}].concat(series),
       cursor: { drag: { x: true, y: false, dist: 4 }, sync: { key: "run", scales: ["x", null] }, y: false },
-      hooks: { drawClear: [background], drawAxes: [labels], draw: [marks], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
+      hooks: { drawClear: [background, (chart) => bands(chart, target.id)], drawAxes: [labels], draw: [marks, onsets], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
     };
   }
   function draw() {
     const keep = span.slice();
     for (const chart of drawn()) chart.destroy();
     latencyChart = rateChart = layerChart = depthChart = null;
+    evidenceCharts = [];
     const narrow = charts.clientWidth < 600;
     if (hasLatency) latencyChart = new uPlot(
       optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
@@ -250,6 +302,9 @@
     if (hasDepth) depthChart = new uPlot(
       optionsFor(byId("depth-chart"), narrow ? 140 : 160, { range: range }, depth, [seriesOf("queue depth", "rate", 1.5, true)]),
       [elapsedColumn, column(data.layers.queue_depth)], byId("depth-chart"));
+    evidenceCharts = EVIDENCE.map(({ key, id, label, format, logarithmic }) => new uPlot(
+      optionsFor(byId(id), narrow ? 120 : 140, logarithmic ? { distr: 3, log: 10 } : { range: range }, format, [seriesOf(label, "rate", 1.5, true)]),
+      [elapsedColumn, (logarithmic ? logColumn : column)(data.evidence[key])], byId(id)));
     zoom(keep);
   }
   function zoom(to) {
@@ -297,16 +352,25 @@
   if (hasDepth) byId("depth-chart").closest("figure").hidden = false;
   if (hasLayers) LAYERS.forEach(([, label, tone], index) => byId("layer-legend").append(toggle(label, tone, index + 1, null)));
   if (hasDepth) byId("depth-legend").append(toggle("requests outstanding, mean", "rate", 1, null));
+  for (const { id, label } of EVIDENCE) {
+    byId(id).closest("figure").hidden = false;
+    byId(id + "-legend").append(toggle(label, "rate", 1, null));
+  }
   if (hasRates && !data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
   choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,
     (name) => { rateName = name; rateLegend(); draw(); });
-  choose(byId("span"), data.phases.filter(([, from, to]) => to > from && from >= 0 && from < data.end).map(([name], index) => [name, name.replace("_", " ")]), "",
+  const phases = data.phases.filter(([, from, to]) => to > from && from >= 0 && from < data.end).map(([name]) => [name, name.replace("_", " ")]);
+  const around = data.findings.map((finding, index) => ["finding " + index, "around the " + finding.kind + " at " + elapsed(finding.at)]);
+  choose(byId("span"), phases.concat(around), "",
     (name) => {
-      const phase = data.phases.find(([candidate]) => candidate === name);
-      zoom(phase ? [phase[1], Math.min(phase[2], data.end)] : [0, data.end]);
+      const phase = data.phases.find(([candidate]) => candidate === name), finding = data.findings[Number(name.replace("finding ", ""))];
+      if (phase) return zoom([phase[1], Math.min(phase[2], data.end)]);
+      if (!name || !finding) return zoom([0, data.end]);
+      const reach = Math.max(data.end / 20, (data.end / Math.max(1, data.elapsed.length)) * 40);
+      zoom([Math.max(0, finding.at - reach), Math.min(data.end, finding.at + reach)]);
     });
   byId("reset").addEventListener("click", () => { byId("span").value = ""; zoom([0, data.end]); });
   if (hasRates) rateLegend();

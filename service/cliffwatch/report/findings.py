@@ -1,0 +1,193 @@
+"""What the analysis found in a run: each finding with its drive, its layer and its cause, and a sentence for it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
+from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.detect.journal_series import notices_from_events, samples_from_windows
+from cliffwatch.detect.layers import TITLES, LayerComparison, compare
+from cliffwatch.detect.offline import analyse
+from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
+from cliffwatch.detect.wording import subject_of
+from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
+from cliffwatch.report.format import elapsed
+from cliffwatch.report.headline import primary_latency
+from cliffwatch.report.measures import Drive, compare_around, drives_of
+from cliffwatch.units import format_latency
+
+#: Changes of several series so many windows apart are one finding.
+_TOGETHER_WINDOWS = 6
+#: What was found while the run went on is the same finding when its onset is so many windows away at most.
+_SAME_ONSET_WINDOWS = 120
+#: The quantile that a finding is spoken of by, the most telling first.
+_SPOKEN_OF = (0.99, 0.999, 0.9, 0.9999, 0.5)
+#: Held back by a processor limit for so much of the whole load, the client was its own limit.
+CLIENT_LIMITED_RATIO = 0.2
+#: A cliff and a step are told apart by size and speed, which look different while the run still goes on.
+_SUDDEN = frozenset({Kind.CLIFF, Kind.STEP})
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A finding with all that is known of it.
+
+    `degrades` says whether the verdict takes it: the client's latency became worse. `drive` is the drive that slowed
+    down, None where none did. `diagnosis` and `layers` are None for a change for the better.
+    """
+
+    finding: Finding
+    series: Series
+    degrades: bool
+    drive: Drive | None
+    diagnosis: Diagnosis | None
+    layers: LayerComparison | None
+    sentence: str
+
+
+def findings_of(run: Collected) -> tuple[Found, ...]:
+    """Everything that was found in the windows of a run, in order of onset."""
+    windows = [window for window in run.windows if window.seconds > 0]
+    if run.load is None or not windows:
+        return ()
+    series, samples = samples_from_windows(windows)
+    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
+    notices = notices_from_events(run.events)
+    by_name = {one.name: one for one in series}
+    primary = primary_latency(sorted({name for window in windows for name in window.latency}))
+    groups = grouped(analyse(series, samples, notices, window_seconds), by_name, primary, window_seconds)
+    told = [event for event in run.events if event.type is EventType.FINDING]
+    return tuple(
+        _found(run, with_detection(finding, told, window_seconds), by_name[finding.series], primary, windows)
+        for finding in groups
+    )
+
+
+def grouped(
+    findings: Iterable[Finding], series: dict[str, Series], primary: str | None, window_seconds: float
+) -> list[Finding]:
+    """One finding for the series that changed together: the most telling one, corroborated by the others."""
+    ranked = sorted(findings, key=lambda finding: _rank(series[finding.series], primary))
+    kept: list[Finding] = []
+    for finding in ranked:
+        reach = _TOGETHER_WINDOWS * window_seconds + 1e-6
+        for index, other in enumerate(kept):
+            if _are_one(other, finding, reach):
+                names = dict.fromkeys([*other.corroborated_by, finding.series, *finding.corroborated_by])
+                names.pop(other.series, None)
+                moments = [each.detected for each in (other, finding) if each.detected is not None]
+                kept[index] = replace(other, corroborated_by=tuple(names), detected=min(moments, default=None))
+                break
+        else:
+            kept.append(finding)
+    return sorted(kept, key=lambda finding: finding.onset)
+
+
+def with_detection(finding: Finding, told: Sequence[Event], window_seconds: float) -> Finding:
+    """The finding with the moment at which it was raised while the run went on, if an event tells that."""
+    reach = _SAME_ONSET_WINDOWS * window_seconds
+    moments = [event.at for event in told if _tells_of(event, finding, reach)]
+    return replace(finding, detected=min(moments, default=finding.detected))
+
+
+def _tells_of(event: Event, finding: Finding, reach_seconds: float) -> bool:
+    """Whether a finding event is about this finding. A drift's beginning is seen differently as it goes on."""
+    kind, onset = str(event.detail.get("kind", event.name)), event.detail.get("onset", event.at)
+    if not isinstance(onset, int | float):
+        return False
+    sudden = {each.value for each in _SUDDEN}
+    is_same_kind = kind == finding.kind or {kind, finding.kind.value} <= sudden
+    is_near = finding.kind is Kind.DRIFT or abs(onset - finding.onset) <= reach_seconds
+    return is_same_kind and is_near and event.at >= finding.onset - reach_seconds
+
+
+def client_limit(run: Collected, found: Sequence[Found]) -> str:
+    """In what way the client itself was the limit, in a sentence; empty where nothing says that it was."""
+    for each in found:
+        if each.degrades and each.diagnosis is not None and each.diagnosis.first.cause is Cause.CLIENT:
+            return " ".join(each.diagnosis.first.evidence_for)
+    held = sum(window.counters.get("engine_throttled_milliseconds", 0) for window in run.windows) / 1000
+    seconds = sum(window.seconds for window in run.windows)
+    if seconds <= 0 or held / seconds < CLIENT_LIMITED_RATIO:
+        return ""
+    return f"a processor limit held its control group back for {percent(min(1.0, held / seconds))} of the time."
+
+
+def unconfirmed(run: Collected, found: Sequence[Found]) -> list[Event]:
+    """What was raised while the run went on and the whole run does not bear out."""
+    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
+    return [
+        event
+        for event in run.events
+        if event.type is EventType.FINDING
+        and not any(_tells_of(event, each.finding, _SAME_ONSET_WINDOWS * window_seconds) for each in found)
+    ]
+
+
+def summaries(found: Sequence[Found]) -> tuple[FindingSummary, ...]:
+    """What the verdict takes into account."""
+    return tuple(FindingSummary(each.finding.kind.value, each.sentence) for each in found if each.degrades)
+
+
+def _rank(series: Series, primary: str | None) -> tuple[int, int, int, str]:
+    """The client before devices, the operation that the run is spoken of by before others, p99 before the rest."""
+    quantile = _SPOKEN_OF.index(series.quantile) if series.quantile in _SPOKEN_OF else len(_SPOKEN_OF)
+    return (series.role is not Role.LATENCY, series.operation != primary, quantile, series.name)
+
+
+def _are_one(one: Finding, other: Finding, reach: float) -> bool:
+    is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= _SUDDEN
+    return is_same_kind and abs(one.onset - other.onset) <= reach
+
+
+def _found(
+    run: Collected, finding: Finding, series: Series, primary: str | None, windows: Sequence[JournalWindow]
+) -> Found:
+    if finding.kind is Kind.RECOVERY:
+        return Found(finding, series, False, None, None, None, sentence_of(run, finding, series, None, None, None))
+    comparison = compare_around(run, finding, series.operation or primary)
+    diagnosis = diagnose(comparison.measures)
+    layers = compare(comparison.layers_before, comparison.layers_after)
+    return Found(
+        finding,
+        series,
+        degrades=series.role is Role.LATENCY and finding.kind.value in DEGRADING_KINDS,
+        drive=comparison.drive,
+        diagnosis=diagnosis,
+        layers=layers,
+        sentence=sentence_of(run, finding, series, comparison.drive, diagnosis, layers),
+    )
+
+
+def sentence_of(
+    run: Collected,
+    finding: Finding,
+    series: Series,
+    drive: Drive | None,
+    diagnosis: Diagnosis | None,
+    layers: LayerComparison | None,
+) -> str:
+    """What happened, when, on which drive and why, in one sentence."""
+    zero = run.load.start if run.load else finding.onset
+    names = {each.major_minor: each.name for each in drives_of(run)}
+    verb = "fell" if finding.level < finding.baseline else "rose"
+    size = f"{finding.ratio:.1f}-fold, " if finding.ratio >= 1.5 else ""
+    levels = f"{size}from {_value(series, finding.baseline)} to {_value(series, finding.level)}"
+    where = f" on drive {drive.name}" + (f" ({drive.serial})" if drive.serial else "") if drive is not None else ""
+    place = f"{finding.kind.value.capitalize()} at {elapsed(finding.onset - zero)}"
+    return f"{place}: the {subject_of(series, names)} {verb} {levels}{where}{_why(diagnosis, layers)}."
+
+
+def _value(series: Series, value: float) -> str:
+    return format_latency(value) if series.role in (Role.LATENCY, Role.DEVICE_LATENCY) else f"{value:.4g}"
+
+
+def _why(diagnosis: Diagnosis | None, layers: LayerComparison | None) -> str:
+    if diagnosis is None:
+        return ""
+    if diagnosis.first.cause is not Cause.UNKNOWN:
+        first = diagnosis.first.evidence_for[0].rstrip(".")
+        return f"; likely cause: {diagnosis.first.title} ({first[0].lower()}{first[1:]})"
+    where = f"; the rise is in {TITLES[layers.grew]}" if layers is not None and layers.grew is not None else ""
+    return f"; its cause is not known{where}"

@@ -1,0 +1,114 @@
+"""Findings and limits as report.json has them. What does not apply is absent."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cliffwatch.detect.causes import Suspect
+from cliffwatch.detect.finding import Role
+from cliffwatch.detect.layers import TITLES, LayerComparison, LayerTimes
+from cliffwatch.report.findings import Found
+from cliffwatch.report.limits import SPAN_LIMIT, Judged
+from cliffwatch.report.times import timestamp
+
+_UNITS = {
+    Role.LATENCY: "seconds",
+    Role.DEVICE_LATENCY: "seconds",
+    Role.QUEUE_DEPTH: "requests",
+    Role.RATE: "operations_per_second",
+}
+
+
+def findings_document(found: Sequence[Found], zero: float) -> list[dict[str, Any]]:
+    """In order of onset; `zero` is the load's start."""
+    return [_finding(each, zero) for each in found]
+
+
+def limits_document(judged: Sequence[Judged], zero: float) -> list[dict[str, Any]]:
+    """In the order in which the workload has them."""
+    rows = []
+    for each in judged:
+        row: dict[str, Any] = {"limit": each.text, "held": each.held}
+        if each.unjudged:
+            row["unjudged"] = each.unjudged
+        row["broken"] = [
+            _interval("start", span.start, zero) | _interval("end", span.end, zero) | {"worst": span.worst}
+            for span in each.broken[:SPAN_LIMIT]
+        ]
+        if len(each.broken) > SPAN_LIMIT:
+            row["broken_omitted"] = len(each.broken) - SPAN_LIMIT
+        rows.append(row)
+    return rows
+
+
+def _interval(name: str, moment: float, zero: float) -> dict[str, Any]:
+    return {name: timestamp(moment), f"{name}_seconds": round(moment - zero, 3)}
+
+
+def _finding(found: Found, zero: float) -> dict[str, Any]:
+    finding, series = found.finding, found.series
+    body: dict[str, Any] = {"kind": finding.kind.value, "sentence": found.sentence, "degrades": found.degrades}
+    body |= _interval("onset", finding.onset, zero)
+    for name, moment in (("until", finding.until), ("detected", finding.detected)):
+        if moment is not None:
+            body |= _interval(name, moment, zero)
+    body["series"] = series.name
+    if series.operation is not None:
+        body["operation"] = series.operation
+    if series.quantile is not None:
+        body["quantile"] = series.quantile
+    body |= {
+        "baseline": _six_digits(finding.baseline),
+        "level": _six_digits(finding.level),
+        "unit": _UNITS[series.role],
+        "ratio": round(finding.ratio, 4),
+        "confidence": round(finding.confidence, 3),
+        "corroborated_by": list(finding.corroborated_by),
+    }
+    if found.drive is not None:
+        drive = found.drive
+        body["drive"] = {"name": drive.name, "major_minor": drive.major_minor, "serial": drive.serial}
+    if found.layers is not None and (layer := _layer(found.layers)):
+        body["layer"] = layer
+    if found.diagnosis is not None:
+        body["cause"] = _suspect(found.diagnosis.first)
+        if found.diagnosis.runner_up is not None:
+            body["runner_up"] = _suspect(found.diagnosis.runner_up)
+        body["tell_apart"] = found.diagnosis.tell_apart
+    return body
+
+
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    return {
+        "name": suspect.cause.value,
+        "title": suspect.title,
+        "confidence": suspect.confidence,
+        "evidence_for": list(suspect.evidence_for),
+        "evidence_against": list(suspect.evidence_against),
+    }
+
+
+def _layer(layers: LayerComparison) -> dict[str, Any]:
+    body: dict[str, Any] = {}
+    if layers.grew is not None:
+        body |= {"name": layers.grew.value, "title": TITLES[layers.grew], "share": layers.share}
+        body["sentence"] = layers.sentence
+    if layers.gap:
+        body["gap"] = layers.gap
+    if body:
+        body |= {"before": _times(layers.before), "after": _times(layers.after)}
+    return body
+
+
+def _times(times: LayerTimes) -> dict[str, float]:
+    values = {
+        "client_seconds": times.client_seconds,
+        "service_seconds": times.service_seconds,
+        "block_queue_seconds": times.queue_seconds,
+        "device_seconds": times.device_seconds,
+        "requests_per_operation": times.requests_per_operation,
+    }
+    return {name: _six_digits(value) for name, value in values.items() if value is not None}
+
+
+def _six_digits(value: float) -> float:
+    return float(f"{value:.6g}")

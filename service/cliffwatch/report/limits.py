@@ -1,0 +1,202 @@
+"""A workload's limits held against what a run measured: which held, which were broken and in which spans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.detect.limits import (
+    JUDGED_FROM,
+    Breach,
+    Limit,
+    Subject,
+    Tally,
+    breaches,
+    joined,
+    parse_limit,
+    sliding,
+)
+from cliffwatch.detect.verdict import LimitOutcome
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.journal.windows import QUANTILE_NAMES
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.findings import Found
+from cliffwatch.report.format import byte_rate, elapsed, latency
+from cliffwatch.report.headline import primary_latency
+from cliffwatch.telemetry.increases import increase
+from cliffwatch.telemetry.series import HOST_WRITTEN, MEDIA_WRITTEN
+
+#: More spans than this are counted and not listed.
+SPAN_LIMIT = 100
+#: The windows' own names of percentiles, by those that limits use.
+_STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, strict=True)) | {"max": "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSpan:
+    """Overlapping spans that broke a limit, in seconds since the epoch, and the worst value among them, in words."""
+
+    start: float
+    end: float
+    worst: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of one limit. `unjudged` says why it could not be judged; empty where it could."""
+
+    text: str
+    broken: tuple[BrokenSpan, ...] = ()
+    unjudged: str = ""
+
+    @property
+    def held(self) -> bool:
+        return not self.broken and not self.unjudged
+
+
+def judge_limits(run: Collected, found: Sequence[Found]) -> tuple[Judged, ...]:
+    """Each limit of the run's workload, in the order in which they are written."""
+    if run.order is None or run.load is None:
+        return ()
+    windows = [window for window in run.windows if window.phase in ("baseline", "soak") and window.seconds > 0]
+    return tuple(_judge(parse_limit(text), run, windows, found) for text in run.order.workload.limits)
+
+
+def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ...]:
+    """What the verdict takes into account."""
+    zero = run.load.start if run.load else 0.0
+    result = []
+    for each in judged:
+        if each.unjudged:
+            result.append(LimitOutcome(f"The limit `{each.text}` could not be judged: {each.unjudged}.", False))
+        elif each.broken:
+            first = each.broken[0]
+            more = f", and {len(each.broken) - 1} times more" if len(each.broken) > 1 else ""
+            place = f"from {elapsed(first.start - zero)} to {elapsed(first.end - zero)} ({first.worst})"
+            result.append(LimitOutcome(f"The limit `{each.text}` was broken {place}{more}.", True))
+    return tuple(result)
+
+
+def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[Found]) -> Judged:
+    if not windows:
+        return Judged(limit.text, unjudged="nothing was measured after the warm-up")
+    if limit.subject is Subject.LATENCY:
+        return _latency(limit, run, windows)
+    if limit.subject is Subject.FINDINGS:
+        return _findings(limit, found, windows[-1].end)
+    return _throughput(limit, windows) if limit.subject is Subject.THROUGHPUT else _amplification(limit, run, windows)
+
+
+def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
+    assert limit.bound is not None, "a limit on latency has a bound"
+    names = sorted({name for window in windows for name in window.latency})
+    name = limit.operation or primary_latency(names)
+    if name is None or name not in names:
+        return Judged(limit.text, unjudged=f"the run has no latency {name!r}" if name else "no latency was measured")
+    measured = [window for window in windows if name in window.latency]
+    reader = JournalReader(run.directory)
+    tallies = [_tally(reader, window, name, limit) for window in _worth_reading(measured, name, limit)]
+    found = breaches([tally for tally in tallies if tally is not None], limit.quantile, limit.over_seconds)
+    if not found and not sliding(measured, limit.over_seconds):
+        return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
+    worst = [_percentile(reader, measured, name, limit.quantile, breach) for breach in found]
+    return Judged(limit.text, tuple(BrokenSpan(b.start, b.end, latency(w)) for b, w in zip(found, worst, strict=True)))
+
+
+def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) -> Sequence[JournalWindow]:
+    """Windows that can be in a span that breaks the limit.
+
+    Where the percentile of every single window is within the bound, so is that of what they are merged to; so only
+    spans that have a window with a higher one need their histograms read.
+    """
+    key = _STORED[limit.measure]
+    suspects = [w for w in windows if (w.latency[name].get(key) or 0.0) > (limit.bound or 0.0)]
+    if not suspects or limit.over_seconds is None:
+        return windows if suspects else []
+    near, place = [], 0
+    for window in windows:
+        while place < len(suspects) and suspects[place].end < window.start - limit.over_seconds:
+            place += 1
+        if place < len(suspects) and suspects[place].start <= window.end + limit.over_seconds:
+            near.append(window)
+    return near
+
+
+def _tally(reader: JournalReader, window: JournalWindow, name: str, limit: Limit) -> Tally | None:
+    histogram = _merged(reader, [window], name)
+    if histogram is None or limit.bound is None:
+        return None
+    above = histogram.count - histogram.cumulative_counts([limit.bound])[0]
+    return Tally(window.start, window.end, window.seconds, histogram.count, above)
+
+
+def _merged(reader: JournalReader, windows: Sequence[JournalWindow], name: str) -> Histogram | None:
+    """None where latency.hlog is damaged there, which the report tells of elsewhere."""
+    return reader.merged(windows, lambda window: "span").get("span", {}).get(name)
+
+
+def _percentile(
+    reader: JournalReader, windows: Sequence[JournalWindow], name: str, quantile: float, breach: Breach
+) -> float | None:
+    inside = [w for w in windows if w.start >= breach.worst_start - 1e-6 and w.end <= breach.worst_end + 1e-6]
+    histogram = _merged(reader, inside, name)
+    return None if histogram is None else histogram.percentiles_seconds([quantile])[0]
+
+
+def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
+    if not any("bytes" in window.counters for window in windows):
+        return Judged(limit.text, unjudged="the engine counts no bytes")
+    slides = sliding(windows, limit.over_seconds)
+    if not slides:
+        return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
+    moved = np.concatenate([[0.0], np.cumsum([window.counters.get("bytes", 0) for window in windows])])
+    seconds = np.concatenate([[0.0], np.cumsum([window.seconds for window in windows])])
+    places = np.array(slides)
+    rates = (moved[places[:, 1]] - moved[places[:, 0]]) / (seconds[places[:, 1]] - seconds[places[:, 0]])
+    broken = [
+        (windows[first].start, windows[behind - 1].end, -float(rate))
+        for (first, behind), rate in zip(slides, rates, strict=True)
+        if rate < (limit.bound or 0.0)
+    ]
+    return Judged(limit.text, tuple(BrokenSpan(b.start, b.end, byte_rate(-b.badness)) for b in joined(broken)))
+
+
+def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
+    unknown = Judged(limit.text, unjudged="the drives' own counters of media bytes were not recorded")
+    if run.telemetry is None:
+        return unknown
+    by_drive = {samples.labels.get("device", ""): samples for samples in run.telemetry.of(HOST_WRITTEN)}
+    slides = sliding(windows, limit.over_seconds)
+    broken: list[BrokenSpan] = []
+    is_known = False
+    for media in run.telemetry.of(MEDIA_WRITTEN):
+        host = by_drive.get(media.labels.get("device", ""))
+        if host is None or len(media.times) < 2 or not slides:
+            continue
+        first, last = media.times[0], media.times[-1]
+        starts = np.array([max(windows[a].start, first) for a, _ in slides])
+        ends = np.array([min(windows[b - 1].end, last) for _, b in slides])
+        long_enough = ends - starts >= JUDGED_FROM * np.array(
+            [windows[b - 1].end - windows[a].start for a, b in slides]
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = increase(media, starts, ends, np.inf)[0] / increase(host, starts, ends, np.inf)[0]
+        ratios = np.where(long_enough & np.isfinite(ratios), ratios, np.nan)
+        is_known = is_known or bool((~np.isnan(ratios)).any())
+        beyond = [
+            (windows[a].start, windows[b - 1].end, float(ratio))
+            for (a, b), ratio in zip(slides, ratios, strict=True)
+            if ratio > (limit.bound or 0.0)
+        ]
+        broken += [BrokenSpan(each.start, each.end, f"{each.badness:.2f}") for each in joined(beyond)]
+    return Judged(limit.text, tuple(sorted(broken, key=lambda span: span.start))) if is_known else unknown
+
+
+def _findings(limit: Limit, found: Sequence[Found], end: float) -> Judged:
+    broken = [
+        BrokenSpan(each.finding.onset, each.finding.until or end, f"{each.finding.ratio:.2f} times as long")
+        for each in found
+        if each.degrades and limit.kind in ("degradation", each.finding.kind.value)
+    ]
+    return Judged(limit.text, tuple(broken))

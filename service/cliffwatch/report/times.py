@@ -1,0 +1,14 @@
+"""Moments as report.json writes them."""
+
+from datetime import UTC, datetime
+
+_LAST_MOMENT = 253_402_300_799.0
+
+
+def timestamp(moment: float) -> str:
+    """RFC 3339, UTC, to the millisecond. A moment beyond the calendar, from a damaged journal, is brought into it."""
+    return (
+        datetime.fromtimestamp(min(max(0.0, moment), _LAST_MOMENT), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

@@ -1,0 +1,184 @@
+"""What a report says of a cliff: when, on which drive and why, with the evidence."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
+from tests.report.telemetry_home import take_home
+from tests.report.test_document import document_of
+
+from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.histogram import Histogram
+from cliffwatch.journal import Event, EventType
+from cliffwatch.report.build import build, write
+from cliffwatch.report.findings import grouped
+
+WINDOWS, CLIFF = 660, 300
+OPERATIONS = 1000
+BYTES = OPERATIONS * 16_384
+DRIVE = {"name": "nvme0n1", "major_minor": "259:0", "serial": "S1AGING"}
+FACTS = {"target": {"kind": "directory"}, "drives": [DRIVE], "file_system": {"mount_point": "/data"}}
+
+
+def latency(index: int, before: float = 0.001, after: float = 0.030) -> dict[str, Histogram]:
+    """Seconds; the 99th percentile is three times the median, and no two windows are alike."""
+    noise = np.random.default_rng(index)
+    median = (before if index < CLIFF else after) * float(np.exp(noise.normal(0, 0.05)))
+    histogram = Histogram()
+    histogram.record_many(np.rint(noise.lognormal(np.log(median), 0.45, OPERATIONS) * 1e9).astype(np.int64))
+    return {"write": histogram}
+
+
+def counters(
+    milliseconds: tuple[int, int] = (900, 29_000), others: tuple[int, int] = (0, 0), held: tuple[int, int] = (0, 0)
+) -> Callable[[int], dict[str, int]]:
+    """What windows of 10 s count, before and after: time of the drive's writes, others' bytes, throttling."""
+
+    def of_window(index: int) -> dict[str, int]:
+        side = int(index >= CLIFF)
+        return {
+            "written_bytes": BYTES,
+            "device_written_bytes": BYTES + others[side],
+            "device_read_bytes": 0,
+            "device_write_operations": OPERATIONS + others[side] // 4096,
+            "device_write_milliseconds": milliseconds[side],
+            "device_read_operations": 0,
+            "device_read_milliseconds": 0,
+            "engine_throttled_milliseconds": held[side],
+        }
+
+    return of_window
+
+
+PLAN = JournalPlan(
+    windows=WINDOWS, baseline_windows=60, target="directory:/data", facts=FACTS, latency=latency, counters=counters()
+)
+
+
+def with_drive(directory: Path, amplification: float = 3.2, clean: float = 0.02) -> Path:
+    """What the drive's own counters said: from the cliff on it writes more to flash, and has fewer clean blocks."""
+    host = np.arange(WINDOWS + 1) * float(BYTES)
+    media = np.concatenate([[0.0], np.cumsum([BYTES * (1.01 if i < CLIFF else amplification) for i in range(WINDOWS)])])
+    blocks = [max(clean, 0.6 - 0.002 * i) if i < CLIFF else clean for i in range(WINDOWS + 1)]
+    take_home(
+        directory,
+        LOAD_START,
+        10.0,
+        {
+            ("drive_host_written_bytes_total", "nvme0n1"): host.tolist(),
+            ("drive_media_written_bytes_total", "nvme0n1"): media.tolist(),
+            ("drive_free_blocks_ratio", "nvme0n1"): blocks,
+        },
+    )
+    return directory
+
+
+@pytest.fixture(scope="module")
+def collecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that fell off its drive's cliff, which was told while it went on."""
+    raised = Event(at_window(PLAN, CLIFF + 12), EventType.FINDING, "cliff", {"onset": at_window(PLAN, CLIFF)})
+    return with_drive(make_journal(tmp_path_factory.mktemp("collecting") / "run", replace(PLAN, events=(raised,))))
+
+
+def the_cliff(document: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any]
+    (found,) = [finding for finding in document["findings"] if finding["degrades"]]
+    assert found["kind"] in ("cliff", "step")
+    assert found["onset_seconds"] == pytest.approx(CLIFF * 10, abs=30)
+    return found
+
+
+def test_a_drive_that_collects_garbage_is_named_with_when_where_and_why(collecting: Path) -> None:
+    document = document_of(collecting)
+    found = the_cliff(document)
+    assert document["verdict"]["name"] == "degraded"
+    assert found["cause"]["name"] == "drive_garbage_collection"
+    assert found["drive"] == DRIVE
+    assert found["layer"]["name"] == "device"
+    assert found["ratio"] > 10
+    assert found["operation"] == "write"
+    assert found["detected_seconds"] == (CLIFF + 12) * 10
+    assert document["unconfirmed"] == []
+    assert any("Write amplification rose from 1.01 to 3.2" in sentence for sentence in found["cause"]["evidence_for"])
+    for words in ("Cliff at 0:", "the write p99 rose", "on drive nvme0n1 (S1AGING)", "drive garbage collection"):
+        assert words in document["headline"]
+
+
+def test_the_page_opens_with_the_finding_and_draws_its_evidence(collecting: Path) -> None:
+    write(collecting, build(collecting))
+    first = [(collecting / name).read_bytes() for name in ("report.json", "report.html")]
+    write(collecting, build(collecting))
+    assert [(collecting / name).read_bytes() for name in ("report.json", "report.html")] == first
+    page = first[1].decode()
+    assert page.index("drive garbage collection") < page.index('id="over-time"')
+    data = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
+    assert set(data["evidence"]) == {"device_write_latency", "write_amplification", "clean_blocks"}
+    (drawn,) = [finding for finding in data["findings"] if finding["degrades"]]
+    assert drawn["latency"] == "write"
+    assert drawn["baseline"] == pytest.approx(2800, rel=0.2)
+    assert data["evidence"]["write_amplification"][CLIFF + 20] == pytest.approx(3.2)
+    assert data["evidence"]["clean_blocks"][CLIFF + 20] == 0.02
+
+
+def test_a_drive_that_tells_nothing_of_itself_is_not_accused_of_garbage_collection(tmp_path: Path) -> None:
+    found = the_cliff(document_of(make_journal(tmp_path, PLAN)))
+    assert found["cause"]["name"] == "unknown"
+    assert found["layer"]["name"] == "device"
+    assert "Not measured here" in found["tell_apart"]
+    assert "its cause is not known; the rise is in the device" in found["sentence"]
+
+
+def test_a_neighbour_and_a_processor_limit_are_told_from_a_drive(tmp_path: Path) -> None:
+    neighbour = replace(PLAN, counters=counters(others=(0, 4 * BYTES)))
+    found = the_cliff(document_of(with_drive(make_journal(tmp_path / "neighbour", neighbour), 1.01, 0.3)))
+    assert found["cause"]["name"] == "neighbour"
+    held = replace(PLAN, counters=counters(milliseconds=(900, 920), held=(0, 8_000)))
+    document = document_of(with_drive(make_journal(tmp_path / "held", held), 1.01, 0.3))
+    found = the_cliff(document)
+    assert found["cause"]["name"] == "client"
+    assert "drive" not in found
+    assert document["verdict"]["name"] == "invalid"
+    assert document["headline"].startswith("The client itself was the limit: The engine was held back")
+
+
+def test_of_two_drives_the_one_that_slowed_down_is_named(tmp_path: Path) -> None:
+    def of_two(index: int) -> dict[str, int]:
+        slow = 14_000 if index >= CLIFF else 450
+        each = {"259:0.write_operations": 500, "259:0.write_milliseconds": 450}
+        each |= {"259:1.write_operations": 500, "259:1.write_milliseconds": slow}
+        return counters((900, 14_450))(index) | each
+
+    other = {"name": "nvme1n1", "major_minor": "259:1", "serial": "S2AGING"}
+    plan = replace(PLAN, counters=of_two, facts=FACTS | {"drives": [DRIVE, other]})
+    assert the_cliff(document_of(make_journal(tmp_path, plan)))["drive"] == other
+
+
+def test_a_healthy_run_has_no_finding_and_passes(tmp_path: Path) -> None:
+    plan = replace(PLAN, counters=counters((900, 900)), latency=lambda index: latency(index, after=0.001))
+    document = document_of(with_drive(make_journal(tmp_path, plan), 1.01, 0.3))
+    assert document["findings"] == []
+    assert document["verdict"]["name"] == "pass"
+
+
+def test_series_that_change_together_are_one_finding() -> None:
+    series = {
+        "write.p99": Series("write.p99", Role.LATENCY, "write", 0.99),
+        "write.p50": Series("write.p50", Role.LATENCY, "write", 0.5),
+        "device.write_latency": Series("device.write_latency", Role.DEVICE_LATENCY, device="259:0"),
+    }
+    findings = [
+        Finding(Kind.CLIFF, 980.0, "device.write_latency", 1.0, 9.0, 9.0, 0.9, detected=1010.0),
+        Finding(Kind.STEP, 990.0, "write.p50", 1.0, 2.0, 2.0, 0.9, detected=1060.0),
+        Finding(Kind.CLIFF, 1000.0, "write.p99", 1.0, 9.0, 9.0, 0.9, detected=1020.0),
+        Finding(Kind.CLIFF, 5000.0, "write.p99", 9.0, 90.0, 10.0, 0.9),
+    ]
+    first, second = grouped(findings, series, "write", 10.0)
+    assert (first.series, first.kind, first.onset) == ("write.p99", Kind.CLIFF, 1000.0)
+    assert first.corroborated_by == ("write.p50", "device.write_latency")
+    assert first.detected == 1010.0
+    assert second.onset == 5000.0
