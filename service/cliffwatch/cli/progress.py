@@ -20,7 +20,7 @@ from cliffwatch.units import format_size
 
 PLAIN_LINE_SECONDS = 10.0
 #: The latency to show when an engine tells several, in this order: the one that waits longest for its user first.
-_LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
+LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
 #: Events that are worth a line while somebody watches: those that say why the figures are what they are.
 _TOLD = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
 #: Of an engine's events, those that are in every run.
@@ -93,7 +93,7 @@ class Picture:
             return "no window yet"
         counters, latency = self.window["counters"], self.window["latency"]
         seconds = span_seconds(self.window)
-        name = next((name for name in (*_LATENCY_ORDER, *latency) if name in latency), None)
+        name = next((name for name in (*LATENCY_ORDER, *latency) if name in latency), None)
         summary = latency.get(name) or {}
         throughput = f"{format_size(counters.get('bytes', 0) / seconds)}/s" if seconds else ABSENT
         operations = f"{counters.get('operations', 0) / seconds:.0f} op/s" if seconds else ABSENT

@@ -1,0 +1,160 @@
+"""`cliffwatch drill`: the whole chain, from the flash to the report, proven on a small aging drive in minutes."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cliffwatch.cli.aging import drive_settings
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.drill_course import Course, DriveMeter
+from cliffwatch.cli.drill_judgement import VARIANTS, Expectation, Observed, Variant, VariantName, expectations
+from cliffwatch.cli.live import Follower, RunSeen
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.run_order import duration_overrides, workload_reference
+from cliffwatch.cli.runs import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_lines
+from cliffwatch.cli.session import OutputOption, Session, session_of
+from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, detach
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.identity import ProcessIdentity
+
+PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
+DRIVE_NAME = "drill"
+#: How long the service may be away while the drill is watched.
+_PATIENCE_SECONDS = 60.0
+
+
+def drill(
+    context: typer.Context,
+    variant: Annotated[
+        VariantName,
+        typer.Option("--variant", help="What is done about garbage collection: nothing, TRIM, or 25 % left empty."),
+    ] = VariantName.AGING,
+    workload: Annotated[
+        str, typer.Option("--workload", help="The load: a workload's name, or the path of a YAML file.")
+    ] = "drill",
+    soak: Annotated[str | None, typer.Option("--soak", help="Another length of the soak, such as 3m.")] = None,
+    output: OutputOption = None,
+) -> None:
+    """Soak a small drive that ages, and see cliff, alert, verdict and report. Needs root and the service (`up`).
+
+    Exit status 0 when the drill showed what its variant should show: an untouched drive falls off the cliff, and one
+    that is trimmed, or a quarter of which is left empty, does not.
+    """
+    session = session_of(context)
+    how = session.how(output)
+    clock = SystemClock()
+    chosen = VARIANTS[variant]
+    order: dict[str, Any] = {"workload": workload_reference(workload), "durations": duration_overrides(soak=soak)}
+    with session.client() as api, _drive(session, chosen, clock) as drive:
+        say(f"{chosen.story}", *_drive_lines(drive))
+        order["target"] = {"kind": "directory", "path": str(drive.mount_point)}
+        run = api.post("/runs", order)
+        say(f"run {run['id']} is {run['state']}")
+        observed = _observe(api, run["id"], drive, clock)
+    found = expectations(chosen, observed)
+    _print_result(how, chosen, observed, found)
+    if not all(each.holds for each in found):
+        raise typer.Exit(EXIT_BAD_VERDICT)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command to the root: it is a verb without a noun."""
+    app.command()(drill)
+
+
+@contextmanager
+def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDrive]:
+    """A drive for this drill alone; it goes with the block, whatever happens."""
+    state_directory = session.settings().state_directory
+    for left in aging_drives(state_directory):
+        if left.name == DRIVE_NAME and left.is_abandoned:
+            say("a drill before this one was killed; removing its drive")
+            detach(state_directory, DRIVE_NAME, clock, delete=True)
+    if any(drive.name == DRIVE_NAME for drive in aging_drives(state_directory)):
+        detail = (
+            f"another drill is going on, or a drive named {DRIVE_NAME} was made; wait for it, or detach and delete it"
+        )
+        raise Problem(Code.CONFLICT, detail)
+    order = Order(drive_settings(PROFILE, None, []), discard=variant.discard, unpartitioned=variant.unpartitioned)
+    drive = attach(state_directory, DRIVE_NAME, clock, order, keeper=ProcessIdentity.of(os.getpid()))
+    try:
+        yield drive
+    finally:
+        detach(state_directory, DRIVE_NAME, clock, delete=True)
+        say(f"the drive {DRIVE_NAME} is unmounted, detached and deleted")
+
+
+def _observe(api: ApiClient, run_id: str, drive: AgingDrive, clock: Clock) -> Observed:
+    """Follow the run to its end. Ctrl-C stops the run, and the drill with it."""
+    course = Course(DriveMeter(drive), clock)
+    run: dict[str, Any] = {}
+    try:
+        for update in Follower(api, run_id, clock, _PATIENCE_SECONDS).updates():
+            run = update.run if isinstance(update, RunSeen) else run
+            course.take(update)
+    except KeyboardInterrupt:
+        say("stopping the run, since its drive goes with the drill")
+        _stop(api, run_id, clock)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except BaseException:
+        _stop(api, run_id, clock)
+        raise
+    return Observed(
+        run=run,
+        report=_report(api, run_id),
+        device=drive.device or "",
+        windows=course.windows,
+        amplifications=course.amplifications,
+    )
+
+
+def _stop(api: ApiClient, run_id: str, clock: Clock) -> None:
+    """End the run, so that nothing uses the drive any more."""
+    with suppress(Problem):
+        api.post(f"/runs/{run_id}/stop", {"force": True})
+        for _ in Follower(api, run_id, clock, _PATIENCE_SECONDS).updates():
+            pass
+
+
+def _report(api: ApiClient, run_id: str) -> dict[str, Any]:
+    try:
+        report: dict[str, Any] = api.get(f"/runs/{run_id}/report")
+    except Problem as problem:
+        say(f"the run has no report: {problem.detail}")
+        return {}
+    return report
+
+
+def _drive_lines(drive: AgingDrive) -> list[str]:
+    return [
+        f"  drive:   /dev/{drive.device}, serial {drive.serial}, mounted at {drive.mount_point}",
+        f"  metrics: {drive.url}/metrics",
+    ]
+
+
+def _print_result(how: Output, variant: Variant, observed: Observed, found: list[Expectation]) -> None:
+    run = observed.run
+    if how is Output.JSON:
+        print_json(
+            {
+                "variant": variant.name.value,
+                "run_id": run.get("id"),
+                "verdict": run.get("verdict"),
+                "report": run.get("report"),
+                "device": observed.device,
+                "expectations": [{"what": each.what, "holds": each.holds, "detail": each.detail} for each in found],
+            }
+        )
+        return
+    for line in verdict_lines(run):
+        print(line)
+    print(f"drill:   {variant.name.value}")
+    for each in found:
+        print(f"  {'yes' if each.holds else 'NO '}  {each.what}: {each.detail}")
+    if failed := [each.what for each in found if not each.holds]:
+        say(f"the drill did not show what it should: {'; '.join(failed)}")
