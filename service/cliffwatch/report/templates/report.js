@@ -40,9 +40,9 @@
   function times(value) { return value == null ? "–" : round3(value); }
   function percent(value) { return value == null ? "–" : round3(value * 100) + " %"; }
   const EVIDENCE = [
-    { key: "device_write_latency", id: "evidence-latency", label: "device write latency, mean", format: latency, logarithmic: true },
+    { key: "device_write_latency", id: "evidence-latency", label: "of each window", format: latency, logarithmic: true },
     { key: "write_amplification", id: "evidence-amplification", label: "bytes to flash for each byte given", format: times, logarithmic: false },
-    { key: "clean_blocks", id: "evidence-clean", label: "clean blocks", format: percent, logarithmic: false },
+    { key: "clean_blocks", id: "evidence-clean", label: "of all blocks", format: percent, logarithmic: false },
   ].filter(({ key }) => key in data.evidence);
   function two(number) { return String(number).padStart(2, "0"); }
   function elapsed(seconds) {
@@ -128,6 +128,8 @@
     const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
     pen.save();
     pen.font = "600 " + 11 * unit + "px system-ui, sans-serif";
+    pen.textAlign = "left";
+    pen.setLineDash([]);
     pen.textBaseline = "middle";
     let free = -Infinity;
     for (const finding of data.findings) {
