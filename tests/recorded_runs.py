@@ -61,6 +61,7 @@ class JournalPlan:
     #: Written in the order of their times, between those of the run itself.
     events: tuple[Event, ...] = ()
     ending: Ending = field(default_factory=Ending)
+    limits: tuple[str, ...] = ()
 
 
 def make_journal(directory: Path, plan: JournalPlan | None = None) -> Path:
@@ -103,6 +104,7 @@ def _order(plan: JournalPlan) -> RunOrder:
             "window": length(1),
             "phases": phases,
             "load": plan.load.model_dump(mode="json", exclude_none=True),
+            "limits": list(plan.limits),
         }
     )
     return RunOrder(

@@ -1,0 +1,111 @@
+"""A workload's limits held against what a run measured, and what the verdict makes of it."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.report.telemetry_home import take_home
+from tests.report.test_document import document_of
+
+from cliffwatch.histogram import Histogram
+
+MILLISECOND = 1_000_000
+BYTES = 1000 * 16_384
+
+
+def slow_in(windows: range, share: int = 20) -> Callable[[int], dict[str, Histogram]]:
+    """Of 1,000 latencies of 2 ms in each window, `share` take 50 ms in some windows."""
+
+    def latency(index: int) -> dict[str, Histogram]:
+        slow = share if index in windows else 0
+        return {"publish": Histogram.from_values({2 * MILLISECOND: 1000 - slow, 50 * MILLISECOND: slow})}
+
+    return latency
+
+
+def judged(directory: Path, plan: JournalPlan, *limits: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The document and its limits, of a run of 60 windows of 10 s whose first six are warm-up."""
+    plan = replace(plan, windows=60, warm_up_windows=6, limits=limits)
+    document = document_of(make_journal(directory, plan))
+    return document, document["limits"]
+
+
+def test_a_span_that_breaks_a_limit_is_listed_with_its_worst_value_and_degrades(tmp_path: Path) -> None:
+    document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(30, 34))), "p99 <= 20ms over any 1m")
+    assert not row["held"]
+    (span,) = row["broken"]
+    assert (span["start_seconds"], span["end_seconds"], span["worst"]) == (280.0, 360.0, "50 ms")
+    assert document["verdict"]["name"] == "degraded"
+    assert "`p99 <= 20ms over any 1m` was broken from 0:04:40 to 0:06:00 (50 ms)" in document["headline"]
+
+
+def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Path) -> None:
+    """2 % of one window are slow, which is 0.33 % of a minute: the minute's p99 holds, a window's does not."""
+    _, rows = judged(
+        tmp_path,
+        JournalPlan(latency=slow_in(range(30, 31))),
+        "p99 <= 20ms over any 1m",
+        "p99 <= 20ms over any 10s",
+        "max <= 20ms over any 1m",
+        "p99.9 <= 20ms over any 1m",
+        "p99 <= 20ms",
+    )
+    assert [row["held"] for row in rows] == [True, False, False, False, True]
+
+
+def test_the_warm_up_is_not_judged(tmp_path: Path) -> None:
+    document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(6), share=900)), "p50 <= 5ms over any 10s")
+    assert row == {"limit": "p50 <= 5ms over any 10s", "held": True, "broken": []}
+    assert document["verdict"]["name"] == "pass"
+
+
+def test_throughput_below_its_limit_is_told_with_the_lowest_rate(tmp_path: Path) -> None:
+    plan = JournalPlan(counters=lambda index: {"bytes": BYTES * (2 if index in range(40, 52) else 10)})
+    _, rows = judged(tmp_path, plan, "throughput >= 10MB/s over any 1m", "throughput >= 10MB/s")
+    (span,) = rows[0]["broken"]
+    assert span["worst"] == "3.1 MiB/s"
+    assert (span["start_seconds"], span["end_seconds"]) == (370.0, 550.0)
+    assert rows[1]["held"]
+
+
+def test_what_was_not_measured_has_not_held(tmp_path: Path) -> None:
+    missing = set(range(6, 60, 3))
+    document, rows = judged(
+        tmp_path,
+        JournalPlan(missing=missing),
+        "write amplification <= 2",
+        "p99 of sync <= 1s",
+        "p99 <= 1s over any 1m",
+        "throughput >= 1KB/s over any 1m",
+    )
+    assert [row["held"] for row in rows] == [False] * 4
+    assert "media bytes were not recorded" in rows[0]["unjudged"]
+    assert "no latency 'sync'" in rows[1]["unjudged"]
+    assert "nine tenths" in rows[2]["unjudged"]
+    assert "nine tenths" in rows[3]["unjudged"]
+    assert document["verdict"]["name"] == "invalid"
+    assert any("could not be judged" in reason for reason in document["verdict"]["reasons"])
+
+
+@pytest.mark.parametrize(("limit", "held"), [("<= 2", True), ("<= 1.5", False), ("<= 2 over any 1m", False)])
+def test_write_amplification_is_that_of_the_span(tmp_path: Path, limit: str, held: bool) -> None:
+    plan = JournalPlan(windows=60, warm_up_windows=6, limits=(f"write amplification {limit}",))
+    directory = make_journal(tmp_path, plan)
+    media = np.concatenate([[0.0], np.cumsum([4.0 if index in range(40, 52) else 1.0 for index in range(60)])])
+    series = {
+        ("drive_host_written_bytes_total", "nvme0n1"): np.arange(61) * 1e6,
+        ("drive_media_written_bytes_total", "nvme0n1"): media * 1e6,
+    }
+    take_home(directory, LOAD_START, 10.0, {name: values.tolist() for name, values in series.items()})
+    (row,) = document_of(directory)["limits"]
+    assert row["held"] is held
+    assert [span["worst"] for span in row["broken"]] == ([] if held else ["1.67" if "any" not in limit else "4.00"])
+
+
+def test_no_cliff_holds_while_there_is_none(tmp_path: Path) -> None:
+    _, rows = judged(tmp_path, JournalPlan(), "no cliff", "no degradation")
+    assert [row["held"] for row in rows] == [True, True]
