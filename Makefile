@@ -83,7 +83,7 @@ lock: ## lock the newest Python packages that pyproject.toml allows
 	$(UV_COMPILE) --extra test --output-file requirements-test.txt
 
 clean: down ## remove what was built and installed; journals and the database stay
-	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf
+	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel
 	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
 
 setup:
@@ -93,6 +93,7 @@ setup:
 
 setup-test:
 	@setup/install test
+	@setup/kernel
 	@setup/python test
 	@setup/assets
 	@setup/broker
