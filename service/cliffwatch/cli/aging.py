@@ -121,8 +121,13 @@ def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) 
         key, separator, value = assignment.partition("=")
         if not separator or not key:
             raise Problem(Code.DRIVE_INVALID, f"--set: {assignment!r} has no value; write KEY=VALUE, as in channels=2")
-        settings[key] = yaml.safe_load(value)
+        settings[key] = _value(value)
     return settings
+
+
+def _value(text: str) -> Any:
+    """What YAML takes it for, except that `on` and `off` are words here."""
+    return text if text in ("on", "off") else yaml.safe_load(text)
 
 
 def _body(drive: AgingDrive) -> dict[str, Any]:

@@ -17,6 +17,7 @@ READY_PATIENCE_SECONDS = 60.0
 #: An orderly end makes the content durable, which may be as much as the whole drive.
 END_PATIENCE_SECONDS = 600.0
 _KILL_PATIENCE_SECONDS = 30.0
+NICENESS = -15
 #: The program's own status for what it was given; others are the system's doing.
 _BAD_INPUT = 2
 
@@ -59,7 +60,8 @@ def serve(place: Place, description: Description, program: Path, clock: Clock) -
 
 def _start(place: Place, description: Description, program: Path, lock: int) -> "subprocess.Popen[bytes]":
     command = [
-        *(str(program), "mount", "--profile", str(place.profile)),
+        # A drive has processors of its own; this one must not be late because the machine is busy.
+        *("nice", "-n", str(NICENESS), str(program), "mount", "--profile", str(place.profile)),
         *("--directory", str(place.flash), "--backing", str(place.content), "--state", str(place.age)),
         *("--serial", description.serial, "--listen", "127.0.0.1:0"),
     ]
