@@ -18,7 +18,7 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup watchers binaries ## one soak run of about three minutes on real I/O, with a verdict and a report
+run: setup watchers binaries ## the drill: a small drive ages, falls off its cliff, and the chain tells of it
 	@setup/demonstration
 
 test: setup-test watchers binaries ## install what is missing and run every check and test
