@@ -10,7 +10,7 @@ from cliffwatch.detect.finding import Baseline, Series
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, REFERENCE_BLOCKS
 from cliffwatch.detect.spread import Spread, middle
 
-_RING = 320
+_RING = 640
 #: Low-discrepancy steps that spread a coarse clock's values evenly over its tick, the same at every replay.
 _GOLDEN = 0.6180339887498949
 _TICKS = (1e-3, 1e-4)

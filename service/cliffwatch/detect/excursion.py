@@ -1,14 +1,14 @@
 """The fast detector: a rise that has lasted longer than anything that this run came back from.
 
-An excursion begins when the median of five windows leaves what is usual, and ends when it comes back. One that ends is a
-transient, and is remembered with its length and height: compaction and write-back teach the detector how long to wait.
-One that lasts longer than all comparable transients, and long enough in itself, is a change of level.
+An excursion begins when the median of five windows leaves what is usual, and ends when it comes back. One that ends
+is a transient, and is remembered with its length and height: compaction and write-back teach the detector how long to
+wait. One that lasts longer than all comparable transients, and long enough in itself, is a change of level.
 """
 
 from collections import deque
 from dataclasses import dataclass
 
-from cliffwatch.detect.spans import FAST, NOTICE_MASK, WARM_UP, log_ratio
+from cliffwatch.detect.spans import FAST, WARM_UP, log_ratio
 
 #: A rise of the client's latency by less than this is left to the step detector.
 RATIO_MINIMUM = 1.5
@@ -52,9 +52,14 @@ class Evidence:
         return self.device >= min(0.25 * client, log_ratio(1.5))
 
     @property
+    def contradicts(self) -> bool:
+        """The device is measured, and is as fast as usual."""
+        return self.device is not None and self.device < max(log_ratio(1.12), 3 * self.device_sigma)
+
+    @property
     def more_load(self) -> bool:
         """The client asked for more than before, which explains a rise."""
-        return self.rate is not None and self.rate > max(log_ratio(1.07), 5 * self.rate_sigma)
+        return self.rate is not None and self.rate > max(log_ratio(1.05), 3 * self.rate_sigma)
 
 
 class Excursions:
@@ -65,6 +70,7 @@ class Excursions:
         self._span: deque[float] = deque(maxlen=FAST)
         self._transients: deque[Transient] = deque(maxlen=64)
         self.windows = 0
+        self.enter = log_ratio(1.3)
         self._peak = 0.0
         self._device_peak = 0.0
 
@@ -82,7 +88,7 @@ class Excursions:
         if len(self._last) < 5:
             return None
         level = sorted(self._last)[2]
-        enter = max(log_ratio(1.3), 4.5 * sigma)
+        self.enter = enter = max(log_ratio(1.3), 4.5 * sigma)
         if not self.windows:
             if level <= enter:
                 return None
@@ -116,15 +122,9 @@ class Excursions:
 
     def _needed(self, height: float, evidence: Evidence, is_learned: bool) -> int:
         corroborated = evidence.corroborates(height) and not evidence.more_load
-        longest = 0
-        for one in self._transients:
-            alike = one.client >= 0.6 * height
-            if corroborated:
-                alike = alike and one.device >= 0.6 * (evidence.device or 0.0)
-            if alike:
-                longest = max(longest, one.windows)
+        longest = self.longest(height, evidence.device if corroborated else None)
         patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
-        learned = min(patience, round(1.3 * longest) + 2) if longest else 0
+        learned = min(patience, round(1.2 * longest) + 2) if longest else 0
         if evidence.more_load:
             return max(DURING_MORE_LOAD, learned)
         if corroborated:
@@ -135,7 +135,13 @@ class Excursions:
             least = CONTRADICTED
         return max(least, learned)
 
-
-def masked_until(notice_window: int) -> int:
-    """The window up to which nothing is judged after a notice."""
-    return notice_window + NOTICE_MASK
+    def longest(self, height: float, device: float | None) -> int:
+        """Windows of the longest transient that was about as high; with `device`, one that the device had too."""
+        return max(
+            (
+                one.windows
+                for one in self._transients
+                if one.client >= 0.6 * height and (device is None or one.device >= 0.6 * device)
+            ),
+            default=0,
+        )

@@ -9,13 +9,11 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import RATIO_MINIMUM, Evidence, Excursions
 from cliffwatch.detect.finding import Baseline, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, NOTICE_MASK, WARM_UP, log_ratio
-from cliffwatch.detect.spikes import Spike, Spikes
+from cliffwatch.detect.spikes import Spikes
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import SpanStatistics, find_step, is_gradual
 
@@ -25,7 +23,18 @@ UNJUDGED = frozenset({"prepare", "warm_up", "cool_down"})
 PREFERRED_QUANTILES = (0.99, 0.999, 0.95, 0.9, 0.5, 0.9999)
 #: Windows after a finding in which its level settles and nothing else is judged.
 SETTLING = 60
-DRIFT_RATIO = 1.24
+#: A daily swing, from its middle, that is healthy.
+SWING = 0.1
+#: Drift is told above this ratio to the baseline, which a daily swing does not reach, plus the run's own noise.
+DRIFT_RATIO = 1.235
+DRIFT_SIGNIFICANCE = 2.0
+#: Or when it rose within hours by more than a daily swing does, plus this and the run's own noise.
+DRIFT_MARGIN = 0.03
+DRIFT_SIGNIFICANCE_BEFORE = 3.0
+#: What is added when the device is measured and has not risen.
+DRIFT_CONTRADICTED = 1.15
+#: Spans of the drift detector: blocks whose median is the level now, and hours' worth before it (0: the baseline).
+DRIFT_SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
 RATIO_SPANS = {"fast": BLOCK, "slow": 180, "drift": 720}
 
 
@@ -51,7 +60,7 @@ class OnlineDetector:
 
     def __init__(self, series: Sequence[Series], window_seconds: float) -> None:
         self._window_seconds = window_seconds
-        wanted = [one for one in series]
+        wanted = list(series)
         self._channels = {one.name: Channel(one) for one in wanted}
         self._devices = [one.name for one in wanted if one.role is Role.DEVICE_LATENCY]
         self._rate = next((one.name for one in wanted if one.role is Role.RATE), None)
@@ -97,14 +106,15 @@ class OnlineDetector:
         deviation = level - channel.usual
         is_block = channel.windows % BLOCK == 0
         if is_block:
-            judge.statistics.update(channel)
+            evidence = self._evidence(8 * BLOCK)
+            judge.statistics.update(channel, evidence.more_load or evidence.contradicts)
             yield from self._end(judge, sample)
         if self._window - judge.found_window < SETTLING and judge.active is not None:
             return
         sigma = channel.fast_sigma()
         height = judge.excursions.follow(deviation, sigma)
         if height is not None:
-            evidence = self._evidence(min(judge.excursions.windows, FAST))
+            evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = 1.0 if judge.active is None else 2.0
             if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
                 yield self._changed(judge, sample, height, judge.excursions.windows, evidence, None)
@@ -118,7 +128,7 @@ class OnlineDetector:
             self._deviation(name) > max(log_ratio(1.15), 3.5 * self._channels[name].window_sigma())
             for name in self._devices
         )
-        if self._more_load():
+        if self._evidence(FAST).more_load:
             judge.spikes.forget()
             return
         spike = judge.spikes.follow(self._window, sample.start, deviation, judge.channel.window_sigma(), raised)
@@ -135,7 +145,7 @@ class OnlineDetector:
         if spike is None:
             return
         train = judge.spikes.train(spike)
-        if train is None or judge.channel.windows < WARM_UP and not judge.channel.declared:
+        if train is None or (judge.channel.windows < WARM_UP and not judge.channel.declared):
             return
         judge.train_gap = (train[-1].window - train[0].window) // (len(train) - 1)
         judge.train_last = self._window
@@ -153,9 +163,17 @@ class OnlineDetector:
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel = judge.channel
         devices = {name: self._statistics[name] for name in self._devices}
-        rate = self._statistics[self._rate] if self._rate else None
         shortest = 0 if channel.declared or channel.windows >= WARM_UP + HOUR_BLOCKS * BLOCK else 30
-        step = find_step(judge.statistics, devices, rate, 1.0 if judge.active is None else 1.4, shortest)
+
+        def may_fire(span: int, height: float) -> bool:
+            if span < shortest or self._more_load(span):
+                return False
+            if height > judge.excursions.enter and not judge.excursions.is_open:
+                return False
+            longest = judge.excursions.longest(height, 0.6 * height if devices else None)
+            return span * BLOCK >= 1.5 * min(longest, 40 * BLOCK)
+
+        step = find_step(judge.statistics, devices, 1.0 if judge.active is None else 1.4, may_fire)
         if step is not None and not is_gradual(channel):
             evidence = Evidence(None, 0.0, None, 0.0, step.device_names)
             confidence = 0.9 if step.corroborated else 0.6 if not step.has_device else 0.5
@@ -167,33 +185,54 @@ class OnlineDetector:
 
     def _drift(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel = judge.channel
-        hour = channel.last_blocks(HOUR_BLOCKS)
-        if len(hour) < HOUR_BLOCKS or channel.baseline is None:
-            return
+        assert channel.baseline is not None
         base = math.log(channel.baseline.level) if judge.floor is None else judge.floor
-        rise = middle(hour) - base
-        sigma = judge.statistics.sigma(60) or 0.1
-        needed = log_ratio(DRIFT_RATIO) + 1.0 * min(sigma, 0.05)
-        devices = []
+        short = judge.statistics.sigma(20)
+        if short is None:
+            return
+        for now, hours in DRIFT_SPANS:
+            blocks = channel.last_blocks(now)
+            if len(blocks) < now:
+                return
+            noise = 1.3 * short * (20 / now) ** 0.5
+            rise, needed = middle(blocks) - base, log_ratio(DRIFT_RATIO) + DRIFT_SIGNIFICANCE * noise
+            if hours:
+                before = channel.last_blocks(2 * HOUR_BLOCKS, skip=(hours - 1) * HOUR_BLOCKS + HOUR_BLOCKS // 2)
+                if len(before) < HOUR_BLOCKS:
+                    continue
+                base_then = max(base, middle(before))
+                rise = middle(blocks) - base_then
+                swing = 2 * SWING * math.sin(math.pi * hours / 24)
+                needed = log_ratio(1 + swing) + DRIFT_MARGIN + DRIFT_SIGNIFICANCE_BEFORE * noise
+            devices = self._risen_devices(now, rise)
+            if self._devices and not devices:
+                needed += log_ratio(DRIFT_CONTRADICTED)
+            if rise < needed:
+                continue
+            rise = middle(blocks) - base
+            judge.floor = base + rise
+            if judge.active is not None:
+                return
+            judge.healthy = base
+            onset = sample.end - 4 * HOUR_BLOCKS * BLOCK * self._window_seconds
+            judge.active = Finding(
+                Kind.DRIFT, onset, channel.series.name, math.exp(base), math.exp(base + rise), math.exp(rise),
+                0.8 if devices else 0.5, sample.end, corroborated_by=tuple(devices),
+            )  # fmt: skip
+            yield judge.active
+            return
+
+    def _risen_devices(self, span: int, rise: float) -> list[str]:
+        """The devices whose last `span` blocks are above their baseline by a share of `rise`."""
+        risen = []
         for name in self._devices:
             device = self._channels[name]
-            blocks = device.last_blocks(HOUR_BLOCKS)
-            if device.baseline is not None and len(blocks) == HOUR_BLOCKS:
+            blocks = device.last_blocks(span)
+            if device.baseline is not None and len(blocks) == span:
                 moved = middle(blocks) - math.log(device.baseline.level)
                 if moved > max(log_ratio(1.08), 0.25 * rise):
-                    devices.append(name)
-        if self._devices and not devices:
-            needed = log_ratio(1.4)
-        if rise < needed:
-            return
-        judge.floor = middle(hour)
-        judge.healthy = base
-        onset = sample.end - 4 * 3600 * self._window_seconds / 10
-        judge.active = judge.active or Finding(
-            Kind.DRIFT, onset, channel.series.name, math.exp(base), math.exp(base + rise), math.exp(rise),
-            0.8 if devices else 0.5, sample.end, corroborated_by=tuple(devices),
-        )  # fmt: skip
-        yield judge.active
+                    risen.append(name)
+        return risen
 
     def _changed(
         self, judge: Judge, sample: Sample, height: float, windows: int, evidence: Evidence, confidence: float | None
@@ -246,7 +285,8 @@ class OnlineDetector:
         judge.channel.begin_regime(5 * BLOCK)
         yield ended
 
-    def _evidence(self, windows: int) -> Evidence:
+    def _evidence(self, windows: int, since: int = 0) -> Evidence:
+        """What the last `windows` say; load is compared with what it was before the last `since`."""
         best: tuple[float, float] | None = None
         names = []
         for name in self._devices:
@@ -263,8 +303,10 @@ class OnlineDetector:
         if self._rate is not None:
             channel = self._channels[self._rate]
             level = channel.level(windows)
+            before = channel.last_blocks(20, skip=max(windows, since) // BLOCK + 1)
             if level is not None and channel.usual is not None:
-                rate, rate_sigma = level - channel.usual, channel.fast_sigma()
+                usual = middle(before) if len(before) >= 10 else channel.usual
+                rate, rate_sigma = level - usual, channel.fast_sigma()
         device, device_sigma = best if best is not None else (None, 0.0)
         return Evidence(device, device_sigma, rate, rate_sigma, tuple(names))
 
@@ -272,16 +314,16 @@ class OnlineDetector:
         usual = self._channels[name].usual
         return self._present.get(name, -math.inf) - usual if usual is not None else -math.inf
 
-    def _more_load(self) -> bool:
-        """Whether the last minutes had more load than usual, which explains spikes."""
+    def _more_load(self, span: int) -> bool:
+        """Whether the client asked for more in the last `span` blocks than just before, which explains a rise."""
         if self._rate is None:
             return False
         channel = self._channels[self._rate]
-        level = channel.level(FAST)
-        sigma = channel.fast_sigma()
-        return (
-            level is not None and channel.usual is not None and level - channel.usual > max(log_ratio(1.07), 5 * sigma)
-        )
+        before, now = channel.last_blocks(20, skip=span), channel.last_blocks(span)
+        if len(before) < 10:
+            return False
+        sigma = self._statistics[self._rate].sigma(span) or channel.fast_sigma()
+        return middle(now) - middle(before) > max(log_ratio(1.04), 2 * sigma)
 
     def _base(self, judge: Judge) -> float:
         """What a ratio is told against: the frozen baseline, or what is usual while there is none."""
@@ -297,7 +339,7 @@ class OnlineDetector:
 
     @property
     def ratios(self) -> Mapping[tuple[str, str], float]:
-        """Degradation ratios by (series name, span): the median level of a `fast`, `slow` or `drift` span / baseline."""
+        """Degradation ratios by (series name, span): median level of a `fast`, `slow`, `drift` span / baseline."""
         ratios = {}
         for name, channel in self._channels.items():
             if channel.baseline is None or channel.series.role not in (Role.LATENCY, Role.DEVICE_LATENCY):

@@ -12,6 +12,8 @@ from cliffwatch.detect.spans import log_ratio
 
 #: A rise longer than this is not a spike.
 LENGTH_MAXIMUM = 8
+#: A spike is over after so many windows without it: what flickers is one rise, not many spikes.
+QUIET = 5
 #: Starts further apart than this do not belong to one train (30 min).
 APART_MAXIMUM = 180
 _KEPT = 12
@@ -36,8 +38,9 @@ class Spikes:
     """The spikes of one series. Memory is bounded."""
 
     def __init__(self) -> None:
-        self._open: list[float] = []
+        self._height = 0.0
         self._open_window = 0
+        self._last_raised = 0
         self._open_start = 0.0
         self._corroborated = False
         self._train: deque[Spike] = deque(maxlen=_KEPT)
@@ -48,19 +51,20 @@ class Spikes:
         """Take a window's deviation from what is usual; a spike when one has just ended."""
         threshold = max(log_ratio(1.5), 4.5 * sigma)
         if deviation > threshold:
-            if not self._open:
+            if not self._height:
                 self._open_window, self._open_start, self._corroborated = window, start, False
-            self._open.append(deviation)
-            if len(self._open) > 4 * LENGTH_MAXIMUM:
-                self._open = self._open[-4 * LENGTH_MAXIMUM :]
-        if self._open:
+            self._last_raised = window
+            self._height = max(self._height, deviation)
+        if not self._height:
+            return None
+        if window - self._last_raised <= 1:
             self._corroborated = self._corroborated or device_raised
-        if deviation > threshold or not self._open:
+        if window - self._last_raised < QUIET:
             return None
         spike = None
-        if window - self._open_window <= LENGTH_MAXIMUM:
-            spike = Spike(self._open_window, self._open_start, max(self._open), self._corroborated)
-        self._open = []
+        if self._last_raised - self._open_window < LENGTH_MAXIMUM:
+            spike = Spike(self._open_window, self._open_start, self._height, self._corroborated)
+        self._height = 0.0
         return spike
 
     def train(self, spike: Spike) -> list[Spike] | None:
@@ -79,7 +83,7 @@ class Spikes:
 
     def forget(self) -> None:
         self._train.clear()
-        self._open = []
+        self._height = 0.0
 
     def _unlikely(self, spikes: list[Spike], corroborated: bool) -> list[Spike] | None:
         limit = _CHANCE_CORROBORATED if corroborated else _CHANCE

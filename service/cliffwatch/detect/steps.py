@@ -1,10 +1,11 @@
 """The slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
 
-Both work on blocks. A step's size is held against the spread that the same statistic had in this run before: autocorrelation,
-compaction and oscillation are in that spread, so that a restless run needs a larger step.
+Both work on blocks. A step's size is held against the spread that the same statistic had in this run before:
+autocorrelation, compaction and oscillation are in that spread, so that a restless run needs a larger step.
 """
 
 from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,8 @@ ALONE_SPAN = 30
 ALONE_RATIO = 1.15
 ALONE_SIGNIFICANCE = 5.0
 CONTRADICTED_SPAN = 60
+#: A span from which on a device needs to show less.
+_LONG = 20
 #: How many spans fit between two values of a spread: half of them overlap.
 _STRIDE = 2
 #: A run whose level falls by more than this (a logarithm) within an hour warms up.
@@ -42,8 +45,8 @@ class SpanStatistics:
         self.present = 0.0
         self._largest: dict[int, float] = {}
 
-    def update(self, channel: Channel) -> None:
-        """After each block of the channel."""
+    def update(self, channel: Channel, is_explained: bool = False) -> None:
+        """After each block of the channel. `is_explained`: more load or a device that is not slower than usual."""
         self.values = {}
         trend = self._trend(channel)
         falling = trend is None or trend < -_FALLING
@@ -60,10 +63,11 @@ class SpanStatistics:
                 continue
             waiting = self._waiting[span]
             stride = max(1, span // _STRIDE)
+            peak = 0.0 if is_explained else value
             if not waiting or waiting[-1][0] <= channel.block_count - stride:
-                waiting.append((channel.block_count, value, value))
+                waiting.append((channel.block_count, value, peak))
             else:
-                waiting[-1] = (waiting[-1][0], waiting[-1][1], max(waiting[-1][2], value))
+                waiting[-1] = (waiting[-1][0], waiting[-1][1], max(waiting[-1][2], peak))
             while waiting and waiting[0][0] <= channel.block_count - _QUARANTINE:
                 _, aged, peak = waiting.popleft()
                 self._spreads[span].add(aged)
@@ -118,45 +122,50 @@ class Step:
 
 def find_step(
     client: SpanStatistics,
-    devices: dict[str, SpanStatistics],
-    rate: SpanStatistics | None,
-    factor: float = 1.0,
-    shortest: int = 0,
+    devices: Mapping[str, SpanStatistics],
+    factor: float,
+    may_fire: Callable[[int, float], bool],
 ) -> Step | None:
-    """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already."""
+    """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already.
+
+    `may_fire` says of a span and a height whether nothing else explains them.
+    """
     for span in STEP_SPANS:
-        if span < shortest:
-            continue
         value, sigma = client.values.get(span), client.sigma(span)
         if value is None or sigma is None or value < factor * log_ratio(RATIO_MINIMUM[span]):
             continue
-        if value < 1.1 * client.largest(span) or client.present < 0.6 * value:
+        if (span < ALONE_SPAN and value < 1.1 * client.largest(span)) or not (
+            0.6 * value < client.present < 1.7 * value
+        ):
             continue
-        if rate is not None and _is_raised(rate, span):
-            continue
-        own = value / sigma
-        best, names = 0.0, []
-        for name, device in devices.items():
-            moved, spread = device.values.get(span), device.sigma(span)
-            if moved is None or spread is None or moved < max(0.25 * value, log_ratio(1.04)):
-                continue
-            if moved / spread > 2:
-                names.append(name)
-            best = max(best, moved / spread)
-        if best > 2 and own > 2.2:
-            # Half of what the two have in common is taken for shared noise.
-            joint = (min(own, 8.0) + min(best, 8.0)) / (2 + 2 * 0.5) ** 0.5
-            if joint >= factor * SIGNIFICANCE[span]:
-                return Step(span, value, joint, True, True, tuple(names))
-        least = CONTRADICTED_SPAN if devices else ALONE_SPAN
-        if span >= least and own >= factor * ALONE_SIGNIFICANCE and value >= factor * log_ratio(ALONE_RATIO):
-            return Step(span, value, own, False, bool(devices))
+        step = _significant(span, value, sigma, devices, factor)
+        if step is not None and may_fire(span, value):
+            return step
     return None
 
 
-def _is_raised(rate: SpanStatistics, span: int) -> bool:
-    value, sigma = rate.values.get(span), rate.sigma(span)
-    return value is not None and value > max(log_ratio(1.06), 4 * (sigma or 0.0))
+def _significant(
+    span: int, value: float, sigma: float, devices: Mapping[str, SpanStatistics], factor: float
+) -> Step | None:
+    own = value / sigma
+    share, least = (0.3, 3.5) if span < _LONG else (0.25, 2.2)
+    best, names = 0.0, []
+    for name, device in devices.items():
+        moved, spread = device.values.get(span), device.sigma(span)
+        if moved is None or spread is None or moved < max(share * value, log_ratio(1.04)):
+            continue
+        if moved / spread > least:
+            names.append(name)
+        best = max(best, moved / spread)
+    if best > least and own > 2.2:
+        # Half of what the two have in common is taken for shared noise.
+        joint = (min(own, 8.0) + min(best, 8.0)) / (2 + 2 * 0.5) ** 0.5
+        if joint >= factor * SIGNIFICANCE[span]:
+            return Step(span, value, joint, True, True, tuple(names))
+    shortest = CONTRADICTED_SPAN if devices else ALONE_SPAN
+    if span >= shortest and own >= factor * ALONE_SIGNIFICANCE and value >= factor * log_ratio(ALONE_RATIO):
+        return Step(span, value, own, False, bool(devices))
+    return None
 
 
 def is_gradual(channel: Channel) -> bool:

@@ -1,13 +1,14 @@
 """A CSV that others made, as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
 
-`elapsed_seconds` is the start of a row's window. Latencies are seconds; an empty field was not measured. A second table,
-`elapsed_seconds,name`, tells of restarts and the like.
+`elapsed_seconds` is the start of a row's window. Latencies are seconds; an empty field was not measured. A second
+table, `elapsed_seconds,name`, tells of restarts and the like.
 """
 
 import csv
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from cliffwatch.detect.finding import Notice, Role, Sample, Series
@@ -45,8 +46,8 @@ class Table:
 def read_table(lines: Iterable[str], name: str = "table") -> Table:
     """Series and samples of a CSV. Raises Problem(bad_request) that names every field and line at fault.
 
-    Values that cannot have been measured (negative, not finite) are faults; zero is a value. Rows have to be in order of
-    time. A column `phase` may name the phase of each row.
+    Values that cannot have been measured (negative, not finite) are faults; zero is a value. Rows have to be in order
+    of time. A column `phase` may name the phase of each row.
     """
     faults: list[FieldFault] = []
     rows = csv.reader(lines)
@@ -113,7 +114,7 @@ def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
 def _table(
     header: Sequence[str], times: Sequence[float], values: Sequence[dict[str, float]], phases: Sequence[str | None]
 ) -> Table:
-    distances = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    distances = [later - earlier for earlier, later in pairwise(times)]
     usual = median(distances)
     lengths = [distance if distance <= GAP_DISTANCES * usual else usual for distance in [*distances, usual]]
     samples = tuple(
