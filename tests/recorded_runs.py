@@ -62,6 +62,8 @@ class JournalPlan:
     events: tuple[Event, ...] = ()
     ending: Ending = field(default_factory=Ending)
     limits: tuple[str, ...] = ()
+    #: So long may the warm-up wait for the drive's steady state; within `warm_up_windows`.
+    steady_windows: int = 0
 
 
 def make_journal(directory: Path, plan: JournalPlan | None = None) -> Path:
@@ -90,8 +92,10 @@ def _order(plan: JournalPlan) -> RunOrder:
     def length(windows: int) -> str:
         return f"{round(windows * plan.window_seconds * 1000)}ms"
 
+    steady = {"maximum": length(plan.steady_windows), "round": length(6)} if plan.steady_windows else None
     phases = {
-        "warm_up": length(plan.warm_up_windows),
+        "warm_up": length(plan.warm_up_windows - plan.steady_windows),
+        "steady": steady,
         "baseline": length(plan.baseline_windows),
         "soak": length(plan.windows - plan.warm_up_windows - plan.baseline_windows),
     }

@@ -12,6 +12,7 @@ from cliffwatch.report.findings import client_limit, findings_of, summaries
 from cliffwatch.report.html import render
 from cliffwatch.report.limits import judge_limits, outcomes
 from cliffwatch.report.series import Series, series_of
+from cliffwatch.report.steady import not_steady, steadiness_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ def build(directory: Path) -> Report:
         findings=summaries(found),
         limits=outcomes(run, limits),
         client_limited=client_limit(run, found),
+        not_steady=not_steady(run, steadiness_of(run)),
     )
     verdict = recorded_verdict(run) or judge(evidence)
     return Report(verdict, document_of(run, verdict, found, limits), series_of(run, found))

@@ -19,6 +19,7 @@ from cliffwatch.report.found_document import findings_document, limits_document
 from cliffwatch.report.headline import headline, primary_latency
 from cliffwatch.report.layers import layers_document
 from cliffwatch.report.limits import Judged
+from cliffwatch.report.steady import steadiness_of, steady_document
 from cliffwatch.report.times import timestamp
 from cliffwatch.runs.specification import RunOrder, format_workload
 from cliffwatch.runs.states import RunState
@@ -53,6 +54,8 @@ def document_of(
         "layers": layers_document(run, latency, primary_latency(list(latency))),
     }
     body |= _events(run)
+    if (steadiness := steadiness_of(run)) is not None:
+        body["steady"] = steady_document(run, steadiness, zero)
     if run.coverage is not None:
         body["coverage"] = _coverage(run)
     if (device := _device(run)) is not None:
@@ -118,7 +121,10 @@ def _phases(run: Collected) -> list[dict[str, Any]]:
         # Preparing takes as long as it takes: it ends where the next phase begins.
         start = float(event.detail.get("start", event.at))
         begins = start if following is None else float(following.detail.get("start", following.at))
-        bounds.setdefault(event.name, (start, float(event.detail.get("end", begins))))
+        end = float(event.detail.get("end", begins))
+        # A warm-up that waits for the steady state ends when it is reached, which is before its planned end.
+        is_cut = event.name == "warm_up" and start < begins < end
+        bounds.setdefault(event.name, (start, begins if is_cut else end))
     measured: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         measured.setdefault(window.phase, []).append(window)

@@ -7,6 +7,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from cliffwatch.detect.limits import parse_limit
+from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import Duration, format_duration
 
@@ -23,10 +24,27 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Steady(Strict):
+    """How long the warm-up goes on at most until the drive is steady, and how long a round of SNIA's rule is."""
+
+    maximum: Annotated[Duration, Field(gt=0, le=7 * DAY_SECONDS)]
+    round: Annotated[Duration, Field(ge=1, le=DAY_SECONDS)] = 60.0
+
+    @model_validator(mode="after")
+    def _rounds_fit(self) -> "Steady":
+        if self.maximum < self.round * STEADY_ROUNDS:
+            raise ValueError(
+                f"`maximum` is {format_duration(self.maximum)}, less than {STEADY_ROUNDS} rounds of "
+                f"{format_duration(self.round)}; make it longer or `round` shorter"
+            )
+        return self
+
+
 class Phases(Strict):
     """How long each timed phase lasts. Preparing comes before them and takes as long as it takes."""
 
     warm_up: Annotated[Duration, Field(ge=0, le=7 * DAY_SECONDS)] = 0.0
+    steady: Steady | None = None
     baseline: Annotated[Duration, Field(ge=0, le=7 * DAY_SECONDS)] = 0.0
     soak: Annotated[Duration, Field(gt=0, le=90 * DAY_SECONDS)]
     cool_down: Annotated[Duration, Field(ge=0, le=DAY_SECONDS)] = 0.0
@@ -34,7 +52,12 @@ class Phases(Strict):
     @property
     def load_seconds(self) -> float:
         """How long the engine makes load."""
-        return self.warm_up + self.baseline + self.soak
+        return self.longest_warm_up + self.baseline + self.soak
+
+    @property
+    def longest_warm_up(self) -> float:
+        """How long the warm-up lasts when the drive does not become steady before."""
+        return self.warm_up + (self.steady.maximum if self.steady else 0.0)
 
 
 #: Jobs of the stack itself; their series mean what our rules take them for.
@@ -110,6 +133,12 @@ class Workload(Strict):
 
     @model_validator(mode="after")
     def _windows_fit(self) -> "Workload":
+        steady = self.phases.steady
+        if steady is not None and steady.round < self.window:
+            raise ValueError(
+                f"a round of `phases.steady` lasts {format_duration(steady.round)}, less than one window of "
+                f"{format_duration(self.window)}; make `round` longer or `window` shorter"
+            )
         if self.phases.load_seconds < self.window:
             raise ValueError(
                 f"the phases last {format_duration(self.phases.load_seconds)} in all, less than one window of "

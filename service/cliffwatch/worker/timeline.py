@@ -16,11 +16,16 @@ def grid_line_at_or_after(moment: float, window_seconds: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The planned course of a run's load. The load lasts a whole number of windows."""
+    """The planned course of a run's load. The load lasts a whole number of windows.
+
+    `steady_at` is when a warm-up that waits for the drive's steady state ended, None while it has not. The soak then
+    lasts longer by what the warm-up was shorter, since the engine was told when to stop.
+    """
 
     load_start: float
     load_stop: float
     phases: Phases
+    steady_at: float | None = None
 
     @classmethod
     def plan(cls, earliest: float, phases: Phases, window_seconds: float) -> "Timeline":
@@ -33,11 +38,16 @@ class Timeline:
         """(phase, start, end) of each phase of the load that lasts any time, in order; the last ends at `load_stop`."""
         bounds, start = [], self.load_start
         for name in ("warm_up", "baseline", "soak"):
-            end = self.load_stop if name == "soak" else min(start + getattr(self.phases, name), self.load_stop)
+            end = self.load_stop if name == "soak" else min(start + self._seconds(name), self.load_stop)
             if end > start:
                 bounds.append((name, start, end))
             start = end
         return bounds
+
+    def _seconds(self, name: str) -> float:
+        if name != "warm_up":
+            return self.phases.baseline
+        return self.phases.longest_warm_up if self.steady_at is None else self.steady_at - self.load_start
 
     def phase_at(self, moment: float) -> str:
         """The phase that a window starting at `moment` belongs to."""
