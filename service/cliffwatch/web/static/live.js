@@ -6,6 +6,9 @@
   // Windows beyond this are thinned out by half, so that a page left open for days stays as large as it is.
   const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
   const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
+  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+  // Details of events that are for programs: a run's own moments are drawn, its keys mean nothing to people.
+  const UNTOLD = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
   const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
   let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null, healthy = null;
   let position = "0.-1", source = null, retry = null, over = false, begun = false, drawSoon = false;
@@ -26,8 +29,8 @@
   const plain = (value) => value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s"]);
   const two = (number) => String(number).padStart(2, "0");
   function elapsed(seconds) {
-    const whole = Math.floor(Math.abs(seconds) + 1e-6);
-    return (seconds < 0 ? "−" : "") + Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
+    const whole = seconds <= -0.5 ? Math.ceil(-seconds) : Math.floor(Math.max(0, seconds) + 1e-6);
+    return (seconds <= -0.5 ? "−" : "") + Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
   }
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const column = (name) => columns[names.indexOf(name)];
@@ -55,15 +58,15 @@
     }
     pen.restore();
   }
-  function axis(values, size) {
-    return { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") }, values: values, size: size };
+  function axis(values, more) {
+    return { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") }, values: values, ...more };
   }
   function options(element, height, lines, format, distribution) {
     return {
       width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
       cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis((chart, marks) => marks.map(elapsed)), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), 70)],
+      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84 })],
       series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false }))),
       hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
     };
@@ -151,7 +154,7 @@
 
   function words(event) {
     if (event.detail.summary) return event.detail.summary;
-    const told = Object.entries(event.detail).filter(([, value]) => value !== null && value !== "" && typeof value !== "object")
+    const told = Object.entries(event.detail).filter(([name, value]) => !UNTOLD.has(name) && value !== null && value !== "" && typeof value !== "object")
       .slice(0, 6).map(([name, value]) => name.replaceAll("_", " ") + " " + value);
     return [event.name.replaceAll("_", " "), told.join(", ")].filter(Boolean).join(": ");
   }

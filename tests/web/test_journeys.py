@@ -1,0 +1,203 @@
+"""What people do with the pages, from logging in to the report, in a real browser against a real service."""
+
+import json
+import os
+import re
+import signal
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from bench.service import Service
+from playwright.sync_api import Page, expect
+from tests.web.conftest import log_in, start_run, steady, token_of, wait_until_finished
+
+
+def complaints(page: Page) -> list[str]:
+    found: list[str] = page.complaints  # type: ignore[attr-defined]
+    return found
+
+
+def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_asked_for(
+    page: Page, service: Service
+) -> None:
+    page.goto("/schedules")
+    page.get_by_label("Token").fill("cw_00000000_wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not known here, or it was revoked")
+    page.get_by_label("Token").fill(token_of(service))
+    page.get_by_role("button", name="Log in").click()
+    expect(page).to_have_url(re.compile(r"/schedules$"))
+    assert token_of(service) not in page.content()
+    # The refusal is a status that the browser tells of; nothing else is.
+    assert all("401" in text for text in complaints(page))
+
+
+def test_a_run_is_checked_started_watched_and_stopped(page: Page, service: Service) -> None:
+    put = service.client.put("/api/v1/workloads/walked-through", json=steady("walked-through", "5m"))
+    put.raise_for_status()
+    log_in(page, service, "/start")
+    page.get_by_label("Workload").select_option("walked-through")
+    page.get_by_label("Target").select_option("synthetic")
+    page.get_by_label("Where").fill("nowhere")
+    page.get_by_role("button", name="Check").click()
+    expect(page.get_by_text("The safety gate has no objection.")).to_be_visible()
+    assert service.client.get("/api/v1/runs", params={"workload": "walked-through"}).json()["items"] == []
+    page.get_by_role("button", name="Start the run").click()
+    expect(page).to_have_url(re.compile(r"/runs/walked-through-"))
+    expect(page.locator("#state")).to_contain_text("running")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    expect(page.locator("#latency-chart canvas")).to_be_visible()
+    windows = int(page.locator("#tile-windows").inner_text())
+    expect(page.locator("#tile-windows")).not_to_have_text(str(windows))
+    page.get_by_role("button", name="Stop…").click()
+    page.get_by_role("button", name="Let it run").click()
+    expect(page.locator("#stop-dialog")).not_to_be_visible()
+    page.get_by_role("button", name="Stop…").click()
+    page.get_by_role("button", name="Stop the run").click()
+    expect(page.locator("#verdict")).to_contain_text("stopped")
+    page.get_by_role("link", name="Report").click()
+    expect(page.locator(".badge")).to_contain_text("stopped")
+    assert complaints(page) == []
+
+
+def test_a_refusal_names_what_is_in_the_way_and_starts_nothing(page: Page, service: Service) -> None:
+    log_in(page, service, "/start")
+    page.get_by_label("Workload").select_option("sequential-log")
+    page.get_by_label("Where").fill("/proc")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#answer").get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("button", name="Start the run")).to_have_count(0)
+    page.get_by_label("Where").fill("relative")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#answer").get_by_role("alert")).to_contain_text("target")
+
+
+def test_a_page_that_is_open_while_the_service_dies_catches_up_when_it_is_back(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("outlived", "5m"))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#state")).to_contain_text("running")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    service.kill()
+    expect(page.locator("#lost")).to_be_visible()
+    before = int(page.locator("#tile-windows").inner_text())
+    service.start()
+    expect(page.locator("#lost")).not_to_be_visible()
+    page.wait_for_function(f"Number(document.getElementById('tile-windows').textContent) > {before + 5}")
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    expect(page.locator("#verdict")).to_contain_text("stopped")
+    drawn = page.evaluate("fetch(location.pathname + '/series').then((answer) => answer.json())")
+    elapsed = drawn["columns"][drawn["names"].index("elapsed")]
+    assert elapsed == sorted(elapsed)
+    assert len(elapsed) == drawn["last_window"] + 1
+
+
+def test_findings_are_on_the_page_of_a_run_that_fell_off_a_cliff(page: Page, service: Service) -> None:
+    workload = steady("fallen", "3h", "10s", time="virtual", cliff_after="2h")
+    run_id = start_run(service, workload)
+    wait_until_finished(service, run_id)
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#verdict")).to_contain_text("degraded")
+    expect(page.locator("#findings li").first).to_contain_text("cliff")
+    expect(page.locator("#reasons li").first).to_contain_text("2:00:00")
+    page.goto("/runs")
+    row = page.get_by_role("row").filter(has_text=run_id)
+    expect(row).to_contain_text("degraded")
+    expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"p99 from .* ms to .* ms"))
+
+
+def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service) -> None:
+    log_in(page, service, "/schedules")
+    page.get_by_label("Name").fill("weekly")
+    page.get_by_label("Where").fill("/tmp")
+    page.get_by_label("When, as cron writes it").fill("every friday")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    page.get_by_label("When, as cron writes it").fill("0 18 * * fri")
+    page.get_by_role("button", name="Add").click()
+    row = page.get_by_role("row").filter(has_text="weekly")
+    expect(row).to_contain_text("18:00:00 UTC")
+    row.get_by_role("button", name="Turn weekly off").click()
+    expect(row).to_contain_text("off")
+    page.on("dialog", lambda dialog: dialog.accept())
+    row.get_by_role("button", name="Remove weekly").click()
+    expect(page.get_by_role("row").filter(has_text="weekly")).to_have_count(0)
+
+
+def test_drives_are_listed_with_the_gates_word(page: Page, service: Service) -> None:
+    log_in(page, service, "/drives")
+    listed = service.client.get("/api/v1/drives").json()["items"]
+    assert listed
+    for drive in listed:
+        section = page.locator("section.drive").filter(
+            has=page.locator("h2 code", has_text=re.compile(f"^{drive['name']}$"))
+        )
+        expect(section).to_contain_text("not as a target" if drive["objections"] else "free")
+
+
+def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:
+    made = service.client.post("/api/v1/tokens", json={"name": "reader", "scope": "read"}).json()
+    run_id = start_run(service, steady("only-watched", "20s"))
+    page.goto(f"/runs/{run_id}")
+    page.get_by_label("Token").fill(made["token"])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#state")).to_contain_text("running")
+    expect(page.get_by_role("button", name="Stop…")).to_have_count(0)
+    service.client.delete(f"/api/v1/tokens/{made['id']}").raise_for_status()
+    page.reload()
+    expect(page.get_by_label("Token")).to_be_visible()
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+
+
+@pytest.fixture
+def logged_in(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=str(service.client.base_url), trust_env=False, timeout=30) as client:
+        client.post("/login", data={"token": token_of(service)})
+        yield client
+
+
+def test_forms_from_elsewhere_change_nothing(logged_in: httpx.Client, service: Service) -> None:
+    run_id = start_run(service, steady("not-to-be-stopped", "30s"))
+    word = re.search(r'name="form_word" value="([0-9a-f]{64})"', logged_in.get("/start").text)
+    assert word is not None
+    path = f"/runs/{run_id}/stop"
+    assert logged_in.post(path).status_code == 403
+    assert logged_in.post(path, data={"form_word": "0" * 64}).status_code == 403
+    good = {"form_word": word[1]}
+    assert logged_in.post(path, data=good, headers={"Sec-Fetch-Site": "cross-site"}).status_code == 403
+    assert logged_in.post(path, data=good, headers={"Origin": "http://elsewhere.example"}).status_code == 403
+    assert service.client.get(f"/api/v1/runs/{run_id}").json()["state"] in {"queued", "starting", "running"}
+    assert logged_in.post(path, data=good).status_code == 303
+    assert service.client.get(f"/api/v1/runs/{run_id}").json()["state"] in {"stopping", "reporting", "finished"}
+
+
+def test_every_answer_carries_the_strict_policy_and_no_secret_leaves(logged_in: httpx.Client, service: Service) -> None:
+    for path in ("/runs", "/start", "/schedules", "/drives", "/runs/none-such", "/login"):
+        answer = logged_in.get(path)
+        assert "default-src 'none'; script-src 'self'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        assert token_of(service) not in answer.text
+        assert "unsafe" not in answer.headers["content-security-policy"]
+    cookie = httpx.post(f"{service.client.base_url}/login", data={"token": token_of(service)}).headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=lax" in cookie
+
+
+@pytest.mark.parametrize(
+    "after", ["//elsewhere.example/", "https://elsewhere.example/", "/\\elsewhere.example", "/login"]
+)
+def test_a_login_leads_nowhere_else(service: Service, after: str) -> None:
+    answer = httpx.post(f"{service.client.base_url}/login", data={"token": token_of(service), "next": after})
+    assert answer.headers["location"] == "/runs"
+
+
+def test_a_worker_that_is_killed_is_told_on_the_page(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("bereft", "5m"))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    worker = json.loads((service.state_directory / "runs" / run_id / "worker.json").read_text())
+    os.kill(worker["worker"]["pid"], signal.SIGKILL)
+    expect(page.locator("#events")).to_contain_text("interrupted")
+    expect(page.locator("#state")).to_contain_text("running")
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    expect(page.locator("#verdict")).to_contain_text("stopped")
