@@ -17,7 +17,7 @@ from cliffwatch.stack.processes import watchers
 
 SETTLE_SECONDS = 30
 MEASURE_SECONDS = 60
-PORTS = ("LISTEN", "PROMETHEUS", "NODE_EXPORTER", "EBPF_EXPORTER", "ALERTMANAGER")
+PORTS = ("LISTEN", "PROMETHEUS", "NODE_EXPORTER", "EBPF_EXPORTER", "DRIVE_EXPORTER", "ALERTMANAGER")
 _COMMAND = str(Path(sys.executable).with_name("cliffwatch"))
 _PROBE = Path(__file__).parents[1] / ".cliffwatch" / "ebpf"
 

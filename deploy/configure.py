@@ -15,8 +15,8 @@ from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
 from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
 from cliffwatch.stack.launch import SCRAPE_INTERVAL_SECONDS, make_tokens, token_path
 
-#: The profile in which the probe's container is started.
-PROBE_PROFILE = "ebpf"
+#: Exporters by job whose containers are started in a profile only.
+PROFILES = {"ebpf": "ebpf", "drive": "nvme"}
 
 
 def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
@@ -25,7 +25,7 @@ def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
     exporters = {
         job: exporter.address(settings)
         for job, exporter in EXPORTERS.items()
-        if job != "ebpf" or PROBE_PROFILE in profiles
+        if job not in PROFILES or PROFILES[job] in profiles
     }
     return {
         PROMETHEUS.directory(settings) / "prometheus.yaml": prometheus_configuration(

@@ -37,6 +37,7 @@ class Settings(BaseSettings):
     node_exporter_port: Port = 9891
     ebpf_exporter_port: Port = 9892
     alertmanager_port: Port = 9893
+    drive_exporter_port: Port = 9895
 
     @field_validator("database_url")
     @classmethod

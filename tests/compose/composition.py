@@ -12,9 +12,20 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
-PROFILES = ("ebpf", "kafka", "redpanda", "postgres")
+PROFILES = ("ebpf", "nvme", "kafka", "redpanda", "postgres")
 #: The services that one host's loopback connects; the others have networks of their own.
-STACK = ("cliffwatch", "configuration", "prometheus", "alertmanager", "grafana", "node-exporter", "ebpf-exporter")
+STACK = (
+    "cliffwatch",
+    "configuration",
+    "prometheus",
+    "alertmanager",
+    "grafana",
+    "node-exporter",
+    "ebpf-exporter",
+    "drive-exporter",
+)
+#: Those of the stack that a profile of their own starts.
+IN_PROFILES = {"ebpf": "ebpf-exporter", "nvme": "drive-exporter"}
 
 
 def configuration(*profiles: str, **variables: str) -> dict[str, Any]:

@@ -15,9 +15,10 @@ from tests.dashboards.documents import PROVISIONING
 
 from cliffwatch.clock import SystemClock
 from cliffwatch.settings import PREFIX, Settings, read_settings
-from cliffwatch.stack.components import COMPONENTS, Component
+from cliffwatch.stack.components import COMPONENTS, EXPORTERS, Component
 from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 from cliffwatch.stack.launch import SCOPES, start_stack, stop_stack, token_path
+from cliffwatch.stack.processes import State
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import find_token
 
@@ -114,14 +115,18 @@ def test_the_containers_are_given_the_configuration_of_the_native_stack(settings
     # The probe is built into the state directory, so this one does without.
     assert "job_name: ebpf" not in "".join(native.values())
     assert outcomes["node_exporter"].reason == ""
+    profiles = "kafka" if outcomes["drive_exporter"].state is State.WITHOUT else "kafka,nvme"
     for path in native:
         Path(path).unlink()
-    assert configure(settings, "kafka") == native
+    assert configure(settings, profiles) == native
 
 
-def test_the_probe_is_scraped_where_its_profile_starts_it(settings: Settings) -> None:
-    given = "".join(configure(settings, "kafka,ebpf").values())
-    assert re.search(rf"job_name: ebpf\n.*?127\.0\.0\.1:{settings.ebpf_exporter_port}\n", given, re.DOTALL)
+@pytest.mark.parametrize(("profile", "job"), [("ebpf", "ebpf"), ("nvme", "drive")])
+def test_an_exporter_is_scraped_where_its_profile_starts_it(settings: Settings, profile: str, job: str) -> None:
+    port = EXPORTERS[job].port(settings)
+    scraped = re.compile(rf"job_name: {job}\n  static_configs:\n  - targets:\n    - 127\.0\.0\.1:{port}\n")
+    assert scraped.search("".join(configure(settings, f"kafka,{profile}").values()))
+    assert not scraped.search("".join(configure(settings, "kafka").values()))
 
 
 def test_each_watcher_gets_a_token_that_the_service_knows(settings: Settings) -> None:

@@ -9,6 +9,7 @@ from deploy.supervise import WORKERS_GRACE_SECONDS
 from tests.compose.composition import (
     EXAMPLE,
     FILE,
+    IN_PROFILES,
     PROFILES,
     ROOT,
     STACK,
@@ -23,7 +24,7 @@ from tests.compose.composition import (
 
 ALL = sorted(services())
 #: What a container may have beyond nothing, and only in a profile of its own.
-CAPABILITIES = {"ebpf-exporter": {"BPF", "PERFMON", "SYS_RESOURCE"}}
+CAPABILITIES = {"ebpf-exporter": {"BPF", "PERFMON", "SYS_RESOURCE"}, "drive-exporter": {"SYS_ADMIN"}}
 #: Those that write beside their volumes, into their own image.
 WRITING = {"kafka", "redpanda"}
 LISTENS = re.compile(r"--web\.listen-address=(.*):\d+")
@@ -38,8 +39,8 @@ def test_it_is_valid_and_a_profile_adds_its_service(profile: str) -> None:
     # Older clients print the services of all profiles.
     found = configuration(profile)["services"]
     started = {name for name, its in found.items() if profile in its.get("profiles", [profile])}
-    added = {"ebpf": "ebpf-exporter"}.get(profile, profile)
-    assert started == (set(STACK) - {"ebpf-exporter"}) | {added}
+    added = IN_PROFILES.get(profile, profile)
+    assert started == set(STACK).difference(IN_PROFILES.values()) | {added}
 
 
 def test_it_names_no_version_of_the_format() -> None:
@@ -51,7 +52,7 @@ def test_images_are_pinned(name: str) -> None:
     image = service(name)["image"]
     repository, _, tag = image.rpartition(":")
     assert repository
-    is_own = "build" in service(name) or name == "configuration"
+    is_own = "build" in service(name) or image == service("cliffwatch")["image"]
     assert tag == "local" if is_own else re.search(r"\d+\.\d+\.\d+|\d+\.\d+-", tag)
 
 

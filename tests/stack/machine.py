@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 BUILT = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve() / "ebpf"
 #: Longer than anything takes here; a test that waits so long has failed.
 PATIENCE_SECONDS = 120.0
-PORTS = ("listen", "prometheus", "node_exporter", "ebpf_exporter", "alertmanager")
+PORTS = ("listen", "prometheus", "node_exporter", "ebpf_exporter", "drive_exporter", "alertmanager")
 
 
 def wait_until(condition: Callable[[], Any], what: str) -> Any:

@@ -12,9 +12,18 @@ from tests import journals
 from tests.stack.machine import Machine, events_of, wait_until
 
 from cliffwatch.clock import SystemClock
+from cliffwatch.drives.exporter.controllers import Controller
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.runs.states import RunState, change_state
-from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EBPF_EXPORTER, NODE_EXPORTER, PROMETHEUS
+from cliffwatch.stack import components
+from cliffwatch.stack.components import (
+    ALERTMANAGER,
+    COMPONENTS,
+    DRIVE_EXPORTER,
+    EBPF_EXPORTER,
+    NODE_EXPORTER,
+    PROMETHEUS,
+)
 from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 from cliffwatch.stack.launch import start_stack, stop_stack, token_path
 from cliffwatch.stack.processes import Outcome, State, watchers
@@ -113,7 +122,7 @@ def test_what_is_not_there_is_named_with_its_remedy(machine: Machine, monkeypatc
     monkeypatch.setenv("PATH", "/nonexistent")
     outcomes = by_name(start_stack(machine.settings, CLOCK))
     assert {outcome.state for outcome in outcomes.values()} == {State.WITHOUT}
-    for component in (NODE_EXPORTER, ALERTMANAGER, PROMETHEUS):
+    for component in (NODE_EXPORTER, DRIVE_EXPORTER, ALERTMANAGER, PROMETHEUS):
         assert f"apt-get install {component.package}" in outcomes[component.name].reason
     assert outcomes[EBPF_EXPORTER.name].reason
     assert set(watchers(machine.settings)) == {component.name for component in COMPONENTS}
@@ -166,3 +175,21 @@ def test_a_run_is_told_once_of_each_change_and_not_after_its_end(tmp_path: Path)
     assert JournalReader(directory).faults == []
     with pytest.raises(FileNotFoundError):
         tell(tmp_path / "gone", {"a": ""}, 7.0)
+
+
+def test_the_drive_exporter_is_scraped_where_there_are_drives(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether the machine has one decides whether it is started; what it tells of drives has tests of its own."""
+    monkeypatch.setattr(components, "find_controllers", lambda: [Controller("nvme0", "nvme0n1", "ONE")])
+    outcome = by_name(start_stack(machine.settings, CLOCK))[DRIVE_EXPORTER.name]
+    assert outcome.state is State.STARTED, outcome.reason
+    found = wait_until(lambda: machine.query('up{job="drive"} == 1'), "a scrape of the drive exporter")
+    assert found[0]["metric"]["instance"] == "local"
+    assert machine.query("cliffwatch_drive_exporter_commands_total")
+
+
+def test_a_machine_without_drives_runs_nothing_to_ask_them(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(components, "find_controllers", list)
+    outcome = by_name(start_stack(machine.settings, CLOCK))[DRIVE_EXPORTER.name]
+    assert (outcome.state, outcome.reason) == (State.WITHOUT, "this machine has no NVMe drive")

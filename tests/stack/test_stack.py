@@ -12,6 +12,7 @@ import pytest
 from tests.stack.machine import BUILT, Machine, events_of, wait_until
 
 from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.drives.exporter.controllers import find_controllers
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.runs.states import RunState, status_of
@@ -19,7 +20,9 @@ from cliffwatch.stack.components import COMPONENTS
 from cliffwatch.stack.processes import watchers
 from cliffwatch.stack.watch import BACK_NOTE, DOWN_NOTE, WATCHERS_NOTE
 
-NAMES = [component.name for component in COMPONENTS if component.name != "ebpf_exporter" or BUILT.exists()]
+#: What cannot be started on every machine, and whether it can here.
+THERE = {"ebpf_exporter": BUILT.exists(), "drive_exporter": bool(find_controllers())}
+NAMES = [component.name for component in COMPONENTS if THERE.get(component.name, True)]
 
 
 @pytest.fixture(scope="module")

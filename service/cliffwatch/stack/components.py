@@ -6,10 +6,13 @@ Everything that a watcher keeps is below `stack/<name>/` in the state directory,
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliffwatch.drives.exporter.commands import PROGRAM as NVME
+from cliffwatch.drives.exporter.controllers import find_controllers
 from cliffwatch.settings import Settings
 
 HOST = "127.0.0.1"
@@ -101,6 +104,16 @@ def _probe_cannot_run(component: Component, settings: Settings) -> str | None:
     )
 
 
+def _no_drives_to_ask(component: Component, settings: Settings) -> str | None:
+    if shutil.which(NVME) is None:
+        return f"{NVME} is not installed; `apt-get install {component.package}` installs it"
+    return None if find_controllers() else "this machine has no NVMe drive"
+
+
+def _drive_exporter(settings: Settings) -> list[str]:
+    return ["-m", "cliffwatch.drives.exporter", f"--web.listen-address={DRIVE_EXPORTER.address(settings)}"]
+
+
 def _node_exporter(settings: Settings) -> list[str]:
     return [
         f"--web.listen-address={NODE_EXPORTER.address(settings)}",
@@ -165,6 +178,16 @@ EBPF_EXPORTER = Component(
     without="no latency of the drive itself",
     obstacle=_probe_cannot_run,
 )
+DRIVE_EXPORTER = Component(
+    name="drive_exporter",
+    programs=(sys.executable,),
+    package="nvme-cli",
+    port=lambda settings: settings.drive_exporter_port,
+    arguments=_drive_exporter,
+    ready_path="/",
+    without="no health, wear and write amplification of NVMe drives",
+    obstacle=_no_drives_to_ask,
+)
 ALERTMANAGER = Component(
     name="alertmanager",
     programs=("prometheus-alertmanager", "alertmanager"),
@@ -186,6 +209,6 @@ PROMETHEUS = Component(
     obstacle=_not_installed,
 )
 #: In the order in which they are started; Prometheus is told who else is there.
-COMPONENTS = (NODE_EXPORTER, EBPF_EXPORTER, ALERTMANAGER, PROMETHEUS)
+COMPONENTS = (NODE_EXPORTER, EBPF_EXPORTER, DRIVE_EXPORTER, ALERTMANAGER, PROMETHEUS)
 #: Exporters by the job under which Prometheus scrapes them.
-EXPORTERS = {"node": NODE_EXPORTER, "ebpf": EBPF_EXPORTER}
+EXPORTERS = {"node": NODE_EXPORTER, "ebpf": EBPF_EXPORTER, "drive": DRIVE_EXPORTER}
