@@ -1,4 +1,4 @@
-"""The drill through the real stack: the three variants differ as they should, and nothing stays when it is cut short."""
+"""The drill through the real stack: the three variants differ as they should, and nothing stays if it is cut short."""
 
 import json
 import os
@@ -13,7 +13,7 @@ import pytest
 from tests.drives.aging.machine import BUILT, State
 from tests.stack.machine import Machine, wait_until
 
-#: How long each variant is soaked. The cliff needs its time; that there is none shows in the time in which it would have
+#: How long each variant is soaked. That there is no cliff shows in the time in which it would have
 #: come.
 SOAK = {"aging": "110s", "trim": "75s", "over-provisioned": "75s"}
 
