@@ -4,6 +4,7 @@ Both work on blocks. A step's size is held against the spread that the same stat
 autocorrelation, compaction and oscillation are in that spread, so that a restless run needs a larger step.
 """
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -92,13 +93,13 @@ class SpanStatistics:
 
     def sigma(self, span: int) -> float | None:
         """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet."""
-        estimates = []
+        estimates: list[float] = []
         for shorter in STEP_SPANS:
             if shorter > span:
                 break
             sigma = self._spreads[shorter].sigma()
             if sigma is not None and (shorter == span or len(self._spreads[shorter]) >= 12):
-                estimates.append(sigma * (shorter / span) ** 0.3)
+                estimates.append(sigma * math.pow(shorter / span, 0.3))
                 if shorter == span and len(self._spreads[shorter]) >= 10:
                     return max(sigma, 0.6 * max(estimates))
         return max(estimates, default=None)

@@ -1,0 +1,207 @@
+"""`cliffwatch analyze …`: what changed in a run, in a journal, or in a CSV that others made. Needs no service."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cliffwatch.cli.output import ABSENT, print_json, say, show_latency, show_seconds, table_lines
+from cliffwatch.cli.session import session_of
+from cliffwatch.errors import Code, FieldFault, Problem
+
+EXIT_NOT_PASSED = 1
+
+
+class Mode(StrEnum):
+    """Which detection is carried out."""
+
+    OFFLINE = "offline"
+    ONLINE = "online"
+
+
+class Format(StrEnum):
+    """How the analysis is printed."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """The verdict with its reasons, and each finding as it is printed."""
+
+    verdict: str
+    reasons: tuple[str, ...]
+    findings: list[dict[str, Any]]
+
+
+def register(app: typer.Typer) -> None:
+    """Add `analyze` to the root command."""
+    app.command("analyze")(analyze)
+
+
+def analyze(
+    context: typer.Context,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="RUN|DIRECTORY|CSV", help="A run of this machine, a journal's directory, or a CSV of windows."
+        ),
+    ],
+    mode: Annotated[
+        Mode,
+        typer.Option("--mode", help="All windows at once, or window by window as while the run went on."),
+    ] = Mode.OFFLINE,
+    events: Annotated[
+        Path | None,
+        typer.Option("--events", help="CSV `elapsed_seconds,name` of known restarts, for a CSV of windows."),
+    ] = None,
+    format_: Annotated[
+        Format, typer.Option("--format", help="Sentences for people or JSON for programs.")
+    ] = Format.TEXT,
+) -> None:
+    """Find cliffs, steps, drift and recurring spikes, without the service.
+
+    A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p99, p999, p9999 and
+    device_write_latency (seconds), queue_depth, operations_per_second. An empty field was not measured. Exit status: 0
+    for a pass, 1 for any other verdict.
+    """
+    path = Path(source)
+    if path.is_file():
+        analysis = _of_table(path, events, mode)
+    else:
+        if events is not None:
+            raise Problem(Code.BAD_REQUEST, "--events goes with a CSV: a journal has the events of its run")
+        directory = path if path.is_dir() else session_of(context).settings().runs_directory / source
+        if not directory.is_dir():
+            raise Problem(
+                Code.NOT_FOUND,
+                f"{source} is no file, no directory, and no run below {directory.parent}; name one of them",
+            )
+        analysis = _of_journal(directory, mode)
+    if format_ is Format.JSON:
+        print_json({"verdict": analysis.verdict, "reasons": list(analysis.reasons), "findings": analysis.findings})
+    else:
+        _print_text(analysis)
+    if analysis.verdict != "pass":
+        raise typer.Exit(EXIT_NOT_PASSED)
+
+
+def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
+    from cliffwatch.detect.coverage import MeasuredInterval, measure_coverage
+    from cliffwatch.detect.offline import analyse, replay, with_detection
+    from cliffwatch.detect.table import COLUMNS, read_notices, read_table
+    from cliffwatch.detect.verdict import COVERAGE_MINIMUM, DEGRADING_KINDS, percent
+    from cliffwatch.detect.wording import sentence_of
+
+    table = read_table(_lines(path, "the table"), path.name)
+    notices = read_notices(_lines(events, "--events"), events.name) if events is not None else []
+    judged = (table.series, table.samples, notices, table.window_seconds)
+    raised = replay(*judged)
+    findings = raised if mode is Mode.ONLINE else with_detection(analyse(*judged), raised, table.window_seconds)
+    rows = [_row(finding, 0.0, sentence_of(finding, COLUMNS[finding.series])) for finding in findings]
+    measured = [sample for sample in table.samples if sample.values]
+    coverage = measure_coverage(
+        [MeasuredInterval(sample.start, sample.end, sample.end - sample.start) for sample in measured],
+        table.samples[0].start,
+        table.samples[-1].end,
+        table.window_seconds,
+    )
+    if coverage.ratio < COVERAGE_MINIMUM:
+        reason = (
+            f"Only {percent(coverage.ratio)} of the time was measured, less than the {COVERAGE_MINIMUM:.0%} needed."
+        )
+        return Analysis("invalid", (reason,), rows)
+    worse = [row for row in rows if row["kind"] in DEGRADING_KINDS]
+    reasons = tuple(row["sentence"] for row in worse) or ("Nothing changed for the worse.",)
+    return Analysis("degraded" if worse else "pass", reasons, rows)
+
+
+def _of_journal(directory: Path, mode: Mode) -> Analysis:
+    from cliffwatch.detect.journal_series import notices_from_events, samples_from_windows
+    from cliffwatch.detect.offline import replay
+    from cliffwatch.detect.verdict import FindingSummary, judge
+    from cliffwatch.detect.wording import sentence_of
+    from cliffwatch.report.build import build
+    from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, collect, evidence_of
+
+    if mode is Mode.OFFLINE:
+        report = build(directory)
+        body = report.document
+        rows = [_row_of_document(finding) for finding in body.get("findings", ())]
+        return Analysis(report.verdict.name.value, report.verdict.reasons, rows)
+    run = collect(directory)
+    series, samples = samples_from_windows(run.windows)
+    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
+    findings = replay(series, samples, notices_from_events(run.events), window_seconds)
+    by_name = {one.name: one for one in series}
+    zero = run.load.start if run.load else (samples[0].start if samples else 0.0)
+    sentences = [sentence_of(finding, by_name[finding.series]) for finding in findings]
+    rows = [_row(finding, zero, sentence) for finding, sentence in zip(findings, sentences, strict=True)]
+    summaries = tuple(FindingSummary(f.kind.value, s) for f, s in zip(findings, sentences, strict=True))
+    verdict = judge(replace(evidence_of(run), findings=summaries))
+    return Analysis(verdict.name.value, verdict.reasons, rows)
+
+
+def _row(finding: Any, zero: float, sentence: str) -> dict[str, Any]:
+    def since(moment: float | None) -> float | None:
+        return None if moment is None else round(moment - zero, 3)
+
+    return {
+        "kind": finding.kind.value,
+        "onset_seconds": since(finding.onset),
+        "detected_seconds": since(finding.detected),
+        "until_seconds": since(finding.until),
+        "series": finding.series,
+        "baseline": float(f"{finding.baseline:.6g}"),
+        "level": float(f"{finding.level:.6g}"),
+        "ratio": float(f"{finding.ratio:.4g}"),
+        "confidence": round(finding.confidence, 3),
+        "corroborated_by": list(finding.corroborated_by),
+        "sentence": sentence,
+    }
+
+
+def _row_of_document(finding: dict[str, Any]) -> dict[str, Any]:
+    keys = ("kind", "onset_seconds", "detected_seconds", "until_seconds", "series", "baseline", "level", "ratio")
+    row = {key: finding.get(key) for key in keys}
+    rest = {
+        key: value for key, value in finding.items() if key not in row and key not in ("onset", "until", "detected")
+    }
+    return row | rest
+
+
+def _lines(path: Path, what: str) -> Sequence[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        fault = FieldFault(what, f"{path} cannot be read: {error}")
+        raise Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault]) from error
+
+
+def _print_text(analysis: Analysis) -> None:
+    print(f"verdict: {analysis.verdict}")
+    for reason in analysis.reasons:
+        say(reason)
+    if not analysis.findings:
+        return
+    headings = ["KIND", "ONSET", "DETECTED", "UNTIL", "SERIES", "BASELINE", "LEVEL", "RATIO", "CONFIDENCE"]
+    cells = [
+        [
+            row["kind"],
+            show_seconds(row["onset_seconds"]),
+            show_seconds(row["detected_seconds"]),
+            show_seconds(row["until_seconds"]),
+            row["series"],
+            show_latency(row["baseline"]) if row["baseline"] is not None else ABSENT,
+            show_latency(row["level"]) if row["level"] is not None else ABSENT,
+            f"{row['ratio']:.3g}",
+            f"{row['confidence']:.2f}",
+        ]
+        for row in analysis.findings
+    ]
+    for line in table_lines(headings, cells):
+        print(line)
