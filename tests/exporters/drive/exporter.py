@@ -15,7 +15,8 @@ from pathlib import Path
 
 import httpx
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
 DRIVES = HERE / "drives"
 #: Answers from files, in place of nvme-cli.
 NVME = HERE / "nvme"
