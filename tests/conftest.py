@@ -1,3 +1,24 @@
+from collections.abc import Iterator
+
+import pytest
 from tests.databases import database, database_url, postgresql_server
 
+from cliffwatch.worker.detection import FAILED_NOTE
+
 __all__ = ["database", "database_url", "postgresql_server"]
+
+#: Runs of this name have a detector that is broken on purpose.
+BROKEN_ON_PURPOSE = "broken-detector"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_detection_failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A detector that fails does not end its run; in the tests it must be seen all the same."""
+    yield
+    note = f'"name":"{FAILED_NOTE}"'
+    failed = [
+        path
+        for path in tmp_path_factory.getbasetemp().rglob("events.jsonl")
+        if BROKEN_ON_PURPOSE not in str(path) and note in path.read_text(errors="replace")
+    ]
+    assert not failed, f"detection failed in runs of these tests: {failed}"

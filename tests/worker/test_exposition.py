@@ -6,6 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 
 from cliffwatch.detect.finding import Kind, Role, Series
+from cliffwatch.detect.forecast import Forecast
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
 from cliffwatch.window import EngineWindow
@@ -23,7 +24,8 @@ DETECTION = DetectionFigures(
     ),
     baselines={"write.p99": 0.004, "device.write_latency": 0.0015, "device.write_latency.259:0": 0.001},
     ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
-    active=frozenset({("write.p99", Kind.CLIFF), ("device.write_latency.259:0", Kind.CLIFF)}),
+    active=frozenset({("write.p99", Kind.CLIFF), ("write.p99", Kind.DRIFT)}),
+    forecasts={"write.p99": Forecast(0.02, 3600.0, 7200.0, float("inf"))},
 )
 
 

@@ -22,7 +22,10 @@ from cliffwatch.window import EngineEnd, EngineWindow, format_engine_line
 
 
 class SyntheticLoad(Strict):
-    """Log-normal latencies around `median_latency`; from `cliff_after` on they are `cliff_ratio` times as long."""
+    """Log-normal latencies around `median_latency`; from `cliff_after` on they are `cliff_ratio` times as long.
+
+    As with a drive, an engine that is started again does not bring the time before the cliff back.
+    """
 
     operations_per_second: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
     operation_bytes: Annotated[int, Field(ge=1)] = 16_384
@@ -64,7 +67,7 @@ class SyntheticEngine:
 
     @staticmethod
     def _command(load: SyntheticLoad, context: EngineContext) -> list[str]:
-        times = (context.start, context.stop, context.window_seconds)
+        times = (context.start, context.stop, context.window_seconds, context.begun)
         return [sys.executable, "-m", "cliffwatch.engines.synthetic", load.model_dump_json(), *map(repr, times)]
 
 
@@ -87,7 +90,7 @@ def histogram_of(load: SyntheticLoad, operations: int, elapsed_seconds: float, n
 
 def main(arguments: list[str]) -> None:
     load = SyntheticLoad.model_validate_json(arguments[0])
-    start, stop, window_seconds = map(float, arguments[1:4])
+    start, stop, window_seconds, begun = map(float, arguments[1:5])
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
     noise = np.random.default_rng([load.seed, round(start * 1000)])
@@ -98,7 +101,7 @@ def main(arguments: list[str]) -> None:
         begin, end = start + seq * window_seconds, start + (seq + 1) * window_seconds
         if load.time == "real":
             time.sleep(max(0.0, anchor + (end - start) - time.monotonic()))
-        service = histogram_of(load, operations, begin - start, noise)
+        service = histogram_of(load, operations, begin - begun, noise)
         window = EngineWindow(
             start=begin,
             end=end,

@@ -6,15 +6,17 @@ detection and never the run.
 """
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.detect.finding import Finding, Kind, Notice, Series
+from cliffwatch.detect.forecast import Forecast, Trend, limit_for
 from cliffwatch.detect.journal_series import notice_of, sample_of, series_of
-from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.detect.limits import Limit
+from cliffwatch.detect.online import OnlineDetector, primary_series
 from cliffwatch.detect.wording import sentence_of
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
@@ -32,8 +34,6 @@ CATCH_UP_SECONDS = 0.05
 
 #: So many findings of a run are told. More are not findings any more but its state, which the gauges show.
 FINDINGS_LIMIT = 500
-#: Gauges are not made anew more often than this: a run in virtual time has thousands of windows a second.
-PUBLISH_SECONDS = 0.1
 
 Tell = Callable[..., Any]
 #: Kind, series and onset.
@@ -41,7 +41,7 @@ FindingKey = tuple[str, str, float]
 
 
 class Detection:
-    """The detection of one run. `figures` is what it exports at the moment, None while it has not caught up."""
+    """The detection of one run."""
 
     def __init__(
         self,
@@ -49,15 +49,17 @@ class Detection:
         window_seconds: float,
         tell: Tell,
         device_names: dict[str, str],
+        limits: Sequence[Limit] = (),
         clock: Clock | None = None,
     ) -> None:
-        """`tell(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor."""
-        self.figures: DetectionFigures | None = None
+        """`tell(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor. `limits`:
+        those of the workload, which drifts are forecast against."""
         self.has_failed = False
         self._directory = directory
         self._window_seconds = window_seconds
         self._tell = tell
         self._device_names = device_names
+        self._limits = limits
         self._clock = clock or SystemClock()
         self._told: list[FindingKey] = []
         self._ended: list[FindingKey] = []
@@ -65,11 +67,12 @@ class Detection:
         self._baselines: dict[str, float] = {}
         self._notices: list[Notice] = []
         self._series: dict[str, Series] = {}
+        self._trends: dict[str, Trend] = {}
         self._shape: object = None
         self._detector: OnlineDetector | None = None
         self._next_seq = 0
         self._behind: Iterator[JournalWindow] | None = None
-        self._published_at = 0.0
+        self._figures: DetectionFigures | None = None
         self._guard(self._recall)
 
     def notice(self, event: Event) -> None:
@@ -86,6 +89,15 @@ class Detection:
         if self._behind is not None:
             self._guard(self._follow, seconds)
 
+    @property
+    def figures(self) -> DetectionFigures | None:
+        """What is exported at the moment; None while the journal has windows that were not looked at."""
+        if self._behind is not None or self._detector is None:
+            return None
+        if self._figures is None:
+            self._guard(self._make_figures)
+        return self._figures
+
     def _guard(self, step: Callable[..., None], *arguments: Any) -> None:
         """Whatever goes wrong in detection ends detection, with a note, and not the run."""
         if self.has_failed:
@@ -94,7 +106,7 @@ class Detection:
             step(*arguments)
         except Exception as error:  # a run of 36 h is not lost to a mistake in arithmetic
             self.has_failed = True
-            self._behind, self._detector, self.figures = None, None, None
+            self._behind, self._detector, self._figures = None, None, None
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}"
             self._tell(EventType.NOTE, FAILED_NOTE, message=f"{type(error).__name__}: {error}", where=where)
@@ -130,7 +142,6 @@ class Detection:
             if window is None:
                 self._behind = None
                 self._tell_baselines()
-                self._publish()
             else:
                 self._feed(window)
 
@@ -138,14 +149,17 @@ class Detection:
         if self._starts_over(window) or window.seq < self._next_seq:
             return
         assert self._detector is not None, "there is one from the first window on"
-        self._next_seq = window.seq + 1
+        self._next_seq, self._figures = window.seq + 1, None
         while self._notices and self._notices[0].at < window.end:
             self._detector.notice(self._notices.pop(0))
-        for finding in self._detector.feed(sample_of(window)):
+        sample = sample_of(window)
+        for finding in self._detector.feed(sample):
             self._take_finding(finding)
+        for name, trend in self._trends.items():
+            if (value := sample.values.get(name, 0.0)) > 0:
+                trend.add(sample.end, value)
         if self._behind is None:
             self._tell_baselines()
-            self._publish()
 
     def _starts_over(self, window: JournalWindow) -> bool:
         """A series that was never seen needs a new detector, and that one has to look at everything from the start."""
@@ -158,6 +172,7 @@ class Detection:
             return False
         self._series.update((series.name, series) for series in fresh)
         self._detector = OnlineDetector(list(self._series.values()), self._window_seconds)
+        self._trends = {name: Trend() for name in primary_series(list(self._series.values()))}
         if self._next_seq == 0:
             return False
         reader = JournalReader(self._directory)
@@ -165,7 +180,7 @@ class Detection:
         self._notices.clear()
         for stored in reader.events():
             self._take_notice(stored.event)
-        self._next_seq, self.figures = 0, None
+        self._next_seq = 0
         self._behind = reader.windows()
         return True
 
@@ -213,12 +228,22 @@ class Detection:
         end = max(baseline.end for baseline in news.values())
         self._tell(EventType.NOTE, BASELINE_NOTE, start=start, end=end, levels=levels)
 
-    def _publish(self) -> None:
-        now = self._clock.monotonic()
-        if self._detector is None or (self.figures is not None and now - self._published_at < PUBLISH_SECONDS):
-            return
-        self._published_at = now
-        self.figures = figures_of(self._detector, self._series, list(self._active.values()))
+    def _make_figures(self) -> None:
+        assert self._detector is not None, "called when there is one"
+        active = list(self._active.values())
+        self._figures = figures_of(self._detector, self._series, active, self._forecasts(active))
+
+    def _forecasts(self, active: Sequence[Finding]) -> dict[str, Forecast]:
+        """By series name, for what drifts."""
+        forecasts = {}
+        for finding in active:
+            if finding.kind is Kind.DRIFT and finding.series in self._trends:
+                series = self._series[finding.series]
+                limit = limit_for(series.operation, series.quantile, finding.baseline, self._limits)
+                forecast = self._trends[finding.series].forecast(limit)
+                if forecast is not None:
+                    forecasts[finding.series] = forecast
+        return forecasts
 
 
 def detail_of(finding: Finding, series: Series, device_names: Mapping[str, str]) -> dict[str, Any]:

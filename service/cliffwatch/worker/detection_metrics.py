@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.detect.forecast import Forecast
 from cliffwatch.detect.online import OnlineDetector
 
 #: Kinds that last for a while; a recovery is a moment.
@@ -19,23 +20,32 @@ class DetectionFigures:
     """Detection's state after a window. Never changed: a scrape reads it while the next one is made.
 
     `baselines` are levels in the unit of the series, `ratios` are by series name and span, `active` holds the series
-    name and kind of what was found and is not over.
+    name and kind of what was found and is not over, `forecasts` are of series that drift.
     """
 
     series: tuple[Series, ...]
     baselines: Mapping[str, float]
     ratios: Mapping[tuple[str, str], float]
     active: frozenset[tuple[str, Kind]]
+    forecasts: Mapping[str, Forecast]
 
 
-def figures_of(detector: OnlineDetector, series: Mapping[str, Series], active: Sequence[Finding]) -> DetectionFigures:
-    """Of every series that has a baseline; before that there is nothing to compare with."""
-    baselines = {name: baseline.level for name, baseline in detector.baselines.items()}
+def figures_of(
+    detector: OnlineDetector,
+    series: Mapping[str, Series],
+    active: Sequence[Finding],
+    forecasts: Mapping[str, Forecast],
+) -> DetectionFigures:
+    """Of every series that has a baseline, or of which something was found before it had one."""
+    baselines = {finding.series: finding.baseline for finding in active}
+    ratios = {(finding.series, "fast"): finding.ratio for finding in active}
+    baselines |= {name: baseline.level for name, baseline in detector.baselines.items()}
     return DetectionFigures(
         tuple(each for name, each in series.items() if name in baselines),
         baselines,
-        dict(detector.ratios),
+        ratios | dict(detector.ratios),
         frozenset((finding.series, finding.kind) for finding in active),
+        forecasts,
     )
 
 
@@ -44,6 +54,7 @@ def detection_metrics(
 ) -> Iterator[Metric]:
     """Every family, without samples where nothing is known. `device_names`: kernel names by major:minor."""
     yield from _of_clients(run_id, figures)
+    yield from _of_drifts(run_id, figures)
     yield from _of_devices(run_id, figures, device_names)
 
 
@@ -65,6 +76,24 @@ def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metri
     yield from (baseline, ratio, active)
 
 
+def _of_drifts(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
+    limit = Metric("cliffwatch_drift_limit_seconds", "The latency up to which a drifting one is forecast.", "unknown")
+    left = Metric(
+        "cliffwatch_drift_to_limit_seconds",
+        "Seconds until a drifting latency passes that limit, if it goes on as it does.",
+        "unknown",
+    )
+    for series in figures.series if figures is not None else ():
+        assert figures is not None, "it has series"
+        if (forecast := figures.forecasts.get(series.name)) is None:
+            continue
+        about = {"run_id": run_id, "operation": str(series.operation), "quantile": str(series.quantile)}
+        limit.add_sample(limit.name, about, forecast.limit)
+        for estimate in ("early", "likely", "late"):
+            left.add_sample(left.name, about | {"estimate": estimate}, getattr(forecast, estimate))
+    yield from (limit, left)
+
+
 def _of_devices(run_id: str, figures: DetectionFigures | None, names: Mapping[str, str]) -> Iterator[Metric]:
     baseline = GaugeMetricFamily(
         "cliffwatch_device_baseline_write_latency_seconds",
@@ -76,20 +105,13 @@ def _of_devices(run_id: str, figures: DetectionFigures | None, names: Mapping[st
         "A drive's mean write latency of the newest windows, by the baseline.",
         labels=["run_id", "device", "span"],
     )
-    active = GaugeMetricFamily(
-        "cliffwatch_device_finding_active",
-        "1 while a finding of this kind lasts for this drive.",
-        labels=["run_id", "kind", "device"],
-    )
     for series in _with_role(figures, Role.DEVICE_LATENCY):
         assert figures is not None, "it has series"
         device = _device_label(series, names)
         baseline.add_metric([run_id, device], figures.baselines[series.name])
         for span, value in _spans(figures, series):
             ratio.add_metric([run_id, device, span], value)
-        for kind in LASTING_KINDS:
-            active.add_metric([run_id, kind.value, device], float((series.name, kind) in figures.active))
-    yield from (baseline, ratio, active)
+    yield from (baseline, ratio)
 
 
 def _with_role(figures: DetectionFigures | None, role: Role) -> list[Series]:

@@ -1,0 +1,315 @@
+"""Detection beside a run: what is told of findings, once, and that nothing of it can end the run."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import BROKEN_ON_PURPOSE
+from tests.worker.runs import carry_out, events, queue_run, start_worker, status, wait_until, window_count
+
+from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
+from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, JournalWindow, files
+from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.worker import detection as detection_module
+from cliffwatch.worker.detection import BASELINE_NOTE, ENDED_NOTE, FAILED_NOTE, Detection
+
+START = 1_790_000_000.0
+WINDOW_SECONDS = 10.0
+HOUR = 360
+#: Runs in virtual time with a cliff in their middle, and with one after their first third.
+LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}
+
+
+@dataclass(slots=True)
+class Journal:
+    """A journal that the test writes window by window, as a worker would."""
+
+    directory: Path
+    noise: random.Random = field(default_factory=lambda: random.Random(7))
+    windows: list[JournalWindow] = field(default_factory=list)
+
+    def commit(self, times: float = 1.0, names: tuple[str, ...] = ("publish",)) -> JournalWindow:
+        """A window whose latencies, the client's and the drive's, are `times` what is healthy."""
+        seq = len(self.windows)
+        start = START + seq * WINDOW_SECONDS
+        window = JournalWindow(
+            seq=seq,
+            start=start,
+            end=start + WINDOW_SECONDS,
+            phase="soak",
+            counters={
+                "operations": 10_000,
+                "device_write_operations": 9_000,
+                "device_write_milliseconds": round(9_000 * times * self.noise.lognormvariate(0.0, 0.03)),
+            },
+            gauges={},
+            latency={name: self._summary(times) for name in names},
+            latency_range=(0, 0),
+        )
+        with (self.directory / files.WINDOWS).open("a") as file:
+            file.write(window.to_line())
+        self.windows.append(window)
+        return window
+
+    def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
+        at = self.windows[-1].end if self.windows else START
+        EventLog(self.directory).append(Event(at, type_, name, json.loads(json.dumps(detail))))
+
+    def told(self, type_: EventType, name: str | None = None) -> list[Event]:
+        found = [event for event in events(self.directory) if event.type is type_]
+        return [event for event in found if name is None or event.name == name]
+
+    def detection(self) -> Detection:
+        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"})
+
+    def _summary(self, times: float) -> dict[str, float | None]:
+        summary: dict[str, float | None] = {"count": 10_000, "max": 1.0}
+        for name, level in (("p50", 0.002), ("p90", 0.003), ("p99", 0.004), ("p999", 0.005), ("p9999", 0.006)):
+            summary[name] = level * times * self.noise.lognormvariate(0.0, 0.03)
+        return summary
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    (tmp_path / files.EVENTS).touch()
+    return Journal(tmp_path)
+
+
+@pytest.fixture
+def broken_journal(tmp_path: Path) -> Journal:
+    directory = tmp_path / BROKEN_ON_PURPOSE
+    directory.mkdir()
+    (directory / files.EVENTS).touch()
+    return Journal(directory)
+
+
+def keys(found: list[Event]) -> list[tuple[str, str, float]]:
+    return [(event.detail["kind"], event.detail["series"], event.detail["onset"]) for event in found]
+
+
+def lived_through(journal: Journal, healthy: int = 5 * HOUR, fallen: int = HOUR) -> Detection:
+    """Detection as of a run that was healthy and then fell off a cliff."""
+    detection = journal.detection()
+    for index in range(healthy + fallen):
+        detection.take(journal.commit(1.0 if index < healthy else 50.0))
+    return detection
+
+
+def test_a_cliff_is_told_with_all_that_is_known_of_it(journal: Journal) -> None:
+    detection = lived_through(journal)
+    assert not detection.has_failed
+    cliff = next(event for event in journal.told(EventType.FINDING, "cliff") if event.detail["series"] == "publish.p99")
+    onset = START + 5 * HOUR * WINDOW_SECONDS
+    assert cliff.detail["onset"] == pytest.approx(onset, abs=12 * WINDOW_SECONDS)
+    assert onset < cliff.detail["detected"] <= onset + 30 * WINDOW_SECONDS
+    assert cliff.detail["baseline"] == pytest.approx(0.004, rel=0.05)
+    assert cliff.detail["level"] == pytest.approx(0.2, rel=0.2)
+    assert cliff.detail["ratio"] == pytest.approx(cliff.detail["level"] / cliff.detail["baseline"], rel=1e-3)
+    assert 0 < cliff.detail["confidence"] <= 1
+    assert (cliff.detail["operation"], cliff.detail["quantile"]) == ("publish", 0.99)
+    assert cliff.detail["corroborated_by"] == ["device.write_latency"]
+    assert cliff.detail["summary"].startswith("The publish p99 fell off a cliff: from 4")
+
+
+def test_what_healthy_was_is_told_of_every_series(journal: Journal) -> None:
+    lived_through(journal)
+    levels: dict[str, float] = {}
+    for note in journal.told(EventType.NOTE, BASELINE_NOTE):
+        assert START <= note.detail["start"] < note.detail["end"] <= journal.windows[-1].end
+        levels |= note.detail["levels"]
+    assert levels["publish.p99"] == pytest.approx(0.004, rel=0.05)
+    assert levels["device.write_latency"] == pytest.approx(0.001, rel=0.05)
+
+
+def test_gauges_show_the_baseline_the_ratio_and_what_lasts(journal: Journal) -> None:
+    figures = lived_through(journal).figures
+    assert figures is not None
+    assert figures.baselines["publish.p99"] == pytest.approx(0.004, rel=0.05)
+    assert figures.ratios["publish.p99", "fast"] == pytest.approx(50, rel=0.1)
+    assert ("publish.p99", Kind.CLIFF) in figures.active
+    assert figures.ratios["device.write_latency", "fast"] == pytest.approx(50, rel=0.1)
+
+
+@pytest.mark.parametrize("healthy_hours_seen", [3, 5, 6])
+def test_a_worker_that_takes_over_tells_what_was_not_told_and_nothing_twice(
+    journal: Journal, tmp_path: Path, healthy_hours_seen: int
+) -> None:
+    """The first worker dies `healthy_hours_seen` hours after the start; the cliff is at hour 5, the end at 6."""
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    (whole / files.EVENTS).touch()
+    undisturbed = Journal(whole)
+    lived_through(undisturbed)
+
+    first = journal.detection()
+    for index in range(6 * HOUR):
+        window = journal.commit(1.0 if index < 5 * HOUR else 50.0)
+        if index < healthy_hours_seen * HOUR:
+            first.take(window)
+    second = journal.detection()
+    assert second.figures is None, "it has not caught up"
+    second.catch_up(float("inf"))
+    assert second.figures is not None
+    found = journal.told(EventType.FINDING)
+    assert keys(found) == keys(undisturbed.told(EventType.FINDING))
+    assert len(set(keys(found))) == len(found) > 0
+    noted = [note.detail["levels"] for note in journal.told(EventType.NOTE, BASELINE_NOTE)]
+    assert sum("publish.p99" in levels for levels in noted) == 1
+
+    third = journal.detection()
+    third.catch_up(float("inf"))
+    assert journal.told(EventType.FINDING) == found
+    assert third.figures == second.figures
+
+
+def test_catching_up_takes_turns_with_the_run_and_goes_on_to_the_end(journal: Journal) -> None:
+    for _ in range(4 * HOUR):
+        journal.commit()
+    detection = journal.detection()
+    turns = 0
+    while detection.figures is None:
+        detection.take(journal.commit())
+        detection.catch_up(0.02)
+        turns += 1
+    assert turns > 1
+    assert detection.figures.baselines["publish.p99"] == pytest.approx(0.004, rel=0.05)
+    alone = journal.detection()
+    alone.catch_up(float("inf"))
+    assert alone.figures == detection.figures
+
+
+def test_a_latency_that_appears_late_is_watched_too(journal: Journal) -> None:
+    detection = journal.detection()
+    for index in range(9 * HOUR):
+        names = ("publish",) if index < HOUR else ("publish", "end_to_end")
+        detection.take(journal.commit(1.0 if index < 8 * HOUR else 50.0, names))
+        detection.catch_up(float("inf"))
+    assert not detection.has_failed
+    found = keys(journal.told(EventType.FINDING))
+    assert {"publish.p99", "end_to_end.p99"} <= {series for kind, series, _ in found if kind == "cliff"}
+    assert len(set(found)) == len(found)
+
+
+def test_events_of_the_run_reach_the_detector_in_the_same_order_live_and_when_caught_up_with(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    heard: list[tuple[int, str]] = []
+
+    class Listening(OnlineDetector):
+        fed = 0
+
+        def notice(self, notice: Notice) -> None:
+            heard.append((self.fed, notice.name))
+
+        def feed(self, sample: Sample) -> list[Finding]:
+            self.fed += 1
+            return super().feed(sample)
+
+    monkeypatch.setattr(detection_module, "OnlineDetector", Listening)
+    live = journal.detection()
+
+    def tell(name: str, type_: EventType, **detail: Any) -> None:
+        journal.tell(type_, name, **detail)
+        live.notice(journal.told(type_)[-1])
+
+    for index in range(20):
+        window = journal.commit()
+        if index == 6:
+            tell("engine_restarted", EventType.GAP, start=window.start, end=window.start)
+        live.take(window)
+        if index == 10:
+            tell("died", EventType.ENGINE)
+    as_it_happened = list(heard)
+    assert as_it_happened == [(6, "engine_restarted"), (11, "died")]
+    heard.clear()
+    journal.detection().catch_up(float("inf"))
+    assert heard == as_it_happened
+
+
+def test_what_comes_back_is_told_as_over_once(journal: Journal) -> None:
+    detection = lived_through(journal)
+    for _ in range(3 * HOUR):
+        detection.take(journal.commit())
+    assert detection.figures is not None
+    assert not detection.figures.active
+    told = keys(journal.told(EventType.NOTE, ENDED_NOTE))
+    assert len(set(told)) == len(told)
+    assert set(told) <= set(keys(journal.told(EventType.FINDING)))
+    over = told or keys(journal.told(EventType.FINDING, "recovery"))
+    assert "publish.p99" in {series for _, series, _ in over}
+
+
+def test_a_detector_that_fails_says_so_once_and_is_left_alone(
+    broken_journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = broken_journal
+    detection = lived_through(journal, healthy=20, fallen=0)
+
+    def fail(*_: object) -> list[Any]:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr(OnlineDetector, "feed", fail)
+    for _ in range(5):
+        detection.take(journal.commit())
+        detection.catch_up(1.0)
+    assert detection.has_failed
+    assert detection.figures is None
+    (note,) = journal.told(EventType.NOTE)
+    assert note.name == FAILED_NOTE
+    assert note.detail["message"] == "ZeroDivisionError: division by zero"
+    assert note.detail["where"].startswith("test_detection.py:")
+
+
+def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> None:
+    broken = (
+        "import sys; from cliffwatch.detect import online; from cliffwatch.worker import __main__ as worker\n"
+        "def fail(self, sample): raise RuntimeError('broken on purpose')\n"
+        "online.OnlineDetector.feed = fail\n"
+        "sys.exit(worker.main(sys.argv[1:]))"
+    )
+    directory = queue_run(tmp_path / BROKEN_ON_PURPOSE, {"time": "virtual"}, window="10s", phases={"soak": "10m"})
+    done = subprocess.run([sys.executable, "-c", broken, str(directory)], check=False)
+    assert done.returncode == 0
+    assert window_count(directory) == 60
+    assert status(directory).state is RunState.FINISHED
+    failures = [event for event in events(directory) if event.name == FAILED_NOTE]
+    assert [event.detail["message"] for event in failures] == ["RuntimeError: broken on purpose"]
+
+
+@pytest.fixture
+def killed_after_its_cliff(tmp_path: Path) -> Path:
+    """A run in virtual time whose worker was killed as soon as it had told of the cliff."""
+    directory = queue_run(tmp_path / "killed", {"time": "virtual", "cliff_after": "8h"}, window="30s", phases=LONG)
+    worker = start_worker(directory)
+    try:
+        wait_until(lambda: "cliff" in [e.name for e in events(directory) if e.type == "finding"], "the cliff")
+    finally:
+        worker.send_signal(signal.SIGKILL)
+        assert worker.wait(60) == -signal.SIGKILL
+    change_state(EventLog(directory), RunState.INTERRUPTED, status(directory).since)
+    change_state(EventLog(directory), RunState.STARTING, status(directory).since)
+    return directory
+
+
+def test_a_run_that_was_killed_after_its_cliff_tells_it_no_second_time(killed_after_its_cliff: Path) -> None:
+    directory = killed_after_its_cliff
+    before = window_count(directory)
+    carry_out(directory)
+    assert window_count(directory) > before
+    found = [event for event in events(directory) if event.type is EventType.FINDING]
+    cliffs = [event for event in found if event.detail["series"] == "publish.p99" and event.name == "cliff"]
+    assert len(cliffs) == 1
+    assert len(set(keys(found))) == len(found)
+    load_start = status(directory).load_start
+    assert load_start is not None
+    assert cliffs[0].detail["onset"] == pytest.approx(load_start + 8 * 3600, abs=600)
+    last = JournalReader(directory).last_window()
+    assert last is not None
+    assert last.end == pytest.approx(load_start + 24 * 3600)
