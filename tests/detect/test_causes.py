@@ -150,6 +150,11 @@ def test_a_neighbour_whose_writes_make_the_drive_collect_garbage_comes_first() -
     assert diagnose(both).first.cause is Cause.NEIGHBOUR
 
 
+def test_a_broker_that_lost_its_leaders_is_seen_without_being_told() -> None:
+    lost = replace(SLOW_CLIENT, leader_changes_per_second=Change(0.0, 1.2), disconnects_per_second=Change(0.0, 0.4))
+    assert diagnose(lost).first.cause is Cause.BROKER
+
+
 def test_a_late_engine_whose_requests_are_as_fast_as_before_is_the_cause_itself() -> None:
     late = replace(HEALTHY, latency_seconds=Change(0.0011, 0.4), schedule_debt_seconds=Change(0.001, 0.9))
     found = diagnose(late)

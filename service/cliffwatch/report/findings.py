@@ -14,7 +14,8 @@ from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
 from cliffwatch.report.headline import primary_latency
-from cliffwatch.report.measures import Drive, compare_around, drives_of
+from cliffwatch.report.measures import compare_around
+from cliffwatch.report.spans import Drive, drives_of
 from cliffwatch.units import format_latency
 
 #: Changes of several series so many windows apart are one finding.

@@ -66,8 +66,8 @@ class Measures:
 
     The store: files or segments deleted, bytes discarded (TRIM), and how fast what is stored grows.
 
-    A broker and the network: requests waiting in the broker, share of time that it stood still (garbage collection of
-    its runtime), round-trip time and retransmissions.
+    A broker and the network: partitions that changed their leader, connections that broke, requests waiting in the
+    broker, share of time that it stood still (garbage collection of its runtime), round-trip time and retransmissions.
     """
 
     operations_per_second: Change = UNKNOWN_CHANGE
@@ -102,6 +102,8 @@ class Measures:
     discarded_bytes_per_second: Change = UNKNOWN_CHANGE
     stored_growth_bytes_per_second: Change = UNKNOWN_CHANGE
 
+    leader_changes_per_second: Change = UNKNOWN_CHANGE
+    disconnects_per_second: Change = UNKNOWN_CHANGE
     broker_queue_requests: Change = UNKNOWN_CHANGE
     broker_pause_ratio: Change = UNKNOWN_CHANGE
     round_trip_seconds: Change = UNKNOWN_CHANGE

@@ -81,8 +81,8 @@ CAUSES: tuple[CauseRow, ...] = (
         Cause.BROKER,
         "the broker",
         "read the broker's log of that minute; with its own metrics in `scrape`, the report sees inside it",
-        "the broker's queue and pauses",
-        ("broker_queue_requests", "broker_pause_ratio"),
+        "the broker's leaders, connections, queue and pauses",
+        ("leader_changes_per_second", "disconnects_per_second", "broker_queue_requests", "broker_pause_ratio"),
         weigh.broker,
     ),
     CauseRow(

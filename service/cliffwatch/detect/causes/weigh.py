@@ -189,6 +189,12 @@ def broker(measures: Measures) -> Iterator[Evidence]:
     for happening in _near(measures, ("broker", "leader")):
         name = happening.name.replace("_", " ")
         yield Evidence(f"The event `{name}` came {_when(happening.seconds)}.", STRONG, shows=True)
+    for change, words in (
+        (measures.leader_changes_per_second, "Partitions changed their leader"),
+        (measures.disconnects_per_second, "Connections to the broker broke"),
+    ):
+        if change.rose(2.0, by=0.01):
+            yield Evidence(f"{words}: {_from_to(change, _number)} a second.", FAIR, shows=True)
     if measures.broker_pause_ratio.rose(1.5, by=0.02):
         words = _from_to(measures.broker_pause_ratio, _percent)
         yield Evidence(f"The broker stood still to collect its own garbage, {words} of the time.", STRONG, shows=True)
