@@ -1,0 +1,252 @@
+//! Which segments there are, what they are called, and the thread that makes, seals and deletes them.
+
+use crate::error::{Error, Result};
+use crate::io::{Done, Inbox};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, open};
+use rustix::io::Errno;
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The part of a directory that holds segments.
+pub const LOG: &str = "log";
+/// The part that holds a journal.
+pub const JOURNAL: &str = "journal";
+/// A segment's records.
+pub const RECORDS: &str = "log";
+/// A segment's offset index.
+pub const OFFSET_INDEX: &str = "index";
+/// A segment's time index.
+pub const TIME_INDEX: &str = "timeindex";
+
+/// The directory of log `number` below `parent`.
+pub fn log_directory(parent: &Path, number: u32) -> PathBuf {
+    parent.join(format!("{number:06}"))
+}
+
+/// The file of a segment whose first record, or place in order, is `base`.
+pub fn segment_path(directory: &Path, base: u64, kind: &str) -> PathBuf {
+    directory.join(format!("{base:020}.{kind}"))
+}
+
+/// A full segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its first record's sequence; in a log of many partitions, its place in order.
+    pub base: u64,
+    /// The length of its records.
+    pub bytes: u64,
+}
+
+/// The segments of one log.
+#[derive(Debug, Default)]
+pub struct Segments {
+    /// Full ones, oldest first.
+    pub full: VecDeque<Segment>,
+    /// Their bytes.
+    pub full_bytes: u64,
+    /// The active one: `bytes` of it were acknowledged.
+    pub active: Option<Segment>,
+    /// The sequence of the next record to be acknowledged, where all records are of one partition.
+    pub next_sequence: u64,
+}
+
+/// The segments of every log, for those who read them while they are written.
+pub struct Catalogue {
+    directories: Vec<PathBuf>,
+    logs: Vec<Mutex<Segments>>,
+}
+
+impl Catalogue {
+    /// Logs whose directories these are.
+    pub fn new(directories: Vec<PathBuf>, logs: Vec<Segments>) -> Self {
+        Self { directories, logs: logs.into_iter().map(Mutex::new).collect() }
+    }
+
+    /// How many logs there are.
+    pub fn count(&self) -> usize {
+        self.logs.len()
+    }
+
+    /// The directory of a log.
+    pub fn directory(&self, log: usize) -> &Path {
+        &self.directories[log]
+    }
+
+    /// The segments of a log.
+    pub fn segments(&self, log: usize) -> MutexGuard<'_, Segments> {
+        self.logs[log].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The first thing that went wrong in any thread.
+#[derive(Clone, Default)]
+pub struct Failure {
+    error: Arc<Mutex<Option<Error>>>,
+}
+
+impl Failure {
+    /// Keeps an error, if it is the first.
+    pub fn tell(&self, error: Error) {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+    }
+
+    /// Takes the error, if there was one.
+    pub fn take(&self) -> Option<Error> {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// True when something went wrong.
+    pub fn is_told(&self) -> bool {
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+}
+
+/// What the keeper is to do.
+pub enum Chore {
+    /// Make a segment's file. The answer is the file, or an error number below 0.
+    Make {
+        /// The file.
+        path: PathBuf,
+        /// Past the page cache.
+        direct: bool,
+        /// Allocate so much at once; 0: nothing.
+        allocate_bytes: u64,
+        /// The answer's token.
+        token: u64,
+        /// Where the answer goes.
+        inbox: Arc<Inbox>,
+    },
+    /// Close a segment: no longer than its records, synced where that is asked for.
+    Seal {
+        /// The file.
+        file: OwnedFd,
+        /// What it is called.
+        path: PathBuf,
+        /// The length of its records.
+        bytes: u64,
+        /// Sync it first.
+        sync: bool,
+    },
+    /// Delete files; those that are not there do not matter.
+    Delete(Vec<PathBuf>),
+    /// Discard what is free on the volume below this directory.
+    Trim(PathBuf),
+    /// Answer when everything before is done.
+    Rest(Sender<()>),
+}
+
+/// A thread of its own for what blocks: files are made, sealed and deleted in the order in which that was asked for, so that
+/// the space of a deleted segment is free before the next is made.
+#[derive(Clone)]
+pub struct Keeper {
+    chores: Sender<Chore>,
+}
+
+impl Keeper {
+    /// Starts the thread. What goes wrong with a file nobody waits for is told to `failure`.
+    pub fn start(failure: Failure) -> Result<Self> {
+        let (chores, taken) = channel();
+        std::thread::Builder::new()
+            .name("keeper".to_owned())
+            .spawn(move || keep(&taken, &failure))
+            .map_err(Error::system("starting a thread"))?;
+        Ok(Self { chores })
+    }
+
+    /// Asks for something.
+    pub fn ask(&self, chore: Chore) {
+        // The keeper ends with the last of those who ask.
+        let _ = self.chores.send(chore);
+    }
+
+    /// Waits until everything that was asked for is done.
+    pub fn rest(&self) {
+        let (done, waits) = channel();
+        self.ask(Chore::Rest(done));
+        let _ = waits.recv();
+    }
+}
+
+fn keep(chores: &Receiver<Chore>, failure: &Failure) {
+    while let Ok(chore) = chores.recv() {
+        let result = match chore {
+            Chore::Make { path, direct, allocate_bytes, token, inbox } => {
+                let result = make(&path, direct, allocate_bytes)
+                    .map_or_else(|error| -error.raw_os_error(), IntoRawFd::into_raw_fd);
+                inbox.put(Done { token, result });
+                Ok(())
+            }
+            Chore::Seal { file, path, bytes, sync } => seal(&file, bytes, sync).map_err(Error::file(path, "seal it")),
+            Chore::Delete(paths) => paths.into_iter().try_for_each(delete),
+            Chore::Trim(path) => trim(&path),
+            Chore::Rest(done) => {
+                let _ = done.send(());
+                Ok(())
+            }
+        };
+        if let Err(error) = result {
+            failure.tell(error);
+        }
+    }
+}
+
+fn make(path: &Path, direct: bool, allocate_bytes: u64) -> rustix::io::Result<OwnedFd> {
+    let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    flags.set(OFlags::DIRECT, direct);
+    let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    if allocate_bytes > 0 {
+        match fallocate(file.as_fd(), FallocateFlags::empty(), 0, allocate_bytes) {
+            Err(Errno::OPNOTSUPP) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(file)
+}
+
+fn seal(file: &OwnedFd, bytes: u64, sync: bool) -> rustix::io::Result<()> {
+    ftruncate(file, bytes)?;
+    if sync { fdatasync(file) } else { Ok(()) }
+}
+
+fn delete(path: PathBuf) -> Result<()> {
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::file(path, "delete it")(error)),
+        _ => Ok(()),
+    }
+}
+
+/// `struct fstrim_range` of the kernel.
+#[repr(C)]
+struct TrimRange {
+    start: u64,
+    length: u64,
+    shortest: u64,
+}
+
+/// `_IOWR('X', 121, struct fstrim_range)`.
+const FITRIM: libc::Ioctl = 0xC018_5879_u32 as libc::Ioctl;
+
+fn trim(directory: &Path) -> Result<()> {
+    let opened = open(directory, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    let file = opened.map_err(Error::file(directory, "open it"))?;
+    let mut range = TrimRange { start: 0, length: u64::MAX, shortest: 0 };
+    // SAFETY: the file is open, and the range is of the shape that the kernel reads and writes for this request.
+    let answer = unsafe { libc::ioctl(std::os::fd::AsRawFd::as_raw_fd(&file), FITRIM, &raw mut range) };
+    if answer == 0 {
+        return Ok(());
+    }
+    let source = std::io::Error::last_os_error();
+    let advice = "discard needs root, and a drive and file system that can; take it out of the load otherwise";
+    Err(Error::File { path: directory.to_owned(), what: "discard what is free", source, advice })
+}
+
+/// Makes a directory and syncs its parent, so that it is there after a crash.
+pub fn make_directory(path: &Path) -> Result<()> {
+    std::fs::create_dir_all(path).map_err(Error::file(path, "make the directory"))?;
+    let Some(parent) = path.parent() else { return Ok(()) };
+    let opened = open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    fsync(opened.map_err(Error::file(parent, "open it"))?).map_err(Error::file(parent, "sync it"))
+}

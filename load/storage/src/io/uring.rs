@@ -1,0 +1,125 @@
+//! io_uring with registered buffers.
+
+use super::{Done, Inbox, Request};
+use crate::buffers::Buffers;
+use crate::error::{Error, Result};
+use cliffwatch_measure::NANOSECONDS;
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use std::sync::Arc;
+
+/// The token of the inbox's bell, which is nobody's request.
+const BELL: u64 = u64::MAX;
+/// Each file that is being synced keeps a worker of the kernel's busy: so many at once, however few CPUs there are.
+const SYNCS_LIMIT: u32 = 1_024;
+const RING_LIMIT: u32 = 4_096;
+
+/// One ring. Its buffers outlive it.
+pub struct Uring {
+    ring: IoUring,
+    inbox: Arc<Inbox>,
+    address: *const u8,
+    buffer_bytes: usize,
+    fixed: bool,
+    bell_is_set: bool,
+}
+
+// SAFETY: the address is only handed to the kernel; see `Memory` for who may touch what it points to.
+unsafe impl Send for Uring {}
+
+impl Uring {
+    pub(super) fn new(depth: u32, buffers: &Buffers, inbox: Arc<Inbox>) -> Result<Self> {
+        let entries = (depth + 1).next_power_of_two().clamp(8, RING_LIMIT);
+        let ring = IoUring::builder()
+            .setup_single_issuer()
+            .setup_coop_taskrun()
+            .build(entries)
+            .map_err(Error::system("io_uring_setup"))?;
+        if !ring.params().is_feature_ext_arg() || !ring.params().is_feature_nodrop() {
+            let source = std::io::ErrorKind::Unsupported.into();
+            return Err(Error::System { what: "io_uring of a kernel before 5.11", source });
+        }
+        let parts: Vec<libc::iovec> = (0..buffers.count())
+            .map(|buffer| libc::iovec {
+                iov_base: buffers.address().wrapping_add(buffer * buffers.buffer_bytes()).cast_mut().cast(),
+                iov_len: buffers.buffer_bytes(),
+            })
+            .collect();
+        // SAFETY: every part is memory of `buffers`, which lives as long as the process.
+        let fixed = unsafe { ring.submitter().register_buffers(&parts) }.is_ok();
+        // Without it fewer files are synced at once, which is a matter of speed only.
+        let _ = ring.submitter().register_iowq_max_workers(&mut [depth.clamp(16, SYNCS_LIMIT), 0]);
+        let (address, buffer_bytes) = (buffers.address(), buffers.buffer_bytes());
+        Ok(Self { ring, inbox, address, buffer_bytes, fixed, bell_is_set: false })
+    }
+
+    /// False when the kernel did not let the buffers be registered, and every write maps its own.
+    pub fn has_fixed_buffers(&self) -> bool {
+        self.fixed
+    }
+
+    pub(super) fn submit(&mut self, token: u64, request: Request) -> Result<()> {
+        let entry = match request {
+            Request::Write { file, buffer, from, length, offset } => {
+                let part = self.address.wrapping_add(buffer as usize * self.buffer_bytes + from as usize);
+                match u16::try_from(buffer) {
+                    Ok(number) if self.fixed => {
+                        opcode::WriteFixed::new(Fd(file), part, length, number).offset(offset).build()
+                    }
+                    _ => opcode::Write::new(Fd(file), part, length).offset(offset).build(),
+                }
+            }
+            Request::Sync { file } => opcode::Fsync::new(Fd(file)).flags(FsyncFlags::DATASYNC).build(),
+            Request::Allocate { file, offset, length } => {
+                opcode::Fallocate::new(Fd(file), length).offset(offset).build()
+            }
+        };
+        self.push(entry.user_data(token))
+    }
+
+    pub(super) fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
+        if !self.bell_is_set {
+            let bell = opcode::PollAdd::new(Fd(self.inbox.bell()), libc::POLLIN as u32).build().user_data(BELL);
+            self.push(bell)?;
+            self.bell_is_set = true;
+        }
+        self.enter(nanoseconds)?;
+        for completion in self.ring.completion() {
+            if completion.user_data() == BELL {
+                self.bell_is_set = false;
+            } else {
+                done.push(Done { token: completion.user_data(), result: completion.result() });
+            }
+        }
+        if !self.bell_is_set {
+            self.inbox.take(done);
+        }
+        Ok(())
+    }
+
+    fn enter(&mut self, nanoseconds: u64) -> Result<()> {
+        let has_completions = !self.ring.completion().is_empty();
+        let entered = if has_completions || nanoseconds == 0 {
+            self.ring.submit()
+        } else {
+            let time = Timespec::new().sec(nanoseconds / NANOSECONDS).nsec((nanoseconds % NANOSECONDS) as u32);
+            self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&time))
+        };
+        match entered {
+            Ok(_) => Ok(()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ETIME | libc::EINTR | libc::EBUSY)) => Ok(()),
+            Err(error) => Err(Error::system("io_uring_enter")(error)),
+        }
+    }
+
+    fn push(&mut self, entry: Entry) -> Result<()> {
+        loop {
+            // SAFETY: what the entry points to, a buffer of ours, stays valid and untouched until the request is done.
+            if unsafe { self.ring.submission().push(&entry) }.is_ok() {
+                return Ok(());
+            }
+            self.enter(0)?;
+        }
+    }
+}

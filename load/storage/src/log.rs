@@ -1,0 +1,227 @@
+//! One log: the files that it fills one after the other, and what of it is under way.
+
+use crate::buffers::{BLOCK_BYTES, mix};
+use crate::config::{Acknowledge, Config};
+use crate::files::{Catalogue, OFFSET_INDEX, RECORDS, Segment, TIME_INDEX, log_directory, segment_path};
+use crate::index::Indexes;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a log is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It acknowledges batches as they come.
+    Main,
+    /// It acknowledges batches before they are written to the entries.
+    Journal,
+    /// It takes over at checkpoints what a journal has acknowledged.
+    Entries,
+}
+
+/// How a log writes.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// What it is for.
+    pub role: Role,
+    /// Where its segments are.
+    pub parent: PathBuf,
+    /// Whether it has a directory of its own below `parent`.
+    pub numbered: bool,
+    /// Past the page cache.
+    pub direct: bool,
+    /// Batches that wait are written together.
+    pub coalesce: bool,
+    /// Each flight ends with a sync.
+    pub sync: bool,
+    /// A full segment is synced.
+    pub sync_on_roll: bool,
+    /// Space is allocated in such steps; 0: never.
+    pub preallocate_bytes: u64,
+    /// The longest segment.
+    pub segment_bytes: u64,
+    /// Segments may be shorter by this share.
+    pub segment_jitter: f64,
+    /// All segments together; the oldest are deleted first.
+    pub retention_bytes: u64,
+    /// Bytes from one index entry to the next; 0: no indexes.
+    pub index_interval_bytes: u32,
+}
+
+impl Shape {
+    /// Of the log proper: of each partition, or of all, or of what a journal acknowledges.
+    pub fn of_log(config: &Config, retention_bytes: u64) -> Self {
+        let log = &config.log;
+        let journaled = config.journal.is_some();
+        Self {
+            role: if journaled { Role::Entries } else { Role::Main },
+            parent: config.directory.join(crate::files::LOG),
+            numbered: true,
+            direct: log.direct,
+            coalesce: log.coalesce || journaled,
+            sync: log.acknowledge == Acknowledge::Synced && !journaled,
+            sync_on_roll: log.sync_on_roll,
+            preallocate_bytes: log.preallocate_bytes,
+            segment_bytes: log.segment_bytes,
+            segment_jitter: log.segment_jitter,
+            retention_bytes,
+            index_interval_bytes: log.index_interval_bytes,
+        }
+    }
+
+    /// Of the journal, where there is one.
+    pub fn of_journal(config: &Config) -> Option<Self> {
+        let journal = config.journal.as_ref()?;
+        Some(Self {
+            role: Role::Journal,
+            parent: config.journal_directory.as_ref().unwrap_or(&config.directory).join(crate::files::JOURNAL),
+            numbered: false,
+            direct: journal.direct,
+            coalesce: true,
+            sync: true,
+            sync_on_roll: false,
+            preallocate_bytes: journal.preallocate_bytes,
+            segment_bytes: journal.segment_bytes,
+            segment_jitter: 0.0,
+            retention_bytes: u64::MAX,
+            index_interval_bytes: 0,
+        })
+    }
+
+    /// The directory of a log.
+    pub fn directory(&self, number: u32) -> PathBuf {
+        if self.numbered { log_directory(&self.parent, number) } else { self.parent.clone() }
+    }
+
+    /// How long segment `base` of log `number` may become.
+    pub fn limit(&self, number: u32, base: u64) -> u64 {
+        let share = mix(mix(u64::from(number)) ^ base) as f64 / 2_f64.powi(64);
+        (self.segment_bytes as f64 * (1.0 - self.segment_jitter * share)) as u64
+    }
+}
+
+/// What a log is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// Nothing.
+    Idle,
+    /// Its next segment is being made.
+    Opening,
+    /// More space is being allocated.
+    Allocating,
+    /// Batches are being written.
+    Writing,
+    /// What was written is being synced.
+    Syncing,
+}
+
+/// Batches that are written together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flight {
+    /// The first's place in the schedule.
+    pub first: u64,
+    /// How many there are.
+    pub batches: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// When the log turned to them.
+    pub begun: Option<u64>,
+    /// When their sync began.
+    pub sync_begun: u64,
+    /// Writes that are not done yet.
+    pub outstanding: u32,
+}
+
+/// A log.
+pub struct AppendLog {
+    /// Its place among the logs of its kind.
+    pub number: u32,
+    /// The place in the schedule of the next batch to be written.
+    pub next: u64,
+    /// From one of its batches in the schedule to the next.
+    pub stride: u64,
+    /// What it is doing.
+    pub state: State,
+    /// What it is writing.
+    pub flight: Flight,
+    /// True while it waits for its turn.
+    pub queued: bool,
+    /// The active segment.
+    pub file: Option<OwnedFd>,
+    /// Its name.
+    pub base: u64,
+    /// Bytes of records in it.
+    pub length: u64,
+    /// Bytes at which it is full.
+    pub limit: u64,
+    /// Bytes that are allocated.
+    pub allocated: u64,
+    /// The beginning of the block that the next record begins in.
+    pub tail: Option<Box<[u8; BLOCK_BYTES]>>,
+    /// The partition of `sequences[0]`; the others follow.
+    pub first_partition: u32,
+    /// The next sequence of each of its partitions.
+    pub sequences: Vec<u64>,
+    /// The indexes of the active segment.
+    pub indexes: Option<Box<Indexes>>,
+    /// Its segments.
+    pub catalogue: Arc<Catalogue>,
+}
+
+impl AppendLog {
+    /// The active segment's file.
+    pub fn descriptor(&self) -> RawFd {
+        // A log writes only while it has a file; -1 makes the kernel say so if not.
+        self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
+    }
+
+    /// Files of one of its segments.
+    pub fn paths(&self, base: u64, with_indexes: bool) -> Vec<PathBuf> {
+        let directory = self.catalogue.directory(self.number as usize);
+        let kinds: &[&str] = if with_indexes { &[RECORDS, OFFSET_INDEX, TIME_INDEX] } else { &[RECORDS] };
+        kinds.iter().map(|kind| segment_path(directory, base, kind)).collect()
+    }
+
+    /// The file of the active segment.
+    pub fn path(&self) -> PathBuf {
+        segment_path(self.directory(), self.base, RECORDS)
+    }
+
+    /// Where its segments are.
+    pub fn directory(&self) -> &Path {
+        self.catalogue.directory(self.number as usize)
+    }
+
+    /// The active segment is full: takes it away and returns what was in it.
+    pub fn fill_up(&mut self) -> Option<(OwnedFd, Segment)> {
+        let file = self.file.take()?;
+        let full = Segment { base: self.base, bytes: self.length };
+        let mut segments = self.catalogue.segments(self.number as usize);
+        segments.full.push_back(full);
+        segments.full_bytes += full.bytes;
+        segments.active = None;
+        Some((file, full))
+    }
+
+    /// Takes the oldest full segments away for as long as all would be longer than `retention_bytes` with a new one of
+    /// `coming_bytes`.
+    pub fn expire(&mut self, retention_bytes: u64, coming_bytes: u64) -> Vec<Segment> {
+        let mut expired = Vec::new();
+        let mut segments = self.catalogue.segments(self.number as usize);
+        while segments.full_bytes + coming_bytes > retention_bytes {
+            let Some(oldest) = segments.full.pop_front() else { break };
+            segments.full_bytes -= oldest.bytes;
+            expired.push(oldest);
+        }
+        expired
+    }
+
+    /// Tells readers how much of the active segment was acknowledged.
+    pub fn publish(&self) {
+        let mut segments = self.catalogue.segments(self.number as usize);
+        segments.active = Some(Segment { base: self.base, bytes: self.length });
+        if let [next] = self.sequences[..] {
+            segments.next_sequence = next;
+        }
+    }
+}

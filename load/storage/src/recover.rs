@@ -1,0 +1,263 @@
+//! Whose a directory is, and what earlier engines of the same run left in it.
+
+use crate::config::{Config, Layout};
+use crate::error::{Error, Result};
+use crate::files::{JOURNAL, LOG, OFFSET_INDEX, RECORDS, Segment, Segments, TIME_INDEX, make_directory, segment_path};
+use crate::log::{AppendLog, Flight, Shape, State};
+use cliffwatch_measure::record::{HEADER_BYTES, check};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Says that the directory is this engine's, and what its records are like.
+pub const MARKER: &str = "cliffwatch-storage.json";
+/// The mark that the service leaves in a run's directory.
+const RUN_MARKER: &str = ".cliffwatch-run";
+
+/// Records at the end of a segment that a crash may have left damaged; more are somebody else's doing.
+const TORN_LIMIT: u32 = 4_096;
+
+/// What has to be known to read the records again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
+pub struct Marker {
+    /// The version of this description.
+    pub version: u32,
+    /// How many partitions there are.
+    pub partitions: u32,
+    /// Whether all partitions share a log.
+    pub shared: bool,
+    /// The length of every record, where they are equally long.
+    pub record_bytes: Option<u32>,
+}
+
+impl Marker {
+    fn of(config: &Config) -> Self {
+        let shared = config.log.layout == Layout::Shared;
+        Self { version: 1, partitions: config.partitions, shared, record_bytes: config.fixed_record() }
+    }
+
+    /// Reads the marker of a directory.
+    pub fn read(directory: &Path) -> Result<Self> {
+        let path = directory.join(MARKER);
+        let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "read it"))?;
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    /// How many logs there are.
+    pub fn logs(&self) -> u32 {
+        if self.shared { 1 } else { self.partitions }
+    }
+}
+
+/// Makes the directory this engine's, or takes up again what is. Refuses one that holds anything else.
+pub fn claim(config: &Config) -> Result<()> {
+    for directory in [Some(&config.directory), config.journal_directory.as_ref()].into_iter().flatten() {
+        let entries = std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))?;
+        for entry in entries {
+            let name = entry.map_err(Error::file(directory, "list it"))?.file_name();
+            let name = name.to_string_lossy();
+            let ours = [MARKER, LOG, JOURNAL].contains(&&*name) || name.starts_with(RUN_MARKER) || name == "lost+found";
+            if !ours {
+                return Err(Error::Foreign { path: directory.clone(), found: name.into_owned() });
+            }
+        }
+    }
+    let path = config.directory.join(MARKER);
+    let wanted = Marker::of(config);
+    if path.exists() {
+        let found = Marker::read(&config.directory)?;
+        return if found == wanted {
+            Ok(())
+        } else {
+            Err(Error::Foreign { path: config.directory.clone(), found: "another load's segments".to_owned() })
+        };
+    }
+    if config.directory.join(LOG).exists() {
+        return Err(Error::Foreign { path: config.directory.clone(), found: format!("{LOG} without {MARKER}") });
+    }
+    let text = serde_json::to_string(&wanted)?;
+    std::fs::write(&path, text).map_err(Error::file(&path, "write it"))
+}
+
+/// Removes everything that the engine made in its directory.
+pub fn remove(config: &Config) -> Result<()> {
+    let mut found = vec![config.directory.join(LOG), config.directory.join(JOURNAL)];
+    found.extend(config.journal_directory.as_ref().map(|directory| directory.join(JOURNAL)));
+    for path in found {
+        match std::fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::file(path, "remove it")(error));
+            }
+            _ => {}
+        }
+    }
+    let marker = config.directory.join(MARKER);
+    std::fs::remove_file(&marker).map_err(Error::file(marker, "remove it"))
+}
+
+/// The segments in a directory, oldest first, as long as their files are.
+pub fn list(directory: &Path) -> Result<Vec<Segment>> {
+    let mut segments = Vec::new();
+    for entry in std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))? {
+        let entry = entry.map_err(Error::file(directory, "list it"))?;
+        let path = entry.path();
+        let base = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
+        if let (Some(base), true) = (base, path.extension().is_some_and(|kind| kind == RECORDS)) {
+            let bytes = entry.metadata().map_err(Error::file(path, "look at it"))?.len();
+            segments.push(Segment { base, bytes });
+        }
+    }
+    segments.sort_by_key(|segment| segment.base);
+    Ok(segments)
+}
+
+/// Takes up a log again: its last segment is cut to what was written whole, and what follows gets the next sequences.
+/// The segments, and the next sequence of each partition that it carries.
+pub fn recover(
+    shape: &Shape,
+    number: u32,
+    partitions: &[u32],
+    record_bytes: Option<u32>,
+) -> Result<(Segments, Vec<u64>)> {
+    let directory = shape.directory(number);
+    make_directory(&directory)?;
+    let mut found = list(&directory)?;
+    let mut sequences = vec![None; partitions.len()];
+    let mut newest = true;
+    for segment in found.iter_mut().rev() {
+        let path = segment_path(&directory, segment.base, RECORDS);
+        if newest {
+            segment.bytes = whole_bytes(&path, record_bytes)?;
+            let opened = File::options().write(true).open(&path);
+            let cut = opened.and_then(|file| file.set_len(segment.bytes));
+            cut.map_err(Error::file(&path, "cut it"))?;
+            newest = segment.bytes == 0;
+        }
+        if let [sequence] = &mut sequences[..] {
+            // The name of an empty segment says what would have followed.
+            let last = last_record(&path, segment.bytes, record_bytes)?;
+            *sequence = Some(last.map_or(segment.base, |(_, last)| last + 1));
+        } else {
+            read_sequences(&path, partitions, &mut sequences)?;
+        }
+        if sequences.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    for empty in found.iter().filter(|segment| segment.bytes == 0) {
+        for kind in [RECORDS, OFFSET_INDEX, TIME_INDEX] {
+            let _ = std::fs::remove_file(segment_path(&directory, empty.base, kind));
+        }
+    }
+    found.retain(|segment| segment.bytes > 0);
+    let sequences: Vec<u64> = sequences.into_iter().map(Option::unwrap_or_default).collect();
+    let full_bytes = found.iter().map(|segment| segment.bytes).sum();
+    let next_sequence = if sequences.len() == 1 { sequences[0] } else { 0 };
+    Ok((Segments { full: found.into(), full_bytes, active: None, next_sequence }, sequences))
+}
+
+/// A log that goes on after its segments, with batches `first`, `first + stride` and so on.
+pub fn append_log(
+    number: u32,
+    first: u64,
+    stride: u64,
+    partition: u32,
+    sequences: Vec<u64>,
+    catalogue: &Arc<crate::files::Catalogue>,
+) -> AppendLog {
+    let base = catalogue.segments(number as usize).full.back().map_or(0, |segment| segment.base);
+    AppendLog {
+        number,
+        next: first,
+        stride,
+        state: State::Idle,
+        flight: Flight::default(),
+        queued: false,
+        file: None,
+        base,
+        length: 0,
+        limit: 0,
+        allocated: 0,
+        tail: None,
+        first_partition: partition,
+        sequences,
+        indexes: None,
+        catalogue: Arc::clone(catalogue),
+    }
+}
+
+/// Bytes of a segment up to its first byte that is not of a whole record.
+fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
+    let length = std::fs::metadata(path).map_err(Error::file(path, "look at it"))?.len();
+    let Some(record_bytes) = record_bytes.map(u64::from) else {
+        let mut end = 0;
+        crate::verify::each_record(path, length, |_, bytes| end += bytes as u64)?;
+        return Ok(end);
+    };
+    // Records follow each other without a gap, so whether there is one is true up to the last, and false after it.
+    let file = File::open(path).map_err(Error::file(path, "open it"))?;
+    let is_there = |number: u64| {
+        let mut header = [0; HEADER_BYTES];
+        let read = file.read_exact_at(&mut header, number * record_bytes);
+        read.is_ok() && header[4..8] == (record_bytes as u32).to_le_bytes()
+    };
+    let (mut whole, mut beyond) = (0, length / record_bytes + 1);
+    while whole + 1 < beyond {
+        let middle = (whole + beyond) / 2;
+        if is_there(middle - 1) { whole = middle } else { beyond = middle }
+    }
+    // The last write may have been cut short.
+    let mut torn = 0;
+    while whole > 0
+        && torn < TORN_LIMIT
+        && record_at(path, (whole - 1) * record_bytes, record_bytes as usize)?.is_none()
+    {
+        (whole, torn) = (whole - 1, torn + 1);
+    }
+    Ok(whole * record_bytes)
+}
+
+/// Partition and sequence of the last record.
+fn last_record(path: &Path, bytes: u64, record_bytes: Option<u32>) -> Result<Option<(u32, u64)>> {
+    if let Some(record_bytes) = record_bytes.map(u64::from) {
+        return if bytes < record_bytes {
+            Ok(None)
+        } else {
+            record_at(path, bytes - record_bytes, record_bytes as usize)
+        };
+    }
+    let mut last = None;
+    crate::verify::each_record(path, bytes, |identity, _| last = Some((identity.partition, identity.sequence)))?;
+    Ok(last)
+}
+
+fn record_at(path: &Path, offset: u64, record_bytes: usize) -> Result<Option<(u32, u64)>> {
+    let mut bytes = vec![0; record_bytes];
+    let file = File::open(path).map_err(Error::file(path, "open it"))?;
+    if file.read_exact_at(&mut bytes, offset).is_err() {
+        return Ok(None);
+    }
+    Ok(check(&bytes).ok().map(|(identity, _)| (identity.partition, identity.sequence)))
+}
+
+fn read_sequences(path: &Path, partitions: &[u32], sequences: &mut [Option<u64>]) -> Result<()> {
+    let bytes = std::fs::metadata(path).map_err(Error::file(path, "look at it"))?.len();
+    let mut found = vec![None; sequences.len()];
+    crate::verify::each_record(path, bytes, |identity, _| {
+        if let Some(place) = identity.partition.checked_sub(partitions[0])
+            && let Some(next) = found.get_mut(place as usize)
+        {
+            *next = Some(identity.sequence + 1);
+        }
+    })?;
+    for (known, new) in sequences.iter_mut().zip(found) {
+        *known = known.or(new);
+    }
+    Ok(())
+}
+
+/// The directories of all logs of a shape.
+pub fn directories(shape: &Shape, logs: u32) -> Vec<PathBuf> {
+    (0..logs).map(|number| shape.directory(number)).collect()
+}

@@ -1,0 +1,762 @@
+//! One thread that appends: what is due goes into buffers, buffers into files, and what is on them is acknowledged.
+
+use crate::buffers::Buffers;
+use crate::config::Config;
+use crate::encode::Encoder;
+use crate::error::{Error, Result};
+use crate::figures;
+use crate::files::{Chore, Failure, Keeper};
+use crate::index::Indexes;
+use crate::io::{Done, Inbox, Io, Request, Way};
+use crate::log::{AppendLog, Flight, Role, Shape, State};
+use cliffwatch_measure::NANOSECONDS;
+use cliffwatch_measure::clock::{Clock, nanoseconds, seconds};
+use cliffwatch_measure::record::Identity;
+use cliffwatch_measure::recorder::Recorder;
+use cliffwatch_measure::schedule::Schedule;
+use cliffwatch_measure::stop::Stop;
+use std::collections::VecDeque;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::sync::Arc;
+
+/// The longest wait: then somebody may have asked to stop.
+const LOOK_NANOSECONDS: u64 = 50_000_000;
+/// How long what is under way at the load's end may still take.
+const DRAIN_NANOSECONDS: u64 = 30 * NANOSECONDS;
+/// Batches that wait for each other are written together up to so many bytes.
+const FLIGHT_BYTES: u64 = 1 << 20;
+/// What a journal has acknowledged is written to the entries at the latest when it is so long.
+const UNCHECKED_BYTES: u64 = 64 << 20;
+
+const WRITE: u64 = 0;
+const SYNC: u64 = 1;
+const ALLOCATE: u64 = 2;
+const OPEN: u64 = 3;
+
+fn token(kind: u64, buffer: u32, log: usize) -> u64 {
+    kind << 56 | u64::from(buffer) << 32 | log as u64
+}
+
+/// When a shard's work is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Work {
+    /// At a moment, in nanoseconds since the epoch; until then batches are written as they are due.
+    Until(u64),
+    /// When so many batches are written, which are all due at once.
+    Batches(u64),
+}
+
+/// What a shard is made of. It is made in its own thread, because a ring belongs to the thread that made it.
+pub struct Plan {
+    /// What is asked for.
+    pub config: Arc<Config>,
+    /// When batches are due.
+    pub schedule: Schedule,
+    /// The load's start, in nanoseconds since the epoch.
+    pub start: u64,
+    /// Its end.
+    pub work: Work,
+    /// Its logs: those of its partitions, or a shared one with the journal before it.
+    pub logs: Vec<AppendLog>,
+    /// How they write, by role.
+    pub shapes: Vec<Shape>,
+    /// How many buffers of `config.log.chunk_bytes` it has.
+    pub buffers: usize,
+    /// The time.
+    pub clock: Clock,
+    /// Where it counts.
+    pub recorder: Recorder,
+    /// Who makes, seals and deletes its files.
+    pub keeper: Keeper,
+    /// Where failures are told.
+    pub failure: Failure,
+    /// When to stop before the end.
+    pub stop: Stop,
+}
+
+/// What became of a shard.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Batches that were due and had not begun to be written.
+    pub unwritten: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Part {
+    file: i32,
+    from: u32,
+    length: u32,
+    offset: u64,
+    begun: u64,
+    /// The part of the buffer whose payload was another's.
+    foreign: (u32, u32),
+}
+
+/// A buffer that is being filled.
+struct Chunk {
+    buffer: u32,
+    from: usize,
+    at: usize,
+    foreign_to: usize,
+    file_offset: u64,
+}
+
+/// A thread that appends.
+pub struct Shard {
+    plan: Plan,
+    io: Io,
+    reason: Option<String>,
+    inbox: Arc<Inbox>,
+    buffers: Buffers,
+    encoder: Encoder,
+    parts: Vec<Part>,
+    ready: VecDeque<u32>,
+    done: Vec<Done>,
+    released: u64,
+    horizon: u64,
+    look_at: u64,
+    /// When the journal stops waiting for others to be synced with.
+    group_until: u64,
+    /// The first batch that the journal has not acknowledged.
+    acknowledged: u64,
+    unchecked_bytes: u64,
+    checkpoint_at: u64,
+    /// The entries take over batches up to here.
+    checkpoint_to: u64,
+    /// Batches that the journal shed, which the entries must not expect.
+    shed: VecDeque<(u64, u64)>,
+}
+
+impl Shard {
+    /// Allocates everything that it will need.
+    pub fn new(plan: Plan) -> Result<Self> {
+        let chunk_bytes = plan.config.log.chunk_bytes as usize;
+        let slot_bytes = crate::encode::slot_bytes(&plan.config, chunk_bytes);
+        let buffers = Buffers::new(plan.buffers, chunk_bytes, plan.config.record.randomness, slot_bytes)?;
+        let depth = u32::try_from(plan.buffers + plan.logs.len()).unwrap_or(u32::MAX);
+        let inbox = Arc::new(Inbox::new(64)?);
+        let (io, reason) = Io::new(plan.config.io, depth, &buffers, Arc::clone(&inbox))?;
+        let released = plan.schedule.released(plan.start.saturating_sub(1));
+        Ok(Self {
+            io,
+            reason,
+            inbox,
+            encoder: Encoder::new(&plan.config, chunk_bytes),
+            parts: vec![Part::default(); plan.buffers],
+            ready: VecDeque::with_capacity(plan.logs.len()),
+            done: Vec::with_capacity(depth as usize),
+            released,
+            horizon: 0,
+            look_at: 0,
+            group_until: u64::MAX,
+            acknowledged: released,
+            unchecked_bytes: 0,
+            checkpoint_at: plan.start + nanoseconds(plan.config.log.checkpoint_seconds),
+            checkpoint_to: released,
+            shed: VecDeque::new(),
+            buffers,
+            plan,
+        })
+    }
+
+    /// How it writes.
+    pub fn way(&self) -> Way {
+        self.io.way()
+    }
+
+    /// Why not as it was asked to.
+    pub fn reason(&self) -> Option<&str> {
+        self.reason.as_deref()
+    }
+
+    /// Appends until the work is done or somebody asks to stop, and closes the files.
+    pub fn run(mut self) -> Result<Outcome> {
+        self.plan.logs.iter_mut().for_each(|log| align(log, self.released));
+        let mut over_since = None;
+        loop {
+            let now = self.plan.clock.now();
+            if over_since.is_none() && self.is_over(now) {
+                over_since = Some(now);
+            }
+            match over_since {
+                None => self.release(now),
+                Some(since) => {
+                    self.checkpoint_to = self.acknowledged;
+                    if self.is_drained() || now - since > DRAIN_NANOSECONDS || self.plan.failure.is_told() {
+                        break;
+                    }
+                }
+            }
+            self.advance_ready(over_since.is_some())?;
+            self.look(now);
+            self.reap(self.patience(now))?;
+        }
+        self.close()
+    }
+
+    fn is_over(&self, now: u64) -> bool {
+        if self.plan.stop.is_requested() || self.plan.failure.is_told() {
+            return true;
+        }
+        match self.plan.work {
+            Work::Until(end) => now >= end,
+            Work::Batches(count) => {
+                self.released == count && self.plan.logs.iter().all(|log| log.next >= count && log.state == State::Idle)
+            }
+        }
+    }
+
+    /// Nothing is under way, and the entries have what the journal acknowledged.
+    fn is_drained(&mut self) -> bool {
+        let mut drained = true;
+        for at in 0..self.plan.logs.len() {
+            let log = &self.plan.logs[at];
+            if log.state != State::Idle {
+                drained = false;
+            } else if self.shape(at).role == Role::Entries && log.next < self.acknowledged {
+                self.wake(at);
+                drained = false;
+            }
+        }
+        drained
+    }
+
+    /// Lets go what has become due.
+    fn release(&mut self, now: u64) {
+        let released = match self.plan.work {
+            Work::Batches(count) => count,
+            Work::Until(end) => self.plan.schedule.released(now.min(end - 1)).max(self.released),
+        };
+        let burst = nanoseconds(self.plan.config.burst_seconds);
+        if matches!(self.plan.work, Work::Until(_)) && now > self.plan.start.saturating_add(burst) {
+            self.horizon = self.plan.schedule.released(now - burst);
+        }
+        let logs = self.main_logs() as u64;
+        if released - self.released >= logs {
+            (0..logs as usize).for_each(|at| self.wake(at));
+        } else {
+            (self.released..released).for_each(|index| self.wake((index % logs) as usize));
+        }
+        self.released = released;
+        if now >= self.group_until {
+            self.group_until = u64::MAX;
+            self.wake(0);
+        }
+        if self.has_entries() && (now >= self.checkpoint_at || self.unchecked_bytes >= UNCHECKED_BYTES) {
+            if now >= self.checkpoint_at {
+                self.checkpoint_at = now + nanoseconds(self.plan.config.log.checkpoint_seconds);
+            }
+            self.unchecked_bytes = 0;
+            self.checkpoint_to = self.acknowledged;
+            self.wake(1);
+        }
+    }
+
+    fn has_entries(&self) -> bool {
+        self.plan.shapes.len() > 1
+    }
+
+    /// Logs that are written by due time: all of them, or the journal.
+    fn main_logs(&self) -> usize {
+        if self.has_entries() { 1 } else { self.plan.logs.len() }
+    }
+
+    fn shape(&self, at: usize) -> &Shape {
+        if self.has_entries() { &self.plan.shapes[at] } else { &self.plan.shapes[0] }
+    }
+
+    fn wake(&mut self, at: usize) {
+        let log = &mut self.plan.logs[at];
+        if log.state == State::Idle && !log.queued {
+            log.queued = true;
+            self.ready.push_back(at as u32);
+        }
+    }
+
+    /// Gives every log that has something to do its turn, until buffers run out.
+    fn advance_ready(&mut self, over: bool) -> Result<()> {
+        for _ in 0..self.ready.len() {
+            let Some(at) = self.ready.pop_front() else { break };
+            let at = at as usize;
+            self.plan.logs[at].queued = false;
+            if over && self.shape(at).role != Role::Entries {
+                continue;
+            }
+            if !self.advance(at)? {
+                self.plan.logs[at].queued = true;
+                self.ready.push_front(at as u32);
+                break;
+            }
+            if self.io.way() == Way::Inline {
+                self.reap(0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins to write what waits in a log. False when there are not enough buffers.
+    fn advance(&mut self, at: usize) -> Result<bool> {
+        if self.plan.logs[at].state != State::Idle {
+            return Ok(true);
+        }
+        self.shed_overdue(at);
+        let waiting = self.waiting(at);
+        let batch_bytes = self.plan.config.batch_bytes();
+        if waiting == 0 || self.waits_for_group(at, waiting * batch_bytes) {
+            return Ok(true);
+        }
+        let now = self.plan.clock.now();
+        let preallocate_bytes = self.shape(at).preallocate_bytes;
+        let log = &mut self.plan.logs[at];
+        log.flight.begun.get_or_insert(now);
+        let room = log.limit.saturating_sub(log.length) / batch_bytes;
+        if log.file.is_none() || room == 0 {
+            self.roll(at)?;
+            return Ok(true);
+        }
+        let batches = self.flight_batches(at, waiting.min(room));
+        if batches == 0 {
+            return Ok(false);
+        }
+        let log = &mut self.plan.logs[at];
+        let end = log.length + batches * batch_bytes;
+        if preallocate_bytes > 0 && end > log.allocated {
+            let length =
+                preallocate_bytes.min(log.limit.next_multiple_of(4096) - log.allocated).max(end - log.allocated);
+            log.state = State::Allocating;
+            let request = Request::Allocate { file: log.descriptor(), offset: log.allocated, length };
+            log.flight.bytes = length;
+            self.io.submit(token(ALLOCATE, 0, at), request)?;
+            return Ok(true);
+        }
+        self.write(at, batches)?;
+        Ok(true)
+    }
+
+    /// What is overdue by more than the burst limit is never written.
+    fn shed_overdue(&mut self, at: usize) {
+        let role = self.shape(at).role;
+        let log = &mut self.plan.logs[at];
+        if role == Role::Entries || log.next >= self.horizon {
+            return;
+        }
+        let batches = (self.horizon - log.next).div_ceil(log.stride);
+        let from = log.next;
+        log.next += batches * log.stride;
+        if role == Role::Journal {
+            self.shed.push_back((from, log.next));
+        }
+        self.plan.recorder.lock().add(figures::SHED, batches * u64::from(self.plan.config.batch_records));
+    }
+
+    /// How many batches a log could write now.
+    fn waiting(&mut self, at: usize) -> u64 {
+        let shape = self.shape(at);
+        if shape.role != Role::Entries {
+            let log = &self.plan.logs[at];
+            let waiting = self.released.saturating_sub(log.next).div_ceil(log.stride);
+            return if shape.coalesce { waiting } else { waiting.min(1) };
+        }
+        let log = &mut self.plan.logs[at];
+        while let Some(&(from, to)) = self.shed.front() {
+            if from > log.next {
+                return from.min(self.checkpoint_to).saturating_sub(log.next);
+            }
+            log.next = log.next.max(to);
+            self.shed.pop_front();
+        }
+        self.checkpoint_to.saturating_sub(log.next)
+    }
+
+    /// True when a journal had better wait for more to be synced at once.
+    fn waits_for_group(&mut self, at: usize, bytes: u64) -> bool {
+        let Some(journal) = self.plan.config.journal.as_ref().filter(|_| at == 0) else { return false };
+        if journal.group_seconds == 0.0 || bytes >= journal.group_bytes || self.plan.stop.is_requested() {
+            return false;
+        }
+        let until = self.plan.schedule.due(self.plan.logs[at].next).saturating_add(nanoseconds(journal.group_seconds));
+        if self.plan.clock.now() >= until {
+            return false;
+        }
+        self.group_until = until;
+        true
+    }
+
+    /// How many of so many batches the free buffers hold, and are written together.
+    fn flight_batches(&self, at: usize, wanted: u64) -> u64 {
+        let batch_bytes = self.plan.config.batch_bytes();
+        let log = &self.plan.logs[at];
+        let chunk_bytes = self.buffers.buffer_bytes() as u64;
+        let begun = if self.shape(at).direct { log.length % chunk_bytes } else { 0 };
+        let capacity = (self.buffers.free() as u64 * chunk_bytes).saturating_sub(begun);
+        wanted.min(capacity / batch_bytes).min((FLIGHT_BYTES / batch_bytes).max(1))
+    }
+
+    /// Closes the active segment, lets old ones go and asks for a new one.
+    fn roll(&mut self, at: usize) -> Result<()> {
+        self.close_segment(at)?;
+        let shape = self.shape(at).clone();
+        let log = &mut self.plan.logs[at];
+        log.base = if let [sequence] = log.sequences[..] { sequence } else { log.base + 1 };
+        log.limit = shape.limit(log.number, log.base);
+        (log.length, log.tail) = (0, None);
+        let expired = log.expire(shape.retention_bytes, log.limit);
+        for segment in &expired {
+            self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, shape.index_interval_bytes > 0)));
+        }
+        log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
+        log.state = State::Opening;
+        let (path, inbox) = (log.path(), Arc::clone(&self.inbox));
+        let (direct, allocate_bytes, token) = (shape.direct, log.allocated, token(OPEN, 0, at));
+        self.plan.keeper.ask(Chore::Make { path, direct, allocate_bytes, token, inbox });
+        let mut tally = self.plan.recorder.lock();
+        tally.add(figures::ROLLS, 1);
+        tally.add(figures::DELETIONS, expired.len() as u64);
+        Ok(())
+    }
+
+    fn close_segment(&mut self, at: usize) -> Result<()> {
+        let sync = self.shape(at).sync_on_roll;
+        let log = &mut self.plan.logs[at];
+        let path = log.path();
+        if let Some(indexes) = log.indexes.take() {
+            indexes.seal(sync)?;
+        }
+        if let Some((file, full)) = log.fill_up() {
+            self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, sync });
+        }
+        Ok(())
+    }
+
+    /// Puts batches into buffers and the buffers on their way.
+    fn write(&mut self, at: usize, batches: u64) -> Result<()> {
+        let log = &mut self.plan.logs[at];
+        log.state = State::Writing;
+        log.flight.first = log.next;
+        log.flight.batches = batches;
+        log.next += batches * log.stride;
+        let position = log.length;
+        let (first, stride) = (log.flight.first, log.stride);
+        let mut chunk = None;
+        let mut end = position;
+        for index in (0..batches).map(|batch| first + batch * stride) {
+            end = self.lay(at, index, &mut chunk, end)?;
+        }
+        if let Some(chunk) = chunk {
+            self.send(at, chunk)?;
+        }
+        self.plan.logs[at].flight.bytes = end - position;
+        Ok(())
+    }
+
+    /// Lays one batch into buffers from `position` in the file on; returns where it ends.
+    fn lay(&mut self, at: usize, index: u64, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
+        let due = self.plan.schedule.due(index);
+        let log = &self.plan.logs[at];
+        let carried = log.sequences.len() as u64;
+        let place = if carried > 1 { (index % carried) as usize } else { 0 };
+        let mut identity = Identity {
+            producer: 0,
+            partition: log.first_partition + place as u32,
+            sequence: log.sequences[place],
+            timestamp_microseconds: due / 1_000,
+        };
+        let slot_bytes = self.encoder.slot_bytes();
+        for _ in 0..self.plan.config.batch_records {
+            if slot_bytes > 0 {
+                let chunk = match open {
+                    Some(chunk) => chunk,
+                    None => open.insert(self.open_chunk(at, position)?),
+                };
+                self.encoder.seal_slot(&mut self.buffers, chunk.buffer, chunk.at, &identity);
+                chunk.at += slot_bytes;
+                position += slot_bytes as u64;
+                if chunk.at == self.buffers.buffer_bytes()
+                    && let Some(full) = open.take()
+                {
+                    self.send(at, full)?;
+                }
+            } else {
+                position = self.copy(at, &identity, open, position)?;
+            }
+            identity.sequence += 1;
+        }
+        self.plan.logs[at].sequences[place] = identity.sequence;
+        Ok(position)
+    }
+
+    /// Copies one record, which may begin in one buffer and end in another.
+    fn copy(&mut self, at: usize, identity: &Identity, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
+        let mut copied = 0;
+        let bytes = self.encoder.make_record(identity);
+        while copied < bytes {
+            let chunk = match open {
+                Some(chunk) => chunk,
+                None => open.insert(self.open_chunk(at, position)?),
+            };
+            let room = &mut self.buffers.bytes(chunk.buffer)[chunk.at..];
+            let fits = room.len().min(bytes - copied);
+            room[..fits].copy_from_slice(&self.encoder.made_record()[copied..copied + fits]);
+            (copied, chunk.at, position) = (copied + fits, chunk.at + fits, position + fits as u64);
+            if chunk.at == self.buffers.buffer_bytes()
+                && let Some(full) = open.take()
+            {
+                self.send(at, full)?;
+            }
+        }
+        Ok(position)
+    }
+
+    fn open_chunk(&mut self, at: usize, position: u64) -> Result<Chunk> {
+        // `flight_batches` has seen to it that there are enough.
+        let missing = || Error::System { what: "buffers", source: std::io::ErrorKind::OutOfMemory.into() };
+        let buffer = self.buffers.take().ok_or_else(missing)?;
+        if !self.shape(at).direct {
+            return Ok(Chunk { buffer, from: 0, at: 0, foreign_to: 0, file_offset: position });
+        }
+        let within = (position % self.buffers.buffer_bytes() as u64) as usize;
+        let from = within - within % crate::buffers::BLOCK_BYTES;
+        if within > from
+            && let Some(tail) = &self.plan.logs[at].tail
+        {
+            self.buffers.bytes(buffer)[from..within].copy_from_slice(&tail[..within - from]);
+        }
+        Ok(Chunk { buffer, from, at: within, foreign_to: within, file_offset: position - within as u64 })
+    }
+
+    /// Hands a buffer over to be written. Past the page cache whole blocks are: what follows the records is no record.
+    fn send(&mut self, at: usize, chunk: Chunk) -> Result<()> {
+        const BLOCK: usize = crate::buffers::BLOCK_BYTES;
+        let mut to = chunk.at;
+        if self.shape(at).direct && !chunk.at.is_multiple_of(BLOCK) {
+            to = chunk.at.next_multiple_of(BLOCK);
+            let bytes = self.buffers.bytes(chunk.buffer);
+            bytes[chunk.at..to].fill(0);
+            let tail = self.plan.logs[at].tail.get_or_insert_with(|| Box::new([0; BLOCK]));
+            tail.copy_from_slice(&bytes[to - BLOCK..to]);
+        }
+        let foreign_from = if chunk.foreign_to > chunk.from { chunk.from } else { chunk.at };
+        let foreign_to = if to > chunk.at { to } else { chunk.foreign_to.max(foreign_from) };
+        let log = &mut self.plan.logs[at];
+        log.flight.outstanding += 1;
+        let part = Part {
+            file: log.descriptor(),
+            from: chunk.from as u32,
+            length: (to - chunk.from) as u32,
+            offset: chunk.file_offset + chunk.from as u64,
+            begun: self.plan.clock.now(),
+            foreign: (foreign_from as u32, foreign_to as u32),
+        };
+        self.parts[chunk.buffer as usize] = part;
+        self.submit_part(at, chunk.buffer, part)
+    }
+
+    fn submit_part(&mut self, at: usize, buffer: u32, part: Part) -> Result<()> {
+        let Part { file, from, length, offset, .. } = part;
+        self.io.submit(token(WRITE, buffer, at), Request::Write { file, buffer, from, length, offset })
+    }
+
+    /// Takes in what is done, waiting for at most so long.
+    fn reap(&mut self, nanoseconds: u64) -> Result<()> {
+        let mut done = std::mem::take(&mut self.done);
+        self.io.wait(nanoseconds, &mut done)?;
+        let now = self.plan.clock.now();
+        for &one in &done {
+            self.take_in(one, now)?;
+        }
+        done.clear();
+        self.done = done;
+        Ok(())
+    }
+
+    fn take_in(&mut self, done: Done, now: u64) -> Result<()> {
+        let at = (done.token as u32) as usize;
+        let buffer = (done.token >> 32) as u32 & 0xff_ffff;
+        let kind = done.token >> 56;
+        if kind == ALLOCATE && done.result == -libc::EOPNOTSUPP {
+            self.plan.shapes.iter_mut().for_each(|shape| shape.preallocate_bytes = 0);
+            self.plan.logs[at].state = State::Idle;
+            self.wake(at);
+            return Ok(());
+        }
+        if done.result < 0 {
+            self.plan.recorder.lock().add(figures::ERRORS, 1);
+            let what = ["write to it", "sync it", "allocate space for it", "make it"][kind as usize];
+            let source = std::io::Error::from_raw_os_error(-done.result);
+            return Err(Error::file(self.plan.logs[at].path(), what)(source));
+        }
+        match kind {
+            WRITE => self.written(at, buffer, done.result as u32, now),
+            SYNC => {
+                let flight = self.plan.logs[at].flight;
+                let mut tally = self.plan.recorder.lock();
+                tally.latency(figures::SYNC, now - flight.sync_begun, 1);
+                tally.add(figures::SYNCS, 1);
+                drop(tally);
+                self.finished(at, now)
+            }
+            ALLOCATE => {
+                let log = &mut self.plan.logs[at];
+                log.allocated += log.flight.bytes;
+                log.state = State::Idle;
+                self.wake(at);
+                Ok(())
+            }
+            _ => self.opened(at, done.result),
+        }
+    }
+
+    fn opened(&mut self, at: usize, descriptor: i32) -> Result<()> {
+        let interval = self.shape(at).index_interval_bytes;
+        let log = &mut self.plan.logs[at];
+        // SAFETY: the keeper opened it for this log, and nobody else knows of it.
+        log.file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        if interval > 0 {
+            log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));
+        }
+        log.state = State::Idle;
+        self.wake(at);
+        Ok(())
+    }
+
+    fn written(&mut self, at: usize, buffer: u32, count: u32, now: u64) -> Result<()> {
+        let part = &mut self.parts[buffer as usize];
+        if count < part.length {
+            // Part of it was written, as happens when a signal comes in between: the rest follows.
+            (part.from, part.length) = (part.from + count, part.length - count);
+            part.offset += u64::from(count);
+            let rest = *part;
+            return self.submit_part(at, buffer, rest);
+        }
+        let part = *part;
+        {
+            let mut tally = self.plan.recorder.lock();
+            tally.latency(figures::WRITE, now - part.begun, 1);
+            tally.add(figures::WRITES, 1);
+            tally.add(figures::WRITTEN_BYTES, u64::from(part.length));
+        }
+        let (from, to) = part.foreign;
+        if from < to && self.encoder.slot_bytes() > 0 {
+            self.buffers.restore(buffer as usize, from as usize, to as usize);
+        }
+        self.buffers.give(buffer);
+        let log = &mut self.plan.logs[at];
+        log.flight.outstanding -= 1;
+        if log.flight.outstanding > 0 {
+            return Ok(());
+        }
+        log.length += log.flight.bytes;
+        // Entries are synced once they have caught up with the checkpoint.
+        let caught_up = log.next >= self.checkpoint_to;
+        let shape = self.shape(at);
+        if shape.sync || shape.role == Role::Entries && caught_up {
+            let log = &mut self.plan.logs[at];
+            log.state = State::Syncing;
+            log.flight.sync_begun = now;
+            return self.io.submit(token(SYNC, 0, at), Request::Sync { file: log.descriptor() });
+        }
+        self.finished(at, now)
+    }
+
+    /// A log has done what it had begun.
+    fn finished(&mut self, at: usize, now: u64) -> Result<()> {
+        let shape = self.shape(at);
+        let (role, interval) = (shape.role, shape.index_interval_bytes);
+        let log = &mut self.plan.logs[at];
+        let was_synced = log.state == State::Syncing;
+        let flight = std::mem::replace(&mut log.flight, Flight::default());
+        log.state = State::Idle;
+        log.publish();
+        if interval > 0
+            && let Some(indexes) = &mut log.indexes
+        {
+            let position = log.length - flight.bytes;
+            let record = log.sequences[0] - log.base;
+            indexes.appended(record, position, flight.bytes, now / 1_000_000, interval)?;
+        }
+        let next = log.next;
+        if role == Role::Entries {
+            if was_synced {
+                self.release_journals();
+            }
+        } else {
+            self.acknowledge(at, &flight, now);
+            self.acknowledged = next;
+            self.unchecked_bytes += flight.bytes;
+        }
+        self.wake(at);
+        Ok(())
+    }
+
+    /// Counts batches as appended.
+    fn acknowledge(&mut self, at: usize, flight: &Flight, now: u64) {
+        let stride = self.plan.logs[at].stride;
+        let begun = flight.begun.unwrap_or(now);
+        let records = u64::from(self.plan.config.batch_records);
+        let mut tally = self.plan.recorder.lock();
+        let mut late = 0;
+        if matches!(self.plan.work, Work::Until(_)) {
+            for index in (0..flight.batches).map(|batch| flight.first + batch * stride) {
+                let due = self.plan.schedule.due(index);
+                tally.latency(figures::APPEND, now.saturating_sub(due), 1);
+                tally.latency(figures::APPEND_SERVICE, now.saturating_sub(begun.max(due)), 1);
+                late += u64::from(begun > due + figures::LATE_NANOSECONDS);
+            }
+        }
+        tally.add(figures::OPERATIONS, flight.batches * records);
+        tally.add(figures::BATCHES, flight.batches);
+        tally.add(figures::BYTES, flight.bytes);
+        tally.add(figures::LATE, late * records);
+    }
+
+    /// The entries hold what full journals do, so those are deleted.
+    fn release_journals(&mut self) {
+        let journal = &mut self.plan.logs[0];
+        let expired = journal.expire(0, 0);
+        for segment in expired {
+            self.plan.keeper.ask(Chore::Delete(journal.paths(segment.base, false)));
+        }
+    }
+
+    /// Now and then: how far behind the schedule are we?
+    fn look(&mut self, now: u64) {
+        if now < self.look_at {
+            return;
+        }
+        self.look_at = now + LOOK_NANOSECONDS;
+        let logs = &self.plan.logs[..self.main_logs()];
+        let oldest = logs.iter().map(|log| log.next).min().unwrap_or(self.released);
+        let debt = if oldest < self.released { now.saturating_sub(self.plan.schedule.due(oldest)) } else { 0 };
+        self.plan.recorder.lock().set(figures::DEBT, seconds(debt));
+    }
+
+    /// How long there is nothing to do but wait.
+    fn patience(&self, now: u64) -> u64 {
+        let due = match self.plan.work {
+            Work::Until(end) => self.plan.schedule.due(self.released).min(self.group_until).min(end.max(now + 1)),
+            Work::Batches(_) => u64::MAX,
+        };
+        due.saturating_sub(self.plan.clock.now()).clamp(1, LOOK_NANOSECONDS)
+    }
+
+    fn close(mut self) -> Result<Outcome> {
+        let mut unwritten = 0;
+        for at in 0..self.plan.logs.len() {
+            if self.shape(at).role != Role::Entries {
+                let log = &self.plan.logs[at];
+                unwritten += self.released.saturating_sub(log.next).div_ceil(log.stride);
+            }
+            if self.plan.logs[at].state == State::Idle {
+                self.close_segment(at)?;
+            }
+        }
+        Ok(Outcome { unwritten })
+    }
+}
+
+/// The first batch of a log that is not released before the start.
+fn align(log: &mut AppendLog, released: u64) {
+    if log.next < released {
+        log.next += (released - log.next).div_ceil(log.stride) * log.stride;
+    }
+}
