@@ -4,11 +4,15 @@ An engine that dies is started again with growing pauses, a bounded number of ti
 a gap. A stop and an interruption both let the engine finish its window.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from cliffwatch.clock import SystemClock
+from cliffwatch.detect.limits import parse_limit
+from cliffwatch.detect.steady import SteadyWatch
 from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.engines.base import EngineContext
+from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
 from cliffwatch.runs.specification import Workload
@@ -46,14 +50,17 @@ class Load:
         """`devices`: major:minor numbers of the drives below the target, whose counters every window carries."""
         self._context = context
         self._timeline = timeline
+        self._steady = self._recall_steady()
         self._path = path
         self._is_device = is_device
         self._device_io = DeviceIo(devices)
         # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
         self._host = None if context.is_virtual else HostConditions()
         names = {device.major_minor: device.name for device in context.figures.devices}
-        self._detection = Detection(context.directory, context.workload.window, context.tell, names)
+        limits = [parse_limit(limit) for limit in context.workload.limits]
+        self._detection = Detection(context.directory, context.workload.window, context.tell, names, limits)
         context.detection = self._detection
+        self._shown_at = float("-inf")
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
@@ -184,6 +191,7 @@ class Load:
         except OverlapError as error:
             context.tell(EventType.JOURNAL, "window_refused", message=str(error))
             return
+        self._look_at_steadiness(committed)
         self._enter_phase(window.start)
         context.figures.observe(window, committed)
         self._tell_gap(previous_end, window.start)
@@ -196,7 +204,37 @@ class Load:
         self._show_detection()
 
     def _show_detection(self) -> None:
+        """In virtual time there are thousands of windows a second, and nobody looks at each."""
+        now = SystemClock().monotonic()
+        if self._context.is_virtual and now - self._shown_at < POLL_SECONDS:
+            return
+        self._shown_at = now
         self._context.figures.detect(self._detection.figures, self._detection.has_failed)
+
+    def _recall_steady(self) -> SteadyWatch | None:
+        """The watch over a warm-up that ends with the drive's steady state, as far as an earlier worker came."""
+        phases = self._timeline.phases
+        if phases.steady is None:
+            return None
+        watch = SteadyWatch(self._timeline.load_start + phases.warm_up, phases.steady.round)
+        for window in JournalReader(self._context.directory).windows():
+            if window.phase != "warm_up" or watch.feed(window) is not None:
+                break
+        if watch.at is not None:
+            self._timeline = replace(self._timeline, steady_at=watch.at)
+        return watch
+
+    def _look_at_steadiness(self, window: JournalWindow) -> None:
+        """End the warm-up when the drive is steady; tell of it, and of a drive that was not when the time was over."""
+        watch = self._steady
+        if watch is None or watch.at is not None or window.phase != "warm_up":
+            return
+        watch.feed(window)
+        if watch.at is not None:
+            self._timeline = replace(self._timeline, steady_at=watch.at)
+            self._context.tell(EventType.NOTE, "steady_state_reached", rounds=len(watch.rounds))
+        elif self._timeline.phase_at(window.end) != "warm_up":
+            self._context.tell(EventType.NOTE, "steady_state_not_reached", why=watch.told().why_not)
 
     def _tell_gap(self, start: float, end: float) -> None:
         if end - start > self._window_seconds * GAP_TOLERANCE:
