@@ -54,7 +54,9 @@ def test_every_flag_is_long_explained_and_an_environment_variable(
     assert option.help
     assert option.help.endswith(".")
     monkeypatch.setenv(variable_of(words, option), "from the environment")
-    assert option.value_from_envvar(context_of(words)) == "from the environment"
+    value = option.value_from_envvar(context_of(words))
+    # A flag that may be repeated takes several values from its variable, separated by spaces.
+    assert (" ".join(value or ()) if option.multiple else value) == "from the environment"
 
 
 def test_every_command_explains_itself() -> None:

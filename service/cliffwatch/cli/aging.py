@@ -42,7 +42,12 @@ def attach_drive(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Another setting of docs/drive.md; may be repeated."),
+        typer.Option(
+            "--set",
+            envvar="CLIFFWATCH_DRIVE_ATTACH_SET",
+            metavar="KEY=VALUE",
+            help="Another setting of docs/drive.md; may be repeated.",
+        ),
     ] = None,
     file_system: Annotated[
         FileSystem | None, typer.Option("--file-system", help="What is made on it; ext4 unless given.")

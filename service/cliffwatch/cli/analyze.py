@@ -60,7 +60,8 @@ def analyze(
         typer.Option("--events", help="CSV `elapsed_seconds,name` of known restarts, for a CSV of windows."),
     ] = None,
     format_: Annotated[
-        Format, typer.Option("--format", help="Sentences for people or JSON for programs.")
+        Format,
+        typer.Option("--format", envvar="CLIFFWATCH_ANALYZE_FORMAT", help="Sentences for people or JSON for programs."),
     ] = Format.TEXT,
 ) -> None:
     """Find cliffs, steps, drift and recurring spikes, without the service.

@@ -61,7 +61,9 @@ def what_if(
     settings: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="Another setting of the simulator for all simulations, as in rate=0.3GB. Repeatable."
+            "--set",
+            envvar="CLIFFWATCH_DRIVE_WHAT_IF_SET",
+            help="Another setting of the simulator for all simulations, as in rate=0.3GB. Repeatable.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds every band covers.")] = 3,
@@ -76,7 +78,12 @@ def what_if(
         Path | None, typer.Option("--output", help="Write the plot as an HTML page to this file.")
     ] = None,
     how: Annotated[
-        Output | None, typer.Option("--format", help="How to print: a table for people or JSON for programs.")
+        Output | None,
+        typer.Option(
+            "--format",
+            envvar="CLIFFWATCH_DRIVE_WHAT_IF_FORMAT",
+            help="How to print: a table for people or JSON for programs.",
+        ),
     ] = None,
 ) -> None:
     """Ask the model of a flash drive when its cliff would come, and what moves it.
