@@ -95,7 +95,8 @@ impl<V: VictimPolicy> Ftl<V> {
         while cursor < self.shape.pages_per_block {
             let word = cursor as usize / 64;
             let mut bits = self.valid[first_word + word] & (u64::MAX << (cursor % 64));
-            if word + 1 < self.words_per_block {
+            // Once for each word, not again where a pause was made in the middle of it.
+            if cursor.is_multiple_of(64) && word + 1 < self.words_per_block {
                 self.announce_owners(self.valid[first_word + word + 1], first_index + (word + 1) * 64);
             }
             while bits != 0 {

@@ -1,28 +1,23 @@
 //! What the translation layer does to the flash, as told to whoever accounts for the time that it takes.
 
 /// Told of every operation in the order in which the layer decides on it. Nothing here flows back: the layer's decisions
-/// are the same whoever listens.
+/// are the same whoever listens, and who does not say otherwise does not listen.
 pub trait Media {
     /// A page of the host was put at `offset` of the superblock that `frontier` fills.
-    fn host_page(&mut self, frontier: usize, offset: u32);
+    #[inline(always)]
+    fn host_page(&mut self, _frontier: usize, _offset: u32) {}
     /// Cleaning read the page at `source_offset` of its victim and put it at `offset` of the one that `frontier` fills.
-    fn copied_page(&mut self, frontier: usize, offset: u32, source_offset: u32);
+    #[inline(always)]
+    fn copied_page(&mut self, _frontier: usize, _offset: u32, _source_offset: u32) {}
     /// A page at `offset` was filled with nothing, to complete a program operation.
-    fn padded_page(&mut self, frontier: usize, offset: u32);
+    #[inline(always)]
+    fn padded_page(&mut self, _frontier: usize, _offset: u32) {}
     /// A superblock was erased.
-    fn erased(&mut self);
+    #[inline(always)]
+    fn erased(&mut self) {}
 }
 
 /// Flash whose operations take no time.
 pub struct Untimed;
 
-impl Media for Untimed {
-    #[inline(always)]
-    fn host_page(&mut self, _frontier: usize, _offset: u32) {}
-    #[inline(always)]
-    fn copied_page(&mut self, _frontier: usize, _offset: u32, _source_offset: u32) {}
-    #[inline(always)]
-    fn padded_page(&mut self, _frontier: usize, _offset: u32) {}
-    #[inline(always)]
-    fn erased(&mut self) {}
-}
+impl Media for Untimed {}

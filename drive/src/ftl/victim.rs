@@ -79,46 +79,142 @@ impl Classes {
 }
 
 /// Greedy cleaning: the superblock with the fewest valid pages, the one longest at that number among equals.
+///
+/// Only superblocks with few valid pages are in the lists. Of the others it is only noted since when they have had as
+/// many as they have, so that the death of a page, which happens as often as anything, mostly touches one entry of one
+/// table. When the lists run empty, the emptiest share of the others is listed; that looks at each of them, but not often.
 pub struct Greedy {
     by_valid_pages: Classes,
-    classes: u32,
+    notes: Vec<Note>,
+    /// Counts what happened to superblocks, the clock of the notes.
+    events: u64,
+    /// Closed superblocks with fewer valid pages than this are listed, all others are not.
+    listed_below: u32,
     /// No superblock is listed in a class below this one.
     lowest: u32,
+    listed: u32,
+    closed: u32,
+    /// Room to sort in.
+    candidates: Vec<(u32, u64, u32)>,
+}
+
+/// What is noted of a superblock.
+#[derive(Clone, Copy, Default)]
+struct Note {
+    /// The event by which it came to as many valid pages as it has.
+    since: u64,
+    valid_pages: u32,
+    is_closed: bool,
+}
+
+impl Greedy {
+    /// Shares of the closed superblocks: so many are listed at a time, and from so many on some are taken off again.
+    const LISTED_SHARE: u32 = 32;
+    const MOST_LISTED_SHARE: u32 = 8;
+
+    #[inline]
+    fn note(&mut self, block: u32, valid_pages: u32) -> &mut Note {
+        let note = &mut self.notes[block as usize];
+        (note.since, note.valid_pages) = (self.events, valid_pages);
+        self.events += 1;
+        note
+    }
+
+    #[inline(never)]
+    fn list(&mut self, block: u32, valid_pages: u32) {
+        if self.by_valid_pages.is_listed(block) {
+            self.by_valid_pages.remove(block);
+        } else {
+            self.listed += 1;
+        }
+        self.by_valid_pages.append(block, valid_pages);
+        self.lowest = self.lowest.min(valid_pages);
+        if self.listed > self.closed / Self::MOST_LISTED_SHARE {
+            self.list_fewer();
+        }
+    }
+
+    /// Takes the fullest off the lists, as long as enough are left.
+    fn list_fewer(&mut self) {
+        while self.listed > self.closed / Self::LISTED_SHARE && self.listed_below > self.lowest + 1 {
+            self.listed_below -= 1;
+            while let Some(block) = self.by_valid_pages.first(self.listed_below) {
+                self.by_valid_pages.remove(block);
+                self.listed -= 1;
+            }
+        }
+    }
+
+    /// Lists the emptiest of the closed superblocks. None of them is listed now, and there is at least one.
+    fn list_emptiest(&mut self) {
+        self.candidates.clear();
+        let closed = (0..).zip(&self.notes).filter(|(_, note)| note.is_closed);
+        self.candidates.extend(closed.map(|(block, note)| (note.valid_pages, note.since, block)));
+        let last = self.candidates.len() / Self::LISTED_SHARE as usize;
+        let (_, &mut (valid_pages, ..), _) = self.candidates.select_nth_unstable(last);
+        self.listed_below = valid_pages + 1;
+        self.candidates.retain(|&(valid_pages, ..)| valid_pages < self.listed_below);
+        self.candidates.sort_unstable();
+        for &(valid_pages, _, block) in &self.candidates {
+            self.by_valid_pages.append(block, valid_pages);
+        }
+        self.lowest = self.candidates[0].0;
+        self.listed = self.candidates.len() as u32;
+    }
 }
 
 impl VictimPolicy for Greedy {
     fn new(blocks: u32, pages_per_block: u32) -> Self {
-        let classes = pages_per_block + 1;
-        Self { by_valid_pages: Classes::new(blocks, classes), classes, lowest: classes }
+        Self {
+            by_valid_pages: Classes::new(blocks, pages_per_block + 1),
+            notes: vec![Note::default(); blocks as usize],
+            events: 0,
+            listed_below: 0,
+            lowest: 0,
+            listed: 0,
+            closed: 0,
+            candidates: Vec::with_capacity(blocks as usize),
+        }
     }
 
     fn add(&mut self, block: u32, valid_pages: u32, _time: u64) {
-        self.by_valid_pages.append(block, valid_pages);
-        self.lowest = self.lowest.min(valid_pages);
+        self.note(block, valid_pages).is_closed = true;
+        self.closed += 1;
+        if valid_pages < self.listed_below {
+            self.list(block, valid_pages);
+        }
     }
 
-    #[inline]
+    #[inline(always)]
     fn page_died(&mut self, block: u32, valid_pages: u32) {
-        if self.by_valid_pages.is_listed(block) {
-            self.by_valid_pages.remove(block);
-            self.by_valid_pages.append(block, valid_pages);
-            self.lowest = self.lowest.min(valid_pages);
+        if self.note(block, valid_pages).is_closed && valid_pages < self.listed_below {
+            self.list(block, valid_pages);
         }
     }
 
     fn take(&mut self, _time: u64) -> Option<u32> {
-        while self.lowest < self.classes {
+        if self.closed == 0 {
+            return None;
+        }
+        if self.listed == 0 {
+            self.list_emptiest();
+        }
+        loop {
             if let Some(block) = self.by_valid_pages.first(self.lowest) {
                 self.by_valid_pages.remove(block);
+                self.notes[block as usize].is_closed = false;
+                self.listed -= 1;
+                self.closed -= 1;
                 return Some(block);
             }
             self.lowest += 1;
         }
-        None
     }
 
     fn memory_bytes(&self) -> usize {
         self.by_valid_pages.memory_bytes()
+            + self.notes.capacity() * size_of::<Note>()
+            + self.candidates.capacity() * size_of::<(u32, u64, u32)>()
     }
 }
 
@@ -214,6 +310,7 @@ impl VictimPolicy for CostBenefit {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::{Purpose, Random};
 
     #[test]
     fn greedy_takes_the_emptiest_and_the_oldest_among_equals() {
@@ -223,6 +320,45 @@ mod tests {
         }
         greedy.page_died(2, 3);
         assert_eq!([(); 5].map(|()| greedy.take(0)), [Some(1), Some(3), Some(2), Some(0), None]);
+    }
+
+    #[test]
+    fn greedy_lists_few_superblocks_and_takes_the_same_as_if_it_listed_all() {
+        const BLOCKS: u32 = 500;
+        let mut random = Random::new(1, Purpose::Workload);
+        let mut greedy = Greedy::new(BLOCKS, 64);
+        // Valid pages and since when, of those that are closed; valid pages of those that are not.
+        let mut closed: Vec<Option<(u32, u64)>> = vec![None; BLOCKS as usize];
+        let mut open = vec![64; BLOCKS as usize];
+        for event in 0..200_000 {
+            let block = random.below(BLOCKS) as usize;
+            match (&mut closed[block], random.below(100)) {
+                (_, 0..2) => {
+                    let emptiest =
+                        (0..BLOCKS).filter(|&b| closed[b as usize].is_some()).min_by_key(|&b| closed[b as usize]);
+                    assert_eq!(greedy.take(0), emptiest, "event {event}");
+                    if let Some(taken) = emptiest {
+                        closed[taken as usize] = None;
+                        open[taken as usize] = 64;
+                    }
+                }
+                (Some((valid, since)), 2..95) if *valid > 0 => {
+                    (*valid, *since) = (*valid - 1, event);
+                    greedy.page_died(block as u32, *valid);
+                }
+                (None, 2..50) if open[block] > 0 => {
+                    open[block] -= 1;
+                    greedy.page_died(block as u32, open[block]);
+                }
+                (state @ None, 50..) => {
+                    *state = Some((open[block], event));
+                    greedy.add(block as u32, open[block], 0);
+                }
+                _ => {}
+            }
+            let listed = closed.iter().flatten().filter(|(valid, _)| *valid < greedy.listed_below).count();
+            assert_eq!(greedy.listed as usize, listed);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ pub struct FlashTimes {
     pub channels: u32,
     /// Dies on each channel.
     pub dies_per_channel: u32,
-    /// Planes of a die, all programmed by one operation.
+    /// Planes of a die, a power of two, all programmed by one operation.
     pub planes: u32,
     /// Pages of a superblock.
     pub pages_per_block: u32,
@@ -52,10 +52,13 @@ pub struct Flash {
     program_range: u64,
     transfer_of_program: u64,
     nanoseconds_per_byte: f64,
+    /// The size of the request whose overhead was asked for last, and that overhead.
+    overhead: (u64, u64),
     now: u64,
-    /// Offset in a superblock → die. Pages fill the planes of a die, then go to the next channel, then the next die.
-    die_of: Vec<u16>,
     dies: Vec<Die>,
+    plane_bits: u32,
+    /// 2^64 / dies, rounded up: a remainder without a division, and without a table that would fill the first cache.
+    dies_reciprocal: u64,
     bus_ready_at: Vec<u64>,
     /// Host pages that each frontier has taken and not yet programmed.
     waiting: Vec<u32>,
@@ -73,7 +76,6 @@ impl Flash {
     pub fn new(mut times: FlashTimes, seed: u64) -> Self {
         let dies = times.channels * times.dies_per_channel;
         times.buffer_pages = times.buffer_pages.max(u64::from(times.planes) * times.frontiers as u64 + 1);
-        let die_of = (0..times.pages_per_block).map(|offset| (offset / times.planes % dies) as u16).collect();
         let spread = (times.program_nanoseconds as f64 * times.program_spread) as u64;
         Self {
             random: Random::new(seed ^ 1, Purpose::Timing),
@@ -81,8 +83,10 @@ impl Flash {
             program_range: 2 * spread,
             transfer_of_program: times.transfer_nanoseconds * u64::from(times.planes),
             nanoseconds_per_byte: 1e9 / times.host_bytes_per_second,
+            overhead: (0, times.overhead_nanoseconds),
             now: 0,
-            die_of,
+            plane_bits: times.planes.trailing_zeros(),
+            dies_reciprocal: (u64::MAX / u64::from(dies)).wrapping_add(1),
             dies: (0..dies).map(|die| Die { channel: (die % times.channels) as u16, ..Die::default() }).collect(),
             bus_ready_at: vec![0; times.channels as usize],
             waiting: vec![0; times.frontiers],
@@ -116,15 +120,33 @@ impl Flash {
     /// What a request of this size costs beside the flash.
     #[inline]
     #[must_use]
-    pub fn overhead_nanoseconds(&self, size_bytes: u64) -> u64 {
-        self.times.overhead_nanoseconds + (size_bytes as f64 * self.nanoseconds_per_byte) as u64
+    pub fn overhead_nanoseconds(&mut self, size_bytes: u64) -> u64 {
+        // Most requests of a run have one size, and flushes none.
+        if size_bytes == 0 {
+            return self.times.overhead_nanoseconds;
+        }
+        if self.overhead.0 != size_bytes {
+            let transfer = (size_bytes as f64 * self.nanoseconds_per_byte) as u64;
+            self.overhead = (size_bytes, self.times.overhead_nanoseconds + transfer);
+        }
+        self.overhead.1
+    }
+
+    /// The die of the page at this offset of a superblock. Pages fill the planes of a die, then go to the next channel,
+    /// then the next die.
+    #[inline(always)]
+    fn die_of(&self, offset: u32) -> usize {
+        // Lemire, Kaser and Kurz 2019: exact for 32 bits.
+        let fraction = self.dies_reciprocal.wrapping_mul(u64::from(offset >> self.plane_bits));
+        ((u128::from(fraction) * self.dies.len() as u128) >> 64) as usize
     }
 
     /// A read issued at `issued_at` of the page at this offset: when its data has left the die. It overtakes programs
     /// that wait, but not the program or erase under way, which it interrupts only on a drive that can suspend.
     pub fn read(&mut self, issued_at: u64, offset: Option<u32>) -> u64 {
         let Some(offset) = offset else { return issued_at };
-        let die = &mut self.dies[usize::from(self.die_of[offset as usize])];
+        let die = self.die_of(offset);
+        let die = &mut self.dies[die];
         let in_the_way = if (die.erase_from..die.erase_until).contains(&issued_at) {
             die.erase_until - issued_at
         } else {
@@ -152,7 +174,8 @@ impl Flash {
         if !(offset + 1).is_multiple_of(self.times.planes) && offset + 1 != self.times.pages_per_block {
             return;
         }
-        let die = &mut self.dies[usize::from(self.die_of[offset as usize])];
+        let die = self.die_of(offset);
+        let die = &mut self.dies[die];
         let bus = &mut self.bus_ready_at[usize::from(die.channel)];
         *bus = (*bus).max(self.now) + self.transfer_of_program;
         let spread = ((self.random.bits() >> 32) * self.program_range) >> 32;
@@ -183,7 +206,8 @@ impl Media for Flash {
     #[inline(always)]
     fn copied_page(&mut self, frontier: usize, offset: u32, source_offset: u32) {
         // Reads for cleaning run ahead of the programs: they take die and bus time, but no program waits for its own.
-        let die = &mut self.dies[usize::from(self.die_of[source_offset as usize])];
+        let die = self.die_of(source_offset);
+        let die = &mut self.dies[die];
         die.ready_at = die.ready_at.max(self.now) + self.times.read_nanoseconds;
         let bus = &mut self.bus_ready_at[usize::from(die.channel)];
         *bus = (*bus).max(self.now) + self.times.transfer_nanoseconds;

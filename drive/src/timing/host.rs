@@ -51,19 +51,29 @@ impl Host {
     /// Issues the next write of so many bytes, not before `not_before` (0 where only the rate says).
     #[inline]
     pub fn issue(&mut self, not_before: u64, size_bytes: u64) {
-        let due_nanoseconds = self.due_nanoseconds.max(not_before as f64);
-        let due = due_nanoseconds as u64;
-        self.issued_at = due.max(self.done_at[self.oldest]).max(self.issued_at);
+        let mut due_nanoseconds = self.due_nanoseconds;
+        if not_before > 0 {
+            due_nanoseconds = due_nanoseconds.max(not_before as f64);
+        }
+        let due = (due_nanoseconds as i64).cast_unsigned();
+        let free_at = self.done_at[self.oldest].max(self.issued_at);
+        // A branch, so that the processor need not know the one time in order to go on with the other.
+        if free_at > due {
+            self.issued_at = free_at;
+            self.slipped_nanoseconds += (free_at - due).cast_signed() as f64;
+            due_nanoseconds = free_at.cast_signed() as f64;
+        } else {
+            self.issued_at = due;
+        }
         let is_paced = self.nanoseconds_per_byte > 0.0 || not_before > 0;
         self.measured_from = if is_paced { due } else { self.issued_at };
-        self.slipped_nanoseconds += (self.issued_at - due) as f64;
         let mean_gap = self.nanoseconds_per_byte * size_bytes as f64;
         let gap = match self.arrivals {
             Arrivals::Fixed => mean_gap,
             Arrivals::Poisson => self.random.exponential(mean_gap),
         };
         // From the exact due time where it was kept, so that fractions of a nanosecond do not bend the rate over days.
-        self.due_nanoseconds = due_nanoseconds.max(self.issued_at as f64) + gap;
+        self.due_nanoseconds = due_nanoseconds + gap;
     }
 
     /// Issues a request that follows the one before it at once: a read beside it, or a flush after it.

@@ -7,21 +7,37 @@ const LOWEST_NANOSECONDS: u64 = 1_000;
 const HIGHEST_NANOSECONDS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 2;
 
-/// Latencies of one kind of request. Equal latencies in a row, which are the rule while a drive keeps up, are counted
-/// first and recorded together.
+/// The buckets of a histogram with these bounds: widths are powers of two from [`UNIT_BITS`] on, and every width is used
+/// for [`HALF`] buckets (the first for twice as many), so that two digits are exact.
+const UNIT_BITS: u32 = LOWEST_NANOSECONDS.ilog2();
+const HALF_BITS: u32 = (10u64.pow(SIGNIFICANT_DIGITS as u32)).next_power_of_two().ilog2();
+const HALF: usize = 1 << HALF_BITS;
+const BUCKETS: usize = bucket(HIGHEST_NANOSECONDS) + 1;
+
+/// The bucket that counts this latency.
+#[inline(always)]
+const fn bucket(nanoseconds: u64) -> usize {
+    let units = nanoseconds >> UNIT_BITS;
+    let doublings = (units | HALF as u64).ilog2() - HALF_BITS;
+    ((doublings as usize) << HALF_BITS) + (units >> doublings) as usize
+}
+
+/// The least latency that this bucket counts.
+const fn least_of_bucket(bucket: usize) -> u64 {
+    let doublings = (bucket >> HALF_BITS).saturating_sub(1);
+    ((bucket - (doublings << HALF_BITS)) as u64) << doublings << UNIT_BITS
+}
+
+/// Latencies of one kind of request, counted in the buckets of a histogram. Counting is on the hottest path there is, so
+/// it does nothing else.
 #[derive(Clone)]
 pub struct Recorder {
-    histogram: Histogram<u64>,
-    repeated: u64,
-    repeats: u64,
+    counts: Box<[u64; BUCKETS]>,
 }
 
 impl Default for Recorder {
-    #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
     fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS)
-            .expect("bounds that a histogram can have");
-        Self { histogram, repeated: 0, repeats: 0 }
+        Self { counts: Box::new([0; BUCKETS]) }
     }
 }
 
@@ -29,26 +45,19 @@ impl Recorder {
     /// Records one latency.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64) {
-        if nanoseconds != self.repeated {
-            self.settle();
-            self.repeated = nanoseconds;
-        }
-        self.repeats += 1;
-    }
-
-    #[inline]
-    fn settle(&mut self) {
-        if self.repeats > 0 {
-            self.histogram.saturating_record_n(self.repeated, self.repeats);
-            self.repeats = 0;
-        }
+        self.counts[bucket(nanoseconds.min(HIGHEST_NANOSECONDS))] += 1;
     }
 
     /// The histogram of everything recorded, in nanoseconds.
+    #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
     #[must_use]
-    pub fn into_histogram(mut self) -> Histogram<u64> {
-        self.settle();
-        self.histogram
+    pub fn into_histogram(self) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS)
+            .expect("bounds that a histogram can have");
+        for (bucket, &count) in self.counts.iter().enumerate().filter(|&(_, &count)| count > 0) {
+            histogram.saturating_record_n(least_of_bucket(bucket), count);
+        }
+        histogram
     }
 }
 
@@ -93,5 +102,30 @@ impl Percentiles {
             p9999_seconds: at(0.9999),
             max_seconds: histogram.max() as f64 / 1e9,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_in_the_very_buckets_of_the_histogram() {
+        let mut expected =
+            Histogram::<u64>::new_with_bounds(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS).unwrap();
+        let mut recorder = Recorder::default();
+        let around = |power: u64| [power - 1, power, power + 1, power + power / 3];
+        for nanoseconds in (0..42).flat_map(|bit| around(1 << bit)).chain([0, 999, 130_560, HIGHEST_NANOSECONDS]) {
+            expected.saturating_record(nanoseconds);
+            recorder.record(nanoseconds);
+        }
+        recorder.record(u64::MAX);
+        expected.saturating_record(HIGHEST_NANOSECONDS);
+        let histogram = recorder.into_histogram();
+        assert_eq!((histogram.len(), histogram.max()), (expected.len(), expected.max()));
+        let buckets = |histogram: &Histogram<u64>| -> Vec<(u64, u64)> {
+            histogram.iter_recorded().map(|at| (at.value_iterated_to(), at.count_at_value())).collect()
+        };
+        assert_eq!(buckets(&histogram), buckets(&expected));
     }
 }

@@ -13,22 +13,32 @@ pub use latency::{Latencies, Percentiles, Recorder};
 
 use crate::ftl::Media;
 
-/// A clock that a run goes by: accounts for requests and for what they make the flash do.
+/// A clock that a run goes by: accounts for requests and for what they make the flash do. What a clock does not say, it
+/// takes no notice of.
 pub trait Clock: Media {
     /// A write of so many bytes comes, not to be issued before `due_nanoseconds` (0: as the schedule says).
-    fn arrive(&mut self, due_nanoseconds: u64, size_bytes: u64);
+    #[inline(always)]
+    fn arrive(&mut self, _due_nanoseconds: u64, _size_bytes: u64) {}
     /// The write that arrived last has been handed to the translation layer.
-    fn wrote(&mut self, size_bytes: u64);
+    #[inline(always)]
+    fn wrote(&mut self, _size_bytes: u64) {}
     /// A read comes of the page at this offset of its superblock, or of one that holds nothing.
-    fn read(&mut self, due_nanoseconds: u64, offset: Option<u32>, size_bytes: u64);
+    #[inline(always)]
+    fn read(&mut self, _due_nanoseconds: u64, _offset: Option<u32>, _size_bytes: u64) {}
     /// The old content of a page written in part is read from this offset of its superblock.
-    fn fetch(&mut self, offset: u32);
+    #[inline(always)]
+    fn fetch(&mut self, _offset: u32) {}
     /// A flush comes that must wait for everything buffered, or (buffer protected) for nothing.
-    fn flush(&mut self, due_nanoseconds: u64, waits: bool);
+    #[inline(always)]
+    fn flush(&mut self, _due_nanoseconds: u64, _waits: bool) {}
     /// Seconds since the start, when the run knows the time.
-    fn now_seconds(&self) -> Option<f64>;
+    fn now_seconds(&self) -> Option<f64> {
+        None
+    }
     /// Latencies since the last call, and seconds by which back-pressure has made the schedule slip since then.
-    fn take_latencies(&mut self) -> Option<(Latencies, f64)>;
+    fn take_latencies(&mut self) -> Option<(Latencies, f64)> {
+        None
+    }
 }
 
 /// A run without a timing model. It knows the time only if the host keeps to a rate, which it is then assumed to reach.
@@ -45,35 +55,16 @@ impl ByRate {
     }
 }
 
-impl Media for ByRate {
-    #[inline(always)]
-    fn host_page(&mut self, _frontier: usize, _offset: u32) {}
-    #[inline(always)]
-    fn copied_page(&mut self, _frontier: usize, _offset: u32, _source_offset: u32) {}
-    #[inline(always)]
-    fn padded_page(&mut self, _frontier: usize, _offset: u32) {}
-    #[inline(always)]
-    fn erased(&mut self) {}
-}
+impl Media for ByRate {}
 
 impl Clock for ByRate {
-    #[inline(always)]
-    fn arrive(&mut self, _due_nanoseconds: u64, _size_bytes: u64) {}
     #[inline(always)]
     fn wrote(&mut self, size_bytes: u64) {
         self.written_bytes += size_bytes;
     }
-    #[inline(always)]
-    fn read(&mut self, _due_nanoseconds: u64, _offset: Option<u32>, _size_bytes: u64) {}
-    #[inline(always)]
-    fn fetch(&mut self, _offset: u32) {}
-    #[inline(always)]
-    fn flush(&mut self, _due_nanoseconds: u64, _waits: bool) {}
+
     fn now_seconds(&self) -> Option<f64> {
         self.bytes_per_second.map(|rate| self.written_bytes as f64 / rate)
-    }
-    fn take_latencies(&mut self) -> Option<(Latencies, f64)> {
-        None
     }
 }
 

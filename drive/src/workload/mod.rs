@@ -30,6 +30,8 @@ pub enum Kind {
 pub struct Operation {
     /// What is done.
     pub kind: Kind,
+    /// Whether a flush follows at once.
+    pub flushed: bool,
     /// Which stream it belongs to, as a hint for the drive.
     pub stream: u16,
     /// The first page.
@@ -44,7 +46,7 @@ impl Operation {
     /// An operation that is due when the host's rate says.
     #[must_use]
     pub fn new(kind: Kind, stream: u16, page: u32, pages: u32) -> Self {
-        Self { kind, stream, page, pages, due_nanoseconds: 0 }
+        Self { kind, flushed: false, stream, page, pages, due_nanoseconds: 0 }
     }
 }
 

@@ -95,15 +95,23 @@ impl<W: Workload> Workload for WithReads<W> {
         self.writes.clear();
         self.inner.fill(&mut self.writes, count);
         for &operation in &self.writes {
-            batch.push(operation);
             if matches!(operation.kind, Kind::Write | Kind::WritePart) {
                 self.owed += self.reads_per_write;
             }
+            if self.owed < 1.0 {
+                batch.push(operation);
+                continue;
+            }
+            // Reads come between a write and its flush.
+            batch.push(Operation { flushed: false, ..operation });
+            let due_nanoseconds = operation.due_nanoseconds;
             while self.owed >= 1.0 {
                 self.owed -= 1.0;
                 let page = self.random.below(self.volume_pages);
-                let due_nanoseconds = operation.due_nanoseconds;
                 batch.push(Operation { due_nanoseconds, ..Operation::new(Kind::Read, 0, page, 1) });
+            }
+            if operation.flushed {
+                batch.push(Operation { due_nanoseconds, ..Operation::new(Kind::Flush, operation.stream, 0, 0) });
             }
         }
     }

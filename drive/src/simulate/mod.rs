@@ -1,0 +1,162 @@
+//! Makes a run: feeds the workload to the translation layer and the clock, interval by interval.
+//!
+//! The layer never asks what time it is. So where time is modelled, the layer works in a thread of its own, ahead of the
+//! clock ([`pipeline`]); otherwise there is nothing to share out, and one thread does everything.
+
+mod accounts;
+mod pipeline;
+mod tape;
+
+use crate::error::Result;
+use crate::ftl::{CostBenefit, Fifo, Ftl, Greedy, PartialWrite, Untimed, VictimPolicy};
+use crate::plan::Plan;
+use crate::random::{Purpose, Random};
+use crate::report::{Outcome, Report};
+use crate::settings::{Policy, Precondition};
+use crate::timing::Clock;
+use crate::workload::{Kind, Operation, Workload};
+use accounts::{Accounts, Snapshot};
+
+/// Steps of the workload between two looks at whether the run is over. Also the operations that are announced together
+/// where one thread does everything: enough misses under way at once to hide their latency, few enough to stay in the cache.
+const BATCH: usize = 64;
+
+/// Makes the run that `plan` describes.
+///
+/// # Errors
+/// Those of [`Plan::workload`] and of [`Ftl::new`].
+pub fn simulate(plan: &Plan) -> Result<Report> {
+    simulate_workload(plan, plan.workload()?)
+}
+
+/// Makes a run with a workload that the caller provides instead of that of the plan.
+///
+/// # Errors
+/// Those of [`Ftl::new`], and [`crate::error::Error::System`] where the system has no thread to give.
+pub fn simulate_workload(plan: &Plan, workload: Box<dyn Workload>) -> Result<Report> {
+    match plan.policy {
+        Policy::Greedy => run::<Greedy>(plan, workload),
+        Policy::Fifo => run::<Fifo>(plan, workload),
+        Policy::CostBenefit => run::<CostBenefit>(plan, workload),
+    }
+}
+
+fn run<V: VictimPolicy + Send>(plan: &Plan, workload: Box<dyn Workload>) -> Result<Report> {
+    let started = cpu_seconds();
+    let mut ftl = Ftl::<V>::new(plan.shape.clone())?;
+    precondition(plan, &mut ftl);
+    let (outcome, elsewhere) = match plan.timed {
+        true => pipeline::make(plan, ftl, plan.timed(), workload)?,
+        false => (alone(plan, ftl, plan.by_rate(), workload), 0.0),
+    };
+    Ok(Report::new(plan, outcome, cpu_seconds() - started + elsewhere))
+}
+
+/// Writes what the plan says was there before the run, outside all accounts.
+fn precondition<V: VictimPolicy>(plan: &Plan, ftl: &mut Ftl<V>) {
+    if plan.precondition == Precondition::None {
+        return;
+    }
+    (0..plan.volume_pages).for_each(|page| ftl.write(page, 0, &mut Untimed));
+    if plan.precondition == Precondition::Random {
+        let mut random = Random::new(!plan.seed(), Purpose::Workload);
+        for _ in 0..plan.volume_pages {
+            ftl.write(random.below(plan.volume_pages), 0, &mut Untimed);
+        }
+    }
+}
+
+/// Makes the run in this thread.
+fn alone<V: VictimPolicy, C: Clock>(
+    plan: &Plan,
+    mut ftl: Ftl<V>,
+    mut clock: C,
+    mut workload: Box<dyn Workload>,
+) -> Outcome {
+    let rules = Rules::new(plan, &*workload);
+    let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
+    let mut batch: Vec<Operation> = Vec::with_capacity(2 * BATCH);
+    loop {
+        batch.clear();
+        workload.fill(&mut batch, BATCH);
+        batch.iter().for_each(|operation| ftl.announce_map(operation.page));
+        batch.iter().for_each(|operation| ftl.announce_old(operation.page));
+        batch.iter().for_each(|operation| perform(&mut ftl, operation, &mut clock, &rules));
+        if accounts.take_batch(&Snapshot::of(&ftl), &mut clock, batch.is_empty()) {
+            return accounts.conclude(ftl.memory_bytes() + workload.memory_bytes());
+        }
+    }
+}
+
+/// What operations mean on a drive.
+#[derive(Clone, Copy)]
+struct Rules {
+    page_bytes: u64,
+    part_bytes: u64,
+    buffer_protected: bool,
+}
+
+impl Rules {
+    fn new(plan: &Plan, workload: &dyn Workload) -> Self {
+        let part_bytes = workload.part_bytes();
+        Self { page_bytes: plan.page_bytes, part_bytes, buffer_protected: plan.buffer_protected }
+    }
+
+    fn size_bytes(&self, operation: &Operation) -> u64 {
+        match operation.kind {
+            Kind::WritePart => self.part_bytes,
+            _ => u64::from(operation.pages) * self.page_bytes,
+        }
+    }
+}
+
+/// Does an operation to the layer, and tells the clock of it and of what the layer made of it.
+#[inline]
+fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
+    let Operation { kind, flushed, stream, page, pages, due_nanoseconds } = *operation;
+    match kind {
+        Kind::Write => {
+            let size_bytes = rules.size_bytes(operation);
+            clock.arrive(due_nanoseconds, size_bytes);
+            for page in page..page + pages {
+                ftl.write(page, u32::from(stream), clock);
+            }
+            clock.wrote(size_bytes);
+        }
+        _ => perform_rarer(ftl, operation, clock, rules),
+    }
+    if flushed || kind == Kind::Flush {
+        if !rules.buffer_protected {
+            ftl.pad(clock);
+        }
+        clock.flush(due_nanoseconds, !rules.buffer_protected);
+    }
+}
+
+fn perform_rarer<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
+    let Operation { kind, stream, page, pages, due_nanoseconds, .. } = *operation;
+    match kind {
+        Kind::Write | Kind::Flush => {}
+        Kind::WritePart => {
+            clock.arrive(due_nanoseconds, rules.part_bytes);
+            let cost = ftl.write_part(page, u32::from(stream), clock);
+            if let PartialWrite::Rewrote(offset) = cost {
+                clock.fetch(offset);
+            }
+            clock.wrote(rules.part_bytes);
+        }
+        Kind::Read => {
+            (page..page + pages).for_each(|page| clock.read(due_nanoseconds, ftl.locate(page), rules.page_bytes));
+        }
+        Kind::Trim => (page..page + pages).for_each(|page| ftl.trim(page)),
+    }
+}
+
+/// Seconds of processor time that this thread has used.
+#[must_use]
+pub fn cpu_seconds() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live timespec that the call fills; if it fails, the zero stays.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}

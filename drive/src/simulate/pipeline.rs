@@ -1,0 +1,186 @@
+//! A run in two threads: one makes the operations and works out when each is done, the other is the translation layer.
+//!
+//! Operations go to the layer in parcels and come back with what the layer did. So many parcels are on the way that
+//! neither waits for the other. Which parcel holds what, and in which order they are looked at, does not depend on which
+//! thread is faster, so neither does the result. The layer is a few parcels ahead when the run ends; nobody looks at those.
+
+use super::accounts::{Accounts, Snapshot};
+use super::tape::{Player, Tape};
+use super::{BATCH, Rules, cpu_seconds, perform};
+use crate::error::{Error, Result};
+use crate::ftl::{Ftl, VictimPolicy};
+use crate::plan::Plan;
+use crate::report::Outcome;
+use crate::timing::Clock;
+use crate::workload::{Kind, Operation, Workload};
+use std::ops::Range;
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+/// Parcels on the way. A parcel and what comes back with it should stay in the caches.
+const PARCELS: usize = 4;
+const BATCHES_OF_PARCEL: usize = 128;
+
+/// How many operations ahead the layer announces those whose old version it looks up, and twice that those whose entry of
+/// the map it looks up.
+const AHEAD: usize = 48;
+
+/// Operations on their way to the layer and back.
+#[derive(Default)]
+struct Parcel {
+    /// What the layer need not read, so that it stays where it is.
+    operations: Vec<Operation>,
+    orders: Vec<Order>,
+    batches: Vec<Batch>,
+    /// What the layer did, operation by operation.
+    tape: Tape,
+    /// Where on the tape each operation ends.
+    ends: Vec<u32>,
+}
+
+/// What the layer must know of an operation.
+struct Order {
+    page: u32,
+    pages: u32,
+    stream: u16,
+    kind: Kind,
+    flushed: bool,
+}
+
+/// Operations between two looks at whether the run is over.
+struct Batch {
+    /// Where in the parcel's operations it ends.
+    end: usize,
+    /// How the layer is after it, once it is.
+    snapshot: Option<Snapshot>,
+}
+
+/// Makes a run. Also returns the processor seconds of the layer's thread.
+///
+/// # Errors
+/// [`Error::System`] where the system has no thread to give.
+pub fn make<V: VictimPolicy + Send, C: Clock>(
+    plan: &Plan,
+    mut ftl: Ftl<V>,
+    mut clock: C,
+    mut workload: Box<dyn Workload>,
+) -> Result<(Outcome, f64)> {
+    let rules = Rules::new(plan, &*workload);
+    let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
+    let layer_bytes = ftl.memory_bytes();
+    let (to_layer, for_layer) = channel();
+    let (from_layer, returned) = channel();
+    std::thread::scope(|scope| {
+        let layer = std::thread::Builder::new()
+            .name("layer".into())
+            .spawn_scoped(scope, move || serve(&mut ftl, &for_layer, &from_layer, &rules))
+            .map_err(|source| Error::System {
+                what: "starting a second thread".into(),
+                source,
+                advice: "allow this user more processes",
+            })?;
+        for _ in 0..PARCELS {
+            post(Parcel::default(), &mut *workload, &to_layer);
+        }
+        // The layer returns every parcel until it is told to stop, or panics, which joining it will show.
+        'run: while let Ok(parcel) = returned.recv() {
+            let parcel: Parcel = parcel;
+            let mut begin = 0;
+            let mut player = Player::new(&parcel.tape, rules.page_bytes);
+            for Batch { end, snapshot } in &parcel.batches {
+                parcel.account(begin..*end, &mut player, &mut clock, &rules);
+                let Some(snapshot) = snapshot else { break 'run };
+                if accounts.take_batch(snapshot, &mut clock, begin == *end) {
+                    break 'run;
+                }
+                begin = *end;
+            }
+            post(parcel, &mut *workload, &to_layer);
+        }
+        drop(to_layer);
+        let layer_seconds = layer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok((accounts.conclude(layer_bytes + workload.memory_bytes()), layer_seconds))
+    })
+}
+
+/// Fills a parcel and sends it to the layer.
+fn post(mut parcel: Parcel, workload: &mut dyn Workload, to_layer: &Sender<Parcel>) {
+    parcel.operations.clear();
+    parcel.orders.clear();
+    parcel.batches.clear();
+    parcel.tape.clear();
+    parcel.ends.clear();
+    for _ in 0..BATCHES_OF_PARCEL {
+        workload.fill(&mut parcel.operations, BATCH);
+        parcel.batches.push(Batch { end: parcel.operations.len(), snapshot: None });
+    }
+    parcel.orders.extend(parcel.operations.iter().map(Order::new));
+    // A layer that is gone has panicked, which joining it will show.
+    let _ = to_layer.send(parcel);
+}
+
+/// The layer's thread: carries out parcels for as long as there are any. Returns the processor seconds that it used.
+fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, parcels: &Receiver<Parcel>, done: &Sender<Parcel>, rules: &Rules) -> f64 {
+    let started = cpu_seconds();
+    while let Ok(mut parcel) = parcels.recv() {
+        parcel.carry_out(ftl, rules);
+        if done.send(parcel).is_err() {
+            break;
+        }
+    }
+    cpu_seconds() - started
+}
+
+impl Order {
+    fn new(operation: &Operation) -> Self {
+        let Operation { kind, flushed, stream, page, pages, .. } = *operation;
+        Self { page, pages, stream, kind, flushed }
+    }
+
+    fn operation(&self) -> Operation {
+        let Self { page, pages, stream, kind, flushed } = *self;
+        Operation { flushed, ..Operation::new(kind, stream, page, pages) }
+    }
+}
+
+impl Parcel {
+    fn carry_out<V: VictimPolicy>(&mut self, ftl: &mut Ftl<V>, rules: &Rules) {
+        let Self { orders, batches, tape, ends, .. } = self;
+        let announced = |at: usize| orders.get(at).filter(|order| order.kind != Kind::Flush);
+        let mut begin = 0;
+        for Batch { end, snapshot } in batches {
+            for (at, order) in (begin..).zip(&orders[begin..*end]) {
+                if let Some(later) = announced(at + 2 * AHEAD) {
+                    ftl.announce_map(later.page);
+                }
+                if let Some(soon) = announced(at + AHEAD) {
+                    ftl.announce_old(soon.page);
+                }
+                perform(ftl, &order.operation(), tape, rules);
+                ends.push(tape.end());
+            }
+            *snapshot = Some(Snapshot::of(ftl));
+            begin = *end;
+        }
+    }
+
+    /// Tells the clock of some of the operations and of what the layer made of them.
+    fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) {
+        for (operation, &end) in self.operations[range.clone()].iter().zip(&self.ends[range]) {
+            let due_nanoseconds = operation.due_nanoseconds;
+            if matches!(operation.kind, Kind::Write | Kind::WritePart) {
+                let size_bytes = rules.size_bytes(operation);
+                clock.arrive(due_nanoseconds, size_bytes);
+                player.play(end, true, clock, due_nanoseconds);
+                clock.wrote(size_bytes);
+            }
+            if operation.flushed || operation.kind == Kind::Flush {
+                if !rules.buffer_protected {
+                    player.play(end, false, clock, due_nanoseconds);
+                }
+                clock.flush(due_nanoseconds, !rules.buffer_protected);
+            } else if operation.kind == Kind::Read {
+                player.play(end, false, clock, due_nanoseconds);
+            }
+        }
+    }
+}
