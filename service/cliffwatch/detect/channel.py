@@ -45,6 +45,7 @@ class Channel:
         self._phase_start = 0.0
         self.declared = False
         self.baseline: Baseline | None = None
+        self._aside: tuple[Spread, Spread] | None = None
         self._tick = 0.0
         self._coarse_seen = 0
 
@@ -86,6 +87,17 @@ class Channel:
     def begin_regime(self, windows_ago: int) -> None:
         """What was `windows_ago` and before is not what is usual any more."""
         self.regime = max(0, self.block_count - windows_ago // BLOCK)
+
+    def put_spreads_aside(self) -> None:
+        """Measure anew how much the series moves: it has changed."""
+        self._aside = (self.fast_spread, self._window_spread)
+        self.fast_spread, self._window_spread = Spread(), Spread(256)
+
+    def bring_spreads_back(self) -> None:
+        """Go on with what was put aside."""
+        if self._aside is not None:
+            self.fast_spread, self._window_spread = self._aside
+            self._aside = None
 
     def fast_sigma(self) -> float:
         """Standard deviation of a median of `FAST` windows while the run was healthy."""

@@ -1,0 +1,60 @@
+"""What is judged of one latency series, and what was found in it last."""
+
+import math
+
+from cliffwatch.detect.channel import Channel
+from cliffwatch.detect.excursion import Excursions
+from cliffwatch.detect.finding import Finding
+from cliffwatch.detect.spikes import Spikes
+from cliffwatch.detect.steps import SpanStatistics
+
+
+class Judge:
+    """The detectors' state for one series. `is_primary`: findings are about it; another one is told of only when it
+    changes alone.
+
+    Once something was found, what the healthy run taught is put aside, and comes back when the finding is over.
+    """
+
+    def __init__(self, channel: Channel, is_primary: bool) -> None:
+        self.channel = channel
+        self.is_primary = is_primary
+        self.excursions = Excursions()
+        self.spikes = Spikes()
+        self.statistics = SpanStatistics()
+        self.active: Finding | None = None
+        self.found_window = 0
+        #: The level (logarithm) that was usual before what is active began.
+        self.healthy = 0.0
+        #: The level (logarithm) that drift is told against after a finding.
+        self.floor: float | None = None
+        self.train: Finding | None = None
+        self.train_gap = 0
+        self.train_last = 0
+        self._aside: tuple[Excursions, SpanStatistics] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.channel.series.name
+
+    def base(self) -> float:
+        """What ratios are told against, as a logarithm: the baseline, or what is usual while there is none."""
+        if self.channel.baseline is not None:
+            return math.log(self.channel.baseline.level)
+        return self.channel.usual or 0.0
+
+    def put_aside(self) -> None:
+        self.statistics.discard_recent()
+        self.excursions.forget()
+        self.spikes.forget()
+        if self._aside is None:
+            self._aside = (self.excursions, self.statistics)
+            self.excursions, self.statistics = Excursions(), SpanStatistics()
+            self.channel.put_spreads_aside()
+
+    def bring_back(self) -> None:
+        if self._aside is not None:
+            self.excursions, self.statistics = self._aside
+            self._aside = None
+            self.channel.bring_spreads_back()
+        self.floor = None

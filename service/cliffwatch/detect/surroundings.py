@@ -1,0 +1,91 @@
+"""What is measured around a client's latency: whether devices slowed down with it, and whether there was more load."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from cliffwatch.detect.channel import Channel
+from cliffwatch.detect.excursion import Evidence
+from cliffwatch.detect.finding import Role
+from cliffwatch.detect.spans import BLOCK, log_ratio
+from cliffwatch.detect.spread import middle
+from cliffwatch.detect.steps import SpanStatistics
+
+#: Blocks just before a rise with which its load is compared: near enough that a daily swing is not more load.
+_BEFORE_BLOCKS = 20
+_BEFORE_MINIMUM = 10
+
+
+class Surroundings:
+    """The device and rate channels of a run."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self.devices = {one.series.name: one for one in channels if one.series.role is Role.DEVICE_LATENCY}
+        self._rate = next((one for one in channels if one.series.role is Role.RATE), None)
+        self.statistics = {name: SpanStatistics() for name in self.devices}
+        self._rate_statistics = SpanStatistics()
+
+    def end_block(self, channel: Channel) -> None:
+        """After each block of a channel that is one of these."""
+        name = channel.series.name
+        if name in self.statistics:
+            self.statistics[name].update(channel)
+        elif channel is self._rate:
+            self._rate_statistics.update(channel)
+
+    def discard_recent(self) -> None:
+        for statistics in (*self.statistics.values(), self._rate_statistics):
+            statistics.discard_recent()
+
+    def evidence(self, windows: int, since: int, present: Mapping[str, float]) -> Evidence:
+        """What the last `windows` say of a rise that began `since` ago. `present`: the last window's levels."""
+        device: float | None = None
+        device_sigma = 0.0
+        names = []
+        for name, channel in self.devices.items():
+            level = channel.level(windows)
+            if level is None or channel.usual is None or name not in present:
+                continue
+            moved, sigma = level - channel.usual, channel.fast_sigma()
+            if device is None or moved > device:
+                device, device_sigma = moved, sigma
+            if moved > max(log_ratio(1.12), 4 * sigma):
+                names.append(name)
+        rate, rate_sigma = None, 0.0
+        if self._rate is not None and self._rate.usual is not None:
+            level = self._rate.level(windows)
+            before = self._rate.last_blocks(_BEFORE_BLOCKS, skip=max(windows, since) // BLOCK + 1)
+            usual = middle(before) if len(before) >= _BEFORE_MINIMUM else self._rate.usual
+            if level is not None:
+                rate, rate_sigma = level - usual, self._rate.fast_sigma()
+        return Evidence(device, device_sigma, rate, rate_sigma, tuple(names))
+
+    def more_load(self, span: int) -> bool:
+        """Whether the client asked for more in the last `span` blocks than just before, which explains a rise."""
+        if self._rate is None:
+            return False
+        before, now = self._rate.last_blocks(_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
+        if len(before) < _BEFORE_MINIMUM:
+            return False
+        sigma = self._rate_statistics.sigma(span) or self._rate.fast_sigma()
+        return middle(now) - middle(before) > max(log_ratio(1.04), 2 * sigma)
+
+    def is_device_raised(self, present: Mapping[str, float]) -> bool:
+        """Whether a device was slower than its noise in the last window."""
+        for name, channel in self.devices.items():
+            level = present.get(name)
+            if level is None or channel.usual is None:
+                continue
+            if level - channel.usual > max(log_ratio(1.15), 3.5 * channel.window_sigma()):
+                return True
+        return False
+
+    def risen(self, span: int, rise: float) -> tuple[str, ...]:
+        """The devices whose last `span` blocks are above their baseline by a share of `rise`."""
+        names = []
+        for name, channel in self.devices.items():
+            blocks = channel.last_blocks(span)
+            if channel.baseline is not None and len(blocks) == span:
+                moved = middle(blocks) - math.log(channel.baseline.level)
+                if moved > max(log_ratio(1.08), 0.25 * rise):
+                    names.append(name)
+        return tuple(names)
