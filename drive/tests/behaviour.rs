@@ -18,8 +18,9 @@ struct Recorded {
 
 impl Workload for Recorded {
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
+        let before = batch.len();
         self.inner.fill(batch, count);
-        self.seen.lock().unwrap().extend_from_slice(batch);
+        self.seen.lock().unwrap().extend_from_slice(&batch[before..]);
     }
 
     fn part_bytes(&self) -> u64 {
