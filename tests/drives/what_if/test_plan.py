@@ -62,6 +62,16 @@ def test_a_setting_that_was_given_is_where_all_rows_start() -> None:
     assert profile.shipped is None, "it is the field report's question no more"
 
 
+def test_what_nobody_publishes_varies_unless_the_one_who_asks_holds_it() -> None:
+    """The field report's profile has values of both, which are assumptions."""
+    assert {"over-provisioning", "disorder"} <= set(read_profile("field-report", {}).settings)
+    held = make_plan(
+        read_profile("field-report", {"disorder": "0.4"}), {"over-provisioning": (0.28,)}, seeds=1, scale=8, jobs=1
+    )
+    assert held.unknown == {"over-provisioning": (0.28,), "disorder": (0.4,)}
+    assert held.cases[0].simulations[0].flags[-3:] == ["--over-provisioning=0.28", "--disorder=0.4", "--seed=1"]
+
+
 def test_more_simulations_are_of_a_smaller_drive_but_never_of_a_crumb() -> None:
     one, many = field_report(seeds=1), field_report(seeds=50)
     assert one.scale <= many.scale

@@ -68,13 +68,18 @@ def make_plan(
     """The plan for a profile.
 
     `given` are the values asked for, by parameter. What one can change is varied only where values are given, or all
-    of it where none are. What nobody publishes always varies. Raises Problem(bad_request) that names the parameter.
+    of it where none are. What nobody publishes varies always, also where a profile says a value: give one to hold it.
+    Raises Problem(bad_request) that names the parameter.
     """
     parameters = profile.parameters()
     for name in given:
         if PARAMETERS[name] not in parameters:
             raise _refusal(name, "only the workload `streams` has it, and the profile's workload is another")
     base = {parameter.name: profile.value(parameter) for parameter in parameters}
+    # What was set for all simulations is known to whoever set it.
+    given = {item.name: (base[item.name],) for item in parameters if item.is_unknown and item.name in profile.extra} | {
+        **given
+    }
     unknown = {item.name: given.get(item.name, item.values) for item in parameters if item.is_unknown}
     asked = [item for item in parameters if not item.is_unknown and item.name in given]
     changeable = asked or [item for item in parameters if not item.is_unknown]
