@@ -1,0 +1,133 @@
+"""The engine that runs `cliffwatch-load storage`."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.storage.document import document_of
+from cliffwatch.engines.storage.load import StorageLoad
+from cliffwatch.errors import Code, Problem
+from cliffwatch.programs import LOAD, find_program
+from cliffwatch.settings import read_settings
+from cliffwatch.units import format_duration, format_size
+
+DOCUMENT_FILE = "storage.json"
+#: What the engine makes in the run's directory, besides its marker.
+LOG_DIRECTORY = "log"
+JOURNAL_DIRECTORY = "journal"
+#: What a journal holds that is not yet in the log, at most.
+_UNCHECKED_BYTES = 64 * 1024**2
+_STAT_BLOCK_BYTES = 512
+
+
+class StorageEngine:
+    """Writes the program's document; the program prints the contract's own lines."""
+
+    name = "storage"
+    load_model = StorageLoad
+    target_kinds = frozenset({"directory"})
+    stop_signal = signal.SIGTERM
+
+    def is_virtual(self, load: StorageLoad) -> bool:
+        return False
+
+    def plan(self, load: StorageLoad, context: EngineContext) -> Plan:
+        style = load.effective_style
+        return Plan(
+            writes=_writes(load, context),
+            command=(LOAD, "storage", "--config", str(context.scratch / DOCUMENT_FILE)),
+            direct=style.direct,
+            written_bytes=_written_bytes(load, context),
+            notes=_notes(load, context),
+        )
+
+    def prepare(self, load: StorageLoad, context: EngineContext) -> Launch | None:
+        """Writes the share of the retention that is to be there before the load begins."""
+        if load.fill_ratio == 0:
+            return None
+        return Launch([*_command(load, context), "--prepare"])
+
+    def launch(self, load: StorageLoad, context: EngineContext) -> Launch:
+        return Launch(_command(load, context))
+
+    def translator(self, load: StorageLoad, context: EngineContext) -> Translator:
+        return JsonLines()
+
+    def facts(self) -> dict[str, str]:
+        program = find_program(LOAD, read_settings().state_directory)
+        if program is None:
+            return {}
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        return {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+
+
+def _command(load: StorageLoad, context: EngineContext) -> list[str]:
+    program = find_program(LOAD, read_settings().state_directory)
+    if program is None:
+        raise Problem(Code.COMPONENT_MISSING, f"{LOAD} is not there; `make binaries` builds it")
+    document = context.scratch / DOCUMENT_FILE
+    document.write_text(json.dumps(document_of(load, context), indent=2) + "\n")
+    return [str(program), "storage", "--config", str(document)]
+
+
+def _volume_bytes(path: Path) -> int:
+    """The size of the volume that `path` is on, or will be."""
+    while not path.exists():
+        path = path.parent
+    volume = os.statvfs(path)
+    return volume.f_blocks * volume.f_frsize
+
+
+def _retention_bytes(load: StorageLoad, context: EngineContext) -> int:
+    if load.retention_size is not None:
+        return load.retention_size
+    assert load.retention_ratio is not None, "validated"
+    return int(_volume_bytes(context.path) * load.retention_ratio)
+
+
+def _writes(load: StorageLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
+    """All segments of all partitions as one, less what an earlier engine of this run has written of them."""
+    style = load.effective_style
+    log = context.path / LOG_DIRECTORY
+    size_bytes = max(0, _retention_bytes(load, context) - _bytes_below(log))
+    writes = [PlannedWrite(log / "segments", size_bytes)]
+    if style.journal:
+        journal_bytes = 2 * style.journal_segment_size + _UNCHECKED_BYTES
+        writes.append(PlannedWrite(context.path / JOURNAL_DIRECTORY / "segments", journal_bytes))
+    return tuple(writes)
+
+
+def _bytes_below(directory: Path) -> int:
+    return sum(path.lstat().st_blocks * _STAT_BLOCK_BYTES for path in directory.rglob("*"))
+
+
+def _written_bytes(load: StorageLoad, context: EngineContext) -> int:
+    filled = 0 if context.resumed else load.fill_ratio * _retention_bytes(load, context)
+    appended = load.bytes_within(context.stop - context.begun)
+    return round((filled + appended) * (2 if load.effective_style.journal else 1))
+
+
+def _notes(load: StorageLoad, context: EngineContext) -> tuple[str, ...]:
+    retention_bytes = _retention_bytes(load, context)
+    style = load.effective_style
+    notes = []
+    unfilled = retention_bytes * (1 - load.fill_ratio)
+    full_after = unfilled / load.bytes_per_second
+    if full_after > context.stop - context.begun:
+        notes.append(
+            f"at {format_size(load.bytes_per_second)} a second the {format_size(retention_bytes)} that are kept are "
+            f"full after {format_duration(round(full_after))}, later than the load ends: nothing is deleted"
+        )
+    if retention_bytes < 2 * style.segment_size * load.logs:
+        notes.append(
+            f"{load.logs} logs need two segments of {format_size(style.segment_size)} each, more than the "
+            f"{format_size(retention_bytes)} that are kept: the engine will refuse"
+        )
+    if not style.direct:
+        notes.append("I/O goes through the page cache: the drive sees writes later")
+    if load.payload_randomness < 1:
+        notes.append("part of the payload can be compressed: a drive that compresses will look better than it is")
+    return tuple(notes)
