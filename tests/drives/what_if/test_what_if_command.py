@@ -125,7 +125,7 @@ def test_bad_input_names_the_flag_and_the_remedy(
 def test_without_the_simulator_it_says_how_to_get_one(small: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         command(str(small)),
-        env=environment() | {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        env=environment() | {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path), "PATH": "/nonexistent"},
         capture_output=True,
         text=True,
         check=False,
