@@ -1,84 +1,29 @@
 """Detection beside a run: what is told of findings, once, and that nothing of it can end the run."""
 
-import json
-import random
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.conftest import BROKEN_ON_PURPOSE
+from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 from tests.worker.runs import carry_out, events, queue_run, start_worker, status, wait_until, window_count
 
 from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
 from cliffwatch.detect.online import OnlineDetector
-from cliffwatch.journal import Event, EventLog, EventType, JournalReader, JournalWindow, files
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.runs.states import RunState, change_state
 from cliffwatch.worker import detection as detection_module
 from cliffwatch.worker.detection import BASELINE_NOTE, ENDED_NOTE, FAILED_NOTE, Detection
 
-START = 1_790_000_000.0
-WINDOW_SECONDS = 10.0
-HOUR = 360
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
 LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}
 
 
-@dataclass(slots=True)
-class Journal:
-    """A journal that the test writes window by window, as a worker would."""
-
-    directory: Path
-    noise: random.Random = field(default_factory=lambda: random.Random(7))
-    windows: list[JournalWindow] = field(default_factory=list)
-
-    def commit(self, times: float = 1.0, names: tuple[str, ...] = ("publish",)) -> JournalWindow:
-        """A window whose latencies, the client's and the drive's, are `times` what is healthy."""
-        seq = len(self.windows)
-        start = START + seq * WINDOW_SECONDS
-        window = JournalWindow(
-            seq=seq,
-            start=start,
-            end=start + WINDOW_SECONDS,
-            phase="soak",
-            counters={
-                "operations": 10_000,
-                "device_write_operations": 9_000,
-                "device_write_milliseconds": round(9_000 * times * self.noise.lognormvariate(0.0, 0.03)),
-            },
-            gauges={},
-            latency={name: self._summary(times) for name in names},
-            latency_range=(0, 0),
-        )
-        with (self.directory / files.WINDOWS).open("a") as file:
-            file.write(window.to_line())
-        self.windows.append(window)
-        return window
-
-    def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
-        at = self.windows[-1].end if self.windows else START
-        EventLog(self.directory).append(Event(at, type_, name, json.loads(json.dumps(detail))))
-
-    def told(self, type_: EventType, name: str | None = None) -> list[Event]:
-        found = [event for event in events(self.directory) if event.type is type_]
-        return [event for event in found if name is None or event.name == name]
-
-    def detection(self) -> Detection:
-        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"})
-
-    def _summary(self, times: float) -> dict[str, float | None]:
-        summary: dict[str, float | None] = {"count": 10_000, "max": 1.0}
-        for name, level in (("p50", 0.002), ("p90", 0.003), ("p99", 0.004), ("p999", 0.005), ("p9999", 0.006)):
-            summary[name] = level * times * self.noise.lognormvariate(0.0, 0.03)
-        return summary
-
-
 @pytest.fixture
 def journal(tmp_path: Path) -> Journal:
-    (tmp_path / files.EVENTS).touch()
     return Journal(tmp_path)
 
 
@@ -86,7 +31,6 @@ def journal(tmp_path: Path) -> Journal:
 def broken_journal(tmp_path: Path) -> Journal:
     directory = tmp_path / BROKEN_ON_PURPOSE
     directory.mkdir()
-    (directory / files.EVENTS).touch()
     return Journal(directory)
 
 
@@ -144,7 +88,6 @@ def test_a_worker_that_takes_over_tells_what_was_not_told_and_nothing_twice(
     """The first worker dies `healthy_hours_seen` hours after the start; the cliff is at hour 5, the end at 6."""
     whole = tmp_path / "whole"
     whole.mkdir()
-    (whole / files.EVENTS).touch()
     undisturbed = Journal(whole)
     lived_through(undisturbed)
 
@@ -188,12 +131,13 @@ def test_catching_up_takes_turns_with_the_run_and_goes_on_to_the_end(journal: Jo
 def test_a_latency_that_appears_late_is_watched_too(journal: Journal) -> None:
     detection = journal.detection()
     for index in range(9 * HOUR):
-        names = ("publish",) if index < HOUR else ("publish", "end_to_end")
-        detection.take(journal.commit(1.0 if index < 8 * HOUR else 50.0, names))
+        fallen = 1.0 if index < 8 * HOUR else 50.0
+        others = {} if index < HOUR else {"end_to_end": fallen}
+        detection.take(journal.commit(1.0, others, device_times=fallen))
         detection.catch_up(float("inf"))
     assert not detection.has_failed
     found = keys(journal.told(EventType.FINDING))
-    assert {"publish.p99", "end_to_end.p99"} <= {series for kind, series, _ in found if kind == "cliff"}
+    assert ("cliff", "end_to_end.p99") in {(kind, series) for kind, series, _ in found}
     assert len(set(found)) == len(found)
 
 
@@ -216,8 +160,7 @@ def test_events_of_the_run_reach_the_detector_in_the_same_order_live_and_when_ca
     live = journal.detection()
 
     def tell(name: str, type_: EventType, **detail: Any) -> None:
-        journal.tell(type_, name, **detail)
-        live.notice(journal.told(type_)[-1])
+        live.notice(journal.tell(type_, name, **detail))
 
     for index in range(20):
         window = journal.commit()

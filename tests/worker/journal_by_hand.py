@@ -1,0 +1,80 @@
+"""A journal whose windows the test makes, one by one, as a worker would: hours of a run in a second."""
+
+import json
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.worker.runs import events
+
+from cliffwatch.journal import Event, EventLog, EventType, JournalWindow, files
+from cliffwatch.worker.detection import Detection
+
+START = 1_790_000_000.0
+WINDOW_SECONDS = 10.0
+#: Windows of an hour.
+HOUR = 360
+HEALTHY_SECONDS = {"p50": 0.002, "p90": 0.003, "p99": 0.004, "p999": 0.005, "p9999": 0.006}
+DEVICE_OPERATIONS = 9_000
+
+
+@dataclass(slots=True)
+class Journal:
+    directory: Path
+    noise: random.Random = field(default_factory=lambda: random.Random(7))
+    windows: list[JournalWindow] = field(default_factory=list)
+    #: Windows that were not measured: they move all later ones.
+    missed: int = 0
+
+    def __post_init__(self) -> None:
+        (self.directory / files.EVENTS).touch()
+
+    def commit(
+        self,
+        times: float = 1.0,
+        others: Mapping[str, float] | None = None,
+        device_times: float | None = None,
+        phase: str = "soak",
+    ) -> JournalWindow:
+        """A window whose latencies, of `publish` and of the drive, are `times` what is healthy; `others` by name."""
+        start = START + (len(self.windows) + self.missed) * WINDOW_SECONDS
+        device = (times if device_times is None else device_times) * self.noise.lognormvariate(0.0, 0.03)
+        window = JournalWindow(
+            seq=len(self.windows),
+            start=start,
+            end=start + WINDOW_SECONDS,
+            phase=phase,
+            counters={
+                "operations": round(10_000 * self.noise.lognormvariate(0.0, 0.005)),
+                "device_write_operations": DEVICE_OPERATIONS,
+                "device_write_milliseconds": round(DEVICE_OPERATIONS * device),
+            },
+            gauges={},
+            latency={name: self._summary(each) for name, each in ({"publish": times} | dict(others or {})).items()},
+            latency_range=(0, 0),
+        )
+        with (self.directory / files.WINDOWS).open("a") as file:
+            file.write(window.to_line())
+        self.windows.append(window)
+        return window
+
+    def tell(self, type_: EventType, name: str, /, **detail: Any) -> Event:
+        at = self.windows[-1].end if self.windows else START
+        event = Event(at, type_, name, json.loads(json.dumps(detail)))
+        EventLog(self.directory).append(event)
+        return event
+
+    def told(self, type_: EventType, name: str | None = None) -> list[Event]:
+        found = [event for event in events(self.directory) if event.type is type_]
+        return [event for event in found if name is None or event.name == name]
+
+    def detection(self) -> Detection:
+        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"})
+
+    def _summary(self, times: float) -> dict[str, float | None]:
+        summary: dict[str, float | None] = {"count": 10_000, "max": 1.0}
+        for name, level in HEALTHY_SECONDS.items():
+            summary[name] = level * times * self.noise.lognormvariate(0.0, 0.03)
+        return summary
