@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 from tests.drives.what_if.conftest import STATE
 
+from cliffwatch.cli.main import app
+from cliffwatch.errors import Code, Problem
+
 ONE_BAND = ("--over-provisioning=7%", "--disorder=0.5,1", "--seeds=2", "--jobs=2")
 PATIENCE_SECONDS = 60.0
 
@@ -122,16 +125,15 @@ def test_bad_input_names_the_flag_and_the_remedy(
         assert word in done.stderr
 
 
-def test_without_the_simulator_it_says_how_to_get_one(small: Path, tmp_path: Path) -> None:
-    done = subprocess.run(
-        command(str(small)),
-        env=environment() | {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path), "PATH": "/nonexistent"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 3
-    assert "setup/binaries" in done.stderr
+def test_without_the_simulator_it_says_how_to_get_one(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
+    monkeypatch.setenv("PATH", "/nonexistent")
+    words = ["--state-directory", str(tmp_path), "drive", "what-if", str(small)]
+    with pytest.raises(Problem, match="setup/binaries") as raised:
+        app(words, standalone_mode=False)
+    assert raised.value.code is Code.COMPONENT_MISSING
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
