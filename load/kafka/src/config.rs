@@ -439,6 +439,9 @@ pub struct Search {
 /// The broker remembers so many batches of a producer and partition.
 pub const IDEMPOTENT_IN_FLIGHT: usize = 5;
 
+/// The place of a producer goes into a byte of its records.
+const PRODUCERS_MAX: u32 = 256;
+
 impl Config {
     /// Reads and checks the document at `path`.
     ///
@@ -497,8 +500,8 @@ impl Producer {
     fn check(&self) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Config(text));
         let smallest = cliffwatch_measure::record::HEADER_BYTES;
-        if self.producers == 0 {
-            return wrong("producer.producers: at least 1".to_owned());
+        if !(1..=PRODUCERS_MAX).contains(&self.producers) {
+            return wrong(format!("producer.producers: from 1 to {PRODUCERS_MAX}"));
         }
         if self.rate.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
             return wrong("producer.rate: more than 0, or null for as many as the broker takes".to_owned());

@@ -1,0 +1,215 @@
+//! Topics, offsets and producer ids: what is asked before, after and beside the load.
+
+use std::collections::BTreeMap;
+
+use kafka_protocol::messages::create_topics_request::{CreatableTopic, CreatableTopicConfig};
+use kafka_protocol::messages::delete_topics_request::DeleteTopicState;
+use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
+use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
+use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
+use kafka_protocol::messages::{
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, InitProducerIdRequest, ListOffsetsRequest,
+    MetadataRequest, TopicName,
+};
+use kafka_protocol::protocol::StrBytes;
+
+use crate::error::{Result, code};
+use crate::session::{Address, Session, refuse};
+
+/// Who leads what.
+#[derive(Debug, Clone, Default)]
+pub struct Metadata {
+    /// By broker id.
+    pub brokers: BTreeMap<i32, Address>,
+    /// The broker that topics are made at.
+    pub controller: i32,
+    /// In the order asked for.
+    pub topics: Vec<Topic>,
+}
+
+/// A topic as the broker tells of it.
+#[derive(Debug, Clone)]
+pub struct Topic {
+    /// Its name.
+    pub name: String,
+    /// 0 when there is nothing to complain of.
+    pub error: i16,
+    /// Leader and number of replicas of each partition, by its number; leader -1 for none.
+    pub partitions: BTreeMap<i32, (i32, usize)>,
+}
+
+fn topic_name(name: &str) -> TopicName {
+    TopicName(StrBytes::from_string(name.to_owned()))
+}
+
+/// Asks who leads the partitions of these topics.
+///
+/// # Errors
+/// What the session said. What is wrong with one topic stands with it.
+pub fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
+    let wanted = topics.iter().map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name)))).collect();
+    let request = MetadataRequest::default().with_topics(Some(wanted)).with_allow_auto_topic_creation(false);
+    let answer = session.call("asking for metadata", &request, 9)?;
+    let brokers = answer
+        .brokers
+        .iter()
+        .filter_map(|broker| {
+            let port = u16::try_from(broker.port).ok()?;
+            Some((broker.node_id.0, Address { host: broker.host.as_str().to_owned(), port }))
+        })
+        .collect();
+    let mut found: BTreeMap<String, Topic> = answer
+        .topics
+        .iter()
+        .filter_map(|topic| {
+            let name = topic.name.as_ref()?.as_str().to_owned();
+            let partitions = topic
+                .partitions
+                .iter()
+                .map(|partition| {
+                    (partition.partition_index, (partition.leader_id.0, partition.replica_nodes.len()))
+                })
+                .collect();
+            Some((name.clone(), Topic { name, error: topic.error_code, partitions }))
+        })
+        .collect();
+    let missing =
+        |name: &String| Topic { name: name.clone(), error: code::UNKNOWN_TOPIC_OR_PARTITION, partitions: BTreeMap::new() };
+    let topics = topics.iter().map(|name| found.remove(name).unwrap_or_else(|| missing(name))).collect();
+    Ok(Metadata { brokers, controller: answer.controller_id.0, topics })
+}
+
+/// Makes a topic. True when it was made, false when it is there already.
+///
+/// # Errors
+/// `Error::Broker` with the broker's reason.
+pub fn create_topic(
+    session: &mut Session,
+    name: &str,
+    partitions: i32,
+    replicas: Option<i16>,
+    settings: &BTreeMap<String, String>,
+) -> Result<bool> {
+    let configs = settings
+        .iter()
+        .map(|(name, value)| {
+            CreatableTopicConfig::default()
+                .with_name(StrBytes::from_string(name.clone()))
+                .with_value(Some(StrBytes::from_string(value.clone())))
+        })
+        .collect();
+    let topic = CreatableTopic::default()
+        .with_name(topic_name(name))
+        .with_num_partitions(partitions)
+        .with_replication_factor(replicas.unwrap_or(-1))
+        .with_configs(configs);
+    let request = CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
+    let answer = session.call("creating a topic", &request, 5)?;
+    let doing = format!("creating topic {name}");
+    for topic in &answer.topics {
+        if topic.error_code == code::TOPIC_ALREADY_EXISTS {
+            return Ok(false);
+        }
+        refuse(&doing, topic.error_code, topic.error_message.as_deref())?;
+    }
+    Ok(true)
+}
+
+/// Deletes topics; those that are not there are as good as deleted.
+///
+/// # Errors
+/// `Error::Broker` with the broker's reason.
+pub fn delete_topics(session: &mut Session, names: &[String]) -> Result<()> {
+    let names_only = names.iter().map(|name| topic_name(name)).collect();
+    let states = names.iter().map(|name| DeleteTopicState::default().with_name(Some(topic_name(name)))).collect();
+    let request = DeleteTopicsRequest::default().with_timeout_ms(30_000);
+    // Up to version 5 names are given, from version 6 on states; only one of the two may be.
+    let request = match session.version(20, (1, 6)) {
+        Some(6) => request.with_topics(states),
+        _ => request.with_topic_names(names_only),
+    };
+    let answer = session.call("deleting topics", &request, 6)?;
+    for topic in &answer.responses {
+        if topic.error_code != code::UNKNOWN_TOPIC_OR_PARTITION {
+            refuse("deleting topics", topic.error_code, topic.error_message.as_deref())?;
+        }
+    }
+    Ok(())
+}
+
+/// The settings of a topic, defaults included.
+///
+/// # Errors
+/// `Error::Broker` with the broker's reason.
+pub fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<String, String>> {
+    const TOPIC: i8 = 2;
+    let resource = DescribeConfigsResource::default()
+        .with_resource_type(TOPIC)
+        .with_resource_name(StrBytes::from_string(name.to_owned()))
+        .with_configuration_keys(None);
+    let request = DescribeConfigsRequest::default().with_resources(vec![resource]);
+    let answer = session.call("asking for settings", &request, 3)?;
+    let mut settings = BTreeMap::new();
+    for result in &answer.results {
+        refuse(&format!("asking for the settings of topic {name}"), result.error_code, result.error_message.as_deref())?;
+        for config in &result.configs {
+            if let Some(value) = &config.value {
+                settings.insert(config.name.as_str().to_owned(), value.as_str().to_owned());
+            }
+        }
+    }
+    Ok(settings)
+}
+
+/// Which offset of a partition is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    /// That of the first record that is kept.
+    Earliest,
+    /// The one after the last record.
+    Latest,
+}
+
+/// Offsets of partitions of one topic, from the broker that leads them, with the error code of each.
+///
+/// # Errors
+/// What the session said.
+pub fn offsets(session: &mut Session, topic: &str, partitions: &[i32], which: Which) -> Result<Vec<(i32, i16, i64)>> {
+    let timestamp = match which {
+        Which::Earliest => -2,
+        Which::Latest => -1,
+    };
+    let partitions = partitions
+        .iter()
+        .map(|&index| {
+            ListOffsetsPartition::default()
+                .with_partition_index(index)
+                .with_current_leader_epoch(-1)
+                .with_timestamp(timestamp)
+        })
+        .collect();
+    let topic = ListOffsetsTopic::default().with_name(topic_name(topic)).with_partitions(partitions);
+    let request = ListOffsetsRequest::default().with_replica_id((-1).into()).with_topics(vec![topic]);
+    let answer = session.call("asking for offsets", &request, 5)?;
+    Ok(answer
+        .topics
+        .iter()
+        .flat_map(|topic| &topic.partitions)
+        .map(|partition| (partition.partition_index, partition.error_code, partition.offset))
+        .collect())
+}
+
+/// A producer id and epoch that nobody else has.
+///
+/// # Errors
+/// `Error::Broker` with the broker's reason.
+pub fn producer_id(session: &mut Session) -> Result<(i64, i16)> {
+    let request = InitProducerIdRequest::default()
+        .with_transactional_id(None)
+        .with_transaction_timeout_ms(60_000)
+        .with_producer_id((-1).into())
+        .with_producer_epoch(-1);
+    let answer = session.call("asking for a producer id", &request, 4)?;
+    refuse("asking for a producer id", answer.error_code, None)?;
+    Ok((answer.producer_id.0, answer.producer_epoch))
+}

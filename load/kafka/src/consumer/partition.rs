@@ -1,0 +1,171 @@
+//! A partition as its consumer sees it: how far it was read, and what its records turned out to be.
+
+use cliffwatch_measure::record::{self, Fault};
+
+use crate::batch::compress::decompress;
+use crate::batch::read::{Batch, Record};
+use crate::track::{Arrival, Track};
+
+/// A partition.
+pub struct Partition {
+    /// Its place among all.
+    pub place: usize,
+    /// Its topic, by place among the topics.
+    pub topic: usize,
+    /// Its number in the topic.
+    pub index: i32,
+    /// Who leads it, by place among the brokers; None while nobody does.
+    pub leader: Option<usize>,
+    /// The offset of the next record; None while it is not known.
+    pub position: Option<i64>,
+    /// The offset after the last record that could be read when the broker last answered.
+    pub high_watermark: i64,
+    /// The offset after the last record, once nobody writes any more.
+    pub end: Option<i64>,
+    /// After an error it is not read before this moment.
+    pub held_until: u64,
+    /// The fetch session does not know its position.
+    pub is_moved: bool,
+    /// What became of its records.
+    pub track: Track,
+}
+
+/// What is read of a run's own records and of others'.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// Whose records are meant: those with this in the upper 24 bits of their producer. None for all that are intact.
+    pub incarnation: Option<u32>,
+}
+
+/// What a batch held.
+#[derive(Debug, Default)]
+pub struct Contents {
+    /// Microseconds since the epoch at which each of our records was due.
+    pub due_microseconds: Vec<u64>,
+    /// Value bytes of our records.
+    pub value_bytes: u64,
+    /// Our records that came late.
+    pub reordered: u64,
+    /// Our records that were there before.
+    pub duplicated: u64,
+    /// Records that are not as they were written.
+    pub corrupted: u64,
+    /// Records that are not ours.
+    pub foreign: u64,
+    /// True when the batch itself is not as it was written.
+    pub is_damaged: bool,
+}
+
+impl Contents {
+    fn clear(&mut self) {
+        let mut due_microseconds = std::mem::take(&mut self.due_microseconds);
+        due_microseconds.clear();
+        *self = Self { due_microseconds, ..Self::default() };
+    }
+}
+
+impl Partition {
+    /// Nothing is known of it.
+    #[must_use]
+    pub fn new(place: usize, topic: usize, index: i32) -> Self {
+        Self {
+            place,
+            topic,
+            index,
+            leader: None,
+            position: None,
+            high_watermark: -1,
+            end: None,
+            held_until: 0,
+            is_moved: true,
+            track: Track::default(),
+        }
+    }
+
+    /// True when everything was read that had been written when writing ended.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        matches!((self.position, self.end), (Some(position), Some(end)) if position >= end)
+    }
+
+    /// Reads a batch, from offset `from` on, into `contents`; `room` is for what is compressed.
+    pub fn examine(
+        &mut self,
+        batch: &Batch<'_>,
+        from: i64,
+        expected: Expected,
+        room: &mut Vec<u8>,
+        contents: &mut Contents,
+    ) {
+        contents.clear();
+        if batch.is_control() {
+            return;
+        }
+        if !batch.is_intact() {
+            contents.is_damaged = true;
+            self.track.found.corrupted += u64::try_from(batch.count).unwrap_or(0);
+            return;
+        }
+        let mut records = batch.records();
+        if batch.compression() != 0 {
+            if decompress(batch.compression(), records, room).is_err() {
+                contents.is_damaged = true;
+                self.track.found.corrupted += u64::try_from(batch.count).unwrap_or(0);
+                return;
+            }
+            records = room;
+        }
+        for _ in 0..batch.count {
+            let Ok(record) = Record::take(&mut records) else {
+                contents.is_damaged = true;
+                return;
+            };
+            if batch.base_offset + record.offset_delta >= from {
+                self.examine_value(record.value.unwrap_or_default(), expected, contents);
+            }
+        }
+    }
+
+    #[inline]
+    fn examine_value(&mut self, value: &[u8], expected: Expected, contents: &mut Contents) {
+        let identity = match record::check(value) {
+            Ok((identity, length)) if length == value.len() => identity,
+            // What has a header of ours and the length that it says was ours.
+            Err(Fault::Checksum) if says_length(value) => {
+                contents.corrupted += 1;
+                self.track.found.corrupted += 1;
+                return;
+            }
+            _ => {
+                contents.foreign += 1;
+                return;
+            }
+        };
+        match expected.incarnation {
+            Some(incarnation) if identity.producer >> 8 != incarnation => {
+                contents.foreign += 1;
+                return;
+            }
+            Some(_) if identity.partition as usize != self.place => {
+                contents.corrupted += 1;
+                self.track.found.corrupted += 1;
+                return;
+            }
+            Some(_) => {}
+            // Of a stream that began before us, what we see first is its beginning.
+            None => self.track.begins(identity.producer, identity.sequence),
+        }
+        match self.track.arrive(identity.producer, identity.sequence) {
+            Arrival::InOrder => {}
+            Arrival::Reordered => contents.reordered += 1,
+            Arrival::Duplicated => contents.duplicated += 1,
+        }
+        contents.due_microseconds.push(identity.timestamp_microseconds);
+        contents.value_bytes += value.len() as u64;
+    }
+}
+
+fn says_length(value: &[u8]) -> bool {
+    let length = value.get(4..8).and_then(|field| field.first_chunk::<4>());
+    length.is_some_and(|length| u32::from_le_bytes(*length) as usize == value.len())
+}

@@ -1,0 +1,95 @@
+//! What is counted, by its place in a window.
+
+use cliffwatch_measure::recorder::{Merge, Names};
+
+macro_rules! places {
+    ($(#[$doc:meta])* $name:ident: $($place:ident = $text:literal),+ $(,)?) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        #[allow(missing_docs)] // Each is described in docs/kafka-engine.md, which a test holds against this list.
+        #[repr(usize)]
+        pub enum $name { $($place),+ }
+        impl $name {
+            /// Names in the windows, in order of place.
+            pub const NAMES: &'static [&'static str] = &[$($text),+];
+        }
+    };
+}
+
+places! {
+    /// Latencies.
+    Latency:
+    Publish = "publish",
+    PublishService = "publish_service",
+    EndToEnd = "end_to_end",
+}
+
+places! {
+    /// Counters.
+    Counter:
+    Operations = "operations",
+    Bytes = "bytes",
+    Errors = "errors",
+    ProducedRecords = "produced_records",
+    ProducedBytes = "produced_bytes",
+    ConsumedRecords = "consumed_records",
+    ConsumedBytes = "consumed_bytes",
+    ProduceRequests = "produce_requests",
+    ProduceBatches = "produce_batches",
+    FetchRequests = "fetch_requests",
+    Retries = "retries",
+    Disconnects = "disconnects",
+    Reconnects = "reconnects",
+    LeaderChanges = "leader_changes",
+    BrokerErrors = "broker_errors",
+    ThrottleMilliseconds = "throttle_milliseconds",
+    ProducerIdResets = "producer_id_resets",
+    DuplicatesRejected = "duplicates_rejected",
+    DuplicatedRecords = "duplicated_records",
+    ReorderedRecords = "reordered_records",
+    CorruptedRecords = "corrupted_records",
+    CorruptedBatches = "corrupted_batches",
+    ForeignRecords = "foreign_records",
+    NegativeLatencies = "negative_latencies",
+    OffsetResets = "offset_resets",
+}
+
+places! {
+    /// Gauges.
+    Gauge:
+    ScheduleDebt = "schedule_debt_seconds",
+    TargetRate = "target_rate",
+    BufferedBytes = "buffered_bytes",
+    BacklogRecords = "backlog_records",
+    BacklogBytes = "backlog_bytes",
+    MissingRecords = "missing_records",
+    LeaderlessPartitions = "leaderless_partitions",
+    ConsumersPaused = "consumers_paused",
+}
+
+/// Everything that is counted.
+pub const NAMES: Names = Names {
+    latencies: Latency::NAMES,
+    counters: Counter::NAMES,
+    gauges: &[
+        ("schedule_debt_seconds", Merge::Largest),
+        ("target_rate", Merge::Sum),
+        ("buffered_bytes", Merge::Sum),
+        ("backlog_records", Merge::Largest),
+        ("backlog_bytes", Merge::Largest),
+        ("missing_records", Merge::Sum),
+        ("leaderless_partitions", Merge::Largest),
+        ("consumers_paused", Merge::Largest),
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gauges_stand_where_their_names_say() {
+        let names: Vec<&str> = NAMES.gauges.iter().map(|(name, _)| *name).collect();
+        assert_eq!(names, Gauge::NAMES);
+    }
+}

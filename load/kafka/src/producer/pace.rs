@@ -1,0 +1,138 @@
+//! When the next record of one of several producers is due, and how fast overdue ones may be sent.
+
+use cliffwatch_measure::NANOSECONDS;
+use cliffwatch_measure::schedule::{Schedule, Step};
+
+use crate::error::Result;
+
+/// Behind by less, a producer is taken to be on time.
+const SLACK_NANOSECONDS: u64 = 10_000_000;
+
+/// Due times of one producer: every `of`-th of a schedule that all share.
+pub struct Pace {
+    schedule: Option<Schedule>,
+    start: u64,
+    place: u64,
+    of: u64,
+    next: u64,
+    catch_up_ratio: f64,
+    /// No overdue record is sent before this.
+    credit_at: u64,
+}
+
+impl Pace {
+    /// From `start` (nanoseconds since the epoch) on; without steps, whenever there is room. `place` of `of` producers.
+    ///
+    /// # Errors
+    /// When the steps are no schedule.
+    pub fn new(start: u64, steps: &[Step], place: u32, of: u32, catch_up_ratio: f64) -> Result<Self> {
+        let schedule = if steps.is_empty() { None } else { Some(Schedule::new(start, steps)?) };
+        Ok(Self { schedule, start, place: place.into(), of: of.into(), next: 0, catch_up_ratio, credit_at: 0 })
+    }
+
+    /// From now on, a new schedule: what was overdue is forgotten.
+    ///
+    /// # Errors
+    /// When the rate cannot be.
+    pub fn restart(&mut self, now: u64, per_second: f64) -> Result<()> {
+        self.schedule = Some(Schedule::new(now, &[Step { after_seconds: 0.0, per_second }])?);
+        (self.next, self.credit_at) = (0, 0);
+        Ok(())
+    }
+
+    /// True when records are sent as fast as there is room, and never late.
+    #[must_use]
+    pub fn is_unbounded(&self) -> bool {
+        self.schedule.is_none()
+    }
+
+    /// When the next record is due.
+    #[must_use]
+    pub fn due(&self, now: u64) -> u64 {
+        self.schedule.as_ref().map_or(now.max(self.start), |schedule| schedule.due(self.next * self.of + self.place))
+    }
+
+    /// When the next record may be sent: when it is due, or later where too many overdue ones went before.
+    #[must_use]
+    pub fn allowed(&self, now: u64) -> u64 {
+        self.due(now).max(self.credit_at)
+    }
+
+    /// Takes the next record, which was due at `due`, off the schedule.
+    pub fn advance(&mut self, now: u64, due: u64) {
+        let Some(schedule) = &self.schedule else { return };
+        self.next += 1;
+        if now.saturating_sub(due) < SLACK_NANOSECONDS {
+            self.credit_at = 0;
+            return;
+        }
+        // The allowance of a thread that was not running for a while is not saved up.
+        let interval = schedule.due(self.next * self.of + self.place).saturating_sub(due).min(NANOSECONDS);
+        let earliest = now.saturating_sub(SLACK_NANOSECONDS / 2);
+        self.credit_at = self.credit_at.max(earliest) + (interval as f64 / self.catch_up_ratio) as u64;
+    }
+
+    /// From the next record to the one after it, in nanoseconds; 0 where nothing is scheduled.
+    #[must_use]
+    pub fn interval(&self) -> u64 {
+        self.schedule.as_ref().map_or(0, |schedule| {
+            let index = self.next * self.of + self.place;
+            schedule.due(index + self.of).saturating_sub(schedule.due(index))
+        })
+    }
+
+    /// How far behind its schedule this producer is, in nanoseconds.
+    #[must_use]
+    pub fn debt(&self, now: u64) -> u64 {
+        now.saturating_sub(self.due(now))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 1_790_000_000 * NANOSECONDS;
+    const RATE: [Step; 1] = [Step { after_seconds: 0.0, per_second: 1_000.0 }];
+
+    fn take_until(pace: &mut Pace, now: u64) -> u64 {
+        let mut taken = 0;
+        while pace.allowed(now) <= now {
+            let due = pace.due(now);
+            pace.advance(now, due);
+            taken += 1;
+        }
+        taken
+    }
+
+    #[test]
+    fn several_producers_share_one_schedule() {
+        let mut dues: Vec<u64> = Vec::new();
+        for place in 0..4 {
+            let mut pace = Pace::new(START, &RATE, place, 4, 2.0).unwrap();
+            for _ in 0..5 {
+                dues.push(pace.due(0));
+                pace.advance(0, 0);
+            }
+        }
+        dues.sort_unstable();
+        assert_eq!(dues, (0..20).map(|number| START + number * 1_000_000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn after_a_stall_what_is_overdue_comes_at_the_bounded_rate_and_keeps_its_due_time() {
+        let mut pace = Pace::new(START, &RATE, 0, 1, 2.0).unwrap();
+        let stalled = START + 5 * NANOSECONDS;
+        let mut taken = 0;
+        for millisecond in 0..1_000 {
+            taken += take_until(&mut pace, stalled + millisecond * 1_000_000);
+        }
+        assert!((2_000..2_020).contains(&taken), "{taken}");
+        assert_eq!(pace.due(0), START + taken * 1_000_000);
+        // Twice the rate makes up for five seconds in five.
+        for millisecond in 1_000..5_200 {
+            taken += take_until(&mut pace, stalled + millisecond * 1_000_000);
+        }
+        assert_eq!(pace.debt(stalled + 5_199 * 1_000_000), 0, "{taken}");
+    }
+}

@@ -1,0 +1,338 @@
+//! One run: topics, threads, windows, and the account at the end.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cliffwatch_measure::clock::{Clock, nanoseconds};
+use cliffwatch_measure::histogram::Latencies;
+use cliffwatch_measure::output::Output;
+use cliffwatch_measure::schedule::Step;
+use cliffwatch_measure::stop::Stop;
+use cliffwatch_measure::windows::Windows;
+use serde_json::json;
+
+use crate::admin::{self, Metadata, Which};
+use crate::conduct::Conductor;
+use crate::config::{self, Config};
+use crate::consumer::{self, Consumer, Read};
+use crate::error::{Error, Result};
+use crate::hot::errands::{Errands, News, offsets_at};
+use crate::hot::poll::Poller;
+use crate::hot::tell::Teller;
+use crate::names::NAMES;
+use crate::producer::pace::Pace;
+use crate::producer::{self, Producer, Report};
+use crate::security::Security;
+use crate::session::{Address, Dialer};
+use crate::shared::{Count, Place, Shared, Trial};
+use crate::topics;
+use crate::verdict::verification;
+use crate::wire::fetch::Terms;
+
+/// The exit status of a load that was carried out.
+pub const COMPLETED: u8 = 0;
+/// The exit status of a load that could not be carried out or went wrong.
+pub const FAILED: u8 = 1;
+/// The exit status for settings that cannot work.
+pub const BAD_INPUT: u8 = 2;
+
+/// Connections are given this long to be made, and what is not hot this long to be answered.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Without a stop, a load lasts until it is asked to stop: a hundred years.
+const FOREVER_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
+
+/// Carries out what the document at `path` says, or, with `only_prepare`, makes its topics. Prints the lines of the
+/// engine contract and returns the exit status.
+#[must_use]
+pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
+    let clock = Clock::anchored();
+    let output = Output::new(std::io::stdout(), clock);
+    let outcome = Config::load(path).and_then(|config| Run::new(config, clock, output.clone())?.carry_out(only_prepare));
+    let (status, told) = match outcome {
+        Ok(()) => (COMPLETED, output.completed()),
+        Err(error) => {
+            eprintln!("cliffwatch-load kafka: {error}");
+            let status = if matches!(error, Error::Config(_)) { BAD_INPUT } else { FAILED };
+            (status, output.failed(&error.to_string()))
+        }
+    };
+    if told.is_err() { FAILED } else { status }
+}
+
+struct Run {
+    config: Arc<Config>,
+    clock: Clock,
+    output: Output,
+    dialer: Arc<Dialer>,
+    bootstrap: Arc<Vec<Address>>,
+}
+
+/// A partition's offsets by its place.
+type Positions = BTreeMap<usize, i64>;
+
+/// The threads of a run.
+#[derive(Default)]
+struct Threads {
+    producers: Vec<JoinHandle<Result<Report>>>,
+    consumers: Vec<JoinHandle<Result<Vec<Read>>>>,
+    others: Vec<JoinHandle<()>>,
+}
+
+impl Run {
+    fn new(config: Config, clock: Clock, output: Output) -> Result<Self> {
+        let bootstrap = config
+            .bootstrap_servers
+            .iter()
+            .map(|text| {
+                Address::parse(text)
+                    .ok_or_else(|| Error::Config(format!("bootstrap_servers: {text} is not host:port")))
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let security = Security::load(&config.security)?;
+        let dialer = Dialer { client_id: config.client_id.clone(), security, timeout: TIMEOUT };
+        Ok(Self {
+            config: Arc::new(config),
+            clock,
+            output,
+            dialer: Arc::new(dialer),
+            bootstrap: Arc::new(bootstrap),
+        })
+    }
+
+    fn carry_out(&self, only_prepare: bool) -> Result<()> {
+        let metadata = topics::prepare(&self.config, &self.dialer, &self.bootstrap)?;
+        if only_prepare {
+            return Ok(());
+        }
+        let fault = |source| Error::Connection { doing: "starting".to_owned(), source };
+        let stop = Stop::on_signals().map_err(fault)?;
+        let (teller, telling) = Teller::start(self.output.clone()).map_err(fault)?;
+        let shared = Arc::new(self.shared(stop.clone(), &metadata)?);
+        let positions = self.positions(&shared, &metadata)?;
+        let (start, end) = (shared.load_start, shared.load_stop);
+        let length = nanoseconds(self.config.window_seconds);
+        let mut windows = Windows::new(NAMES, self.clock, length, start, end, self.output.clone())?;
+        let mut threads = Threads::default();
+        let producers = self.start_producers(&shared, &metadata, &teller, &mut windows, &mut threads)?;
+        self.start_consumers(&shared, &metadata, &positions, &teller, &mut windows, &mut threads)?;
+        let conductor = Conductor {
+            shared: Arc::clone(&shared),
+            config: Arc::clone(&self.config),
+            producers,
+            recorder: windows.recorder()?,
+            teller: teller.clone(),
+        };
+        threads.others.push(spawn("conductor", move || conductor.run())?);
+        let mut outcome = Ok((Vec::new(), Vec::new()));
+        let told = windows.run(&stop, || outcome = threads.join());
+        // Where the windows could not be told any more, the threads are still there to be ended.
+        stop.request();
+        told?;
+        let (reports, reads) = outcome?;
+        let begins: Vec<Option<i64>> =
+            (0..shared.partitions.len()).map(|place| positions.get(&place).copied()).collect();
+        teller.event("verification", verification(&shared, &reports, &reads, &begins));
+        if self.config.topics.prefix.is_some() && self.config.topics.delete_at_end {
+            if let Err(error) = topics::remove(&self.config, &self.dialer, &self.bootstrap) {
+                teller.event("topics_not_deleted", json!({"error": error.to_string()}));
+            }
+        }
+        drop(teller);
+        // Events come before the end.
+        let _ = telling.join();
+        Ok(())
+    }
+
+    fn shared(&self, stop: Stop, metadata: &Metadata) -> Result<Shared> {
+        let config = &self.config;
+        let partitions = metadata.topics.iter().enumerate().flat_map(|(topic, found)| {
+            found.partitions.keys().map(move |&index| Place { topic, index })
+        });
+        let trial = match config.search {
+            Some(_) => Some(Mutex::new(Trial { publish: Latencies::new()?, end_to_end: Latencies::new()? })),
+            None => None,
+        };
+        let producers = config.producer.as_ref().map_or(0, |producer| producer.producers);
+        let now = self.clock.now();
+        let window = config.window_seconds;
+        let forever = ((config.start + FOREVER_SECONDS) / window).round() * window;
+        Ok(Shared {
+            clock: self.clock,
+            stop,
+            load_start: nanoseconds(config.start),
+            load_stop: nanoseconds(config.stop.unwrap_or(forever)),
+            drain_nanoseconds: nanoseconds(config.drain_timeout_seconds),
+            topics: config.topics.names(),
+            partitions: partitions.collect(),
+            // Another process, or this one at another time, has another.
+            incarnation: ((now / 1_000_000) as u32 ^ std::process::id().rotate_left(16)) & 0x00ff_ffff,
+            acknowledged: Count::default(),
+            consumed: Count::default(),
+            paused: AtomicBool::new(false),
+            producing: AtomicU32::new(producers),
+            debts: (0..producers).map(|_| AtomicU64::new(0)).collect(),
+            trial,
+        })
+    }
+
+    /// Where reading begins; also without a consumer, to know what the run has added.
+    fn positions(&self, shared: &Shared, metadata: &Metadata) -> Result<Positions> {
+        let from = self.config.consumer.as_ref().map_or(config::From::Latest, |consumer| consumer.from);
+        let which = match from {
+            config::From::Earliest => Which::Earliest,
+            config::From::Latest => Which::Latest,
+        };
+        let mut by_leader: BTreeMap<i32, Vec<(usize, String, i32)>> = BTreeMap::new();
+        for (place, partition) in shared.partitions.iter().enumerate() {
+            let topic = &metadata.topics[partition.topic];
+            if let Some((leader, _)) = topic.partitions.get(&partition.index) {
+                by_leader.entry(*leader).or_default().push((place, topic.name.clone(), partition.index));
+            }
+        }
+        let mut found = Positions::new();
+        for (leader, wanted) in by_leader {
+            let Some(address) = metadata.brokers.get(&leader) else { continue };
+            found.extend(offsets_at(&mut self.dialer.open(address)?, which, &wanted));
+        }
+        if found.len() < shared.partitions.len() {
+            return Err(Error::Protocol("asking for offsets"));
+        }
+        Ok(found)
+    }
+
+    fn errands(&self, shared: &Shared) -> Result<(Errands, std::sync::mpsc::Receiver<News>, Poller)> {
+        let fault = |source| Error::Connection { doing: "starting".to_owned(), source };
+        let poller = Poller::new().map_err(fault)?;
+        let topics = Arc::new(shared.topics.clone());
+        let (errands, news) =
+            Errands::new(Arc::clone(&self.dialer), Arc::clone(&self.bootstrap), topics, poller.waker());
+        Ok((errands, news, poller))
+    }
+
+    fn start_producers(
+        &self,
+        shared: &Arc<Shared>,
+        metadata: &Metadata,
+        teller: &Teller,
+        windows: &mut Windows,
+        threads: &mut Threads,
+    ) -> Result<Vec<Errands>> {
+        let Some(settings) = &self.config.producer else { return Ok(Vec::new()) };
+        let settings = Arc::new(settings.clone());
+        let mut reached = Vec::new();
+        for place in 0..settings.producers {
+            let (errands, news, poller) = self.errands(shared)?;
+            reached.push(errands.clone());
+            let producer_id = if settings.is_idempotent() {
+                let mut session = self.dialer.open_any(self.bootstrap.iter())?;
+                Some(admin::producer_id(&mut session)?)
+            } else {
+                None
+            };
+            let ratio = settings.catch_up_ratio;
+            let steps = self.steps(&settings);
+            let order = producer::Order {
+                place,
+                shared: Arc::clone(shared),
+                pace: Pace::new(shared.load_start, &steps, place, settings.producers, ratio)?,
+                settings: Arc::clone(&settings),
+                recorder: windows.recorder()?,
+                teller: teller.clone(),
+                metadata: metadata.clone(),
+                producer_id,
+                errands,
+                news,
+                poller,
+            };
+            let producer =
+                Producer::new(order).ok_or_else(|| Error::Config("producer.record_sizes: too small".to_owned()))?;
+            threads.producers.push(spawn("producer", move || producer.run())?);
+        }
+        Ok(reached)
+    }
+
+    /// The schedule of all producers together; empty for no schedule at all.
+    fn steps(&self, settings: &config::Producer) -> Vec<Step> {
+        if self.config.search.is_some() {
+            // The conductor sets rates, the first of them at the start.
+            return vec![Step { after_seconds: 0.0, per_second: 0.0 }];
+        }
+        let Some(rate) = settings.rate else { return Vec::new() };
+        let first = Step { after_seconds: 0.0, per_second: rate };
+        let later = settings.steps.iter().map(|step| Step { after_seconds: step.after_seconds, per_second: step.rate });
+        let mut steps = vec![first];
+        for step in later {
+            steps.retain(|before| before.after_seconds < step.after_seconds);
+            steps.push(step);
+        }
+        steps
+    }
+
+    fn start_consumers(
+        &self,
+        shared: &Arc<Shared>,
+        metadata: &Metadata,
+        positions: &Positions,
+        teller: &Teller,
+        windows: &mut Windows,
+        threads: &mut Threads,
+    ) -> Result<()> {
+        let Some(settings) = &self.config.consumer else { return Ok(()) };
+        let terms = Terms {
+            client_id: self.config.client_id.clone(),
+            max_wait_milliseconds: (settings.fetch_max_wait_seconds * 1e3) as i32,
+            min_bytes: settings.fetch_min_bytes,
+            max_bytes: settings.fetch_max_bytes,
+            partition_max_bytes: settings.partition_max_bytes,
+        };
+        for place in 0..settings.consumers {
+            let (errands, news, poller) = self.errands(shared)?;
+            let is_ours = |partition: &usize| partition % settings.consumers as usize == place as usize;
+            let order = consumer::Order {
+                place,
+                shared: Arc::clone(shared),
+                terms: terms.clone(),
+                clock_offset: (settings.clock_offset_seconds * 1e9) as i64,
+                reads_own: self.config.producer.is_some(),
+                positions: positions.iter().filter(|(at, _)| is_ours(at)).map(|(at, offset)| (*at, *offset)).collect(),
+                recorder: windows.recorder()?,
+                teller: teller.clone(),
+                metadata: metadata.clone(),
+                errands,
+                news,
+                poller,
+            };
+            let consumer = Consumer::new(order);
+            threads.consumers.push(spawn("consumer", move || consumer.run())?);
+        }
+        Ok(())
+    }
+}
+
+fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
+    let fault = |source| Error::Connection { doing: "starting a thread".to_owned(), source };
+    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(fault)
+}
+
+impl Threads {
+    /// Waits for all; what they found.
+    fn join(self) -> Result<(Vec<Report>, Vec<Read>)> {
+        let died = |_| Error::Config("a thread of the engine died; its last words are on standard error".to_owned());
+        let mut reports = Vec::new();
+        for thread in self.producers {
+            reports.push(thread.join().map_err(died)??);
+        }
+        let mut reads = Vec::new();
+        for thread in self.consumers {
+            reads.extend(thread.join().map_err(died)??);
+        }
+        for thread in self.others {
+            thread.join().map_err(died)?;
+        }
+        Ok((reports, reads))
+    }
+}

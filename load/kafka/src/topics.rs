@@ -1,0 +1,150 @@
+//! Topics before the load: made or found, and held against what was asked for.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use crate::admin::{self, Metadata, Topic};
+use crate::config::{Acks, Config, Topics};
+use crate::error::{Error, Result, code, describe};
+use crate::session::{Address, Dialer, Session};
+
+/// How long new partitions may take to have leaders.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(100);
+/// A batch of one record has this much around the value, at most.
+const OVERHEAD_BYTES: usize = 100;
+
+/// Makes what has to be made, checks what is there, and waits until every partition has a leader.
+///
+/// # Errors
+/// `Error::Config` naming the setting that does not fit to what is there; `Error::Broker` with the broker's reason.
+pub fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<Metadata> {
+    let mut session = dialer.open_any(bootstrap)?;
+    session.speaks_hot_path()?;
+    let names = config.topics.names();
+    if config.topics.prefix.is_some() {
+        make(&config.topics, &names, dialer, &mut session)?;
+    }
+    let metadata = wait_for_leaders(&mut session, &names)?;
+    let mut is_first = true;
+    for topic in &metadata.topics {
+        if config.topics.prefix.is_some() {
+            check_shape(&config.topics, topic)?;
+        }
+        // Topics made alike are alike.
+        if is_first || config.topics.prefix.is_none() {
+            check_settings(config, topic, &admin::topic_settings(&mut session, &topic.name)?)?;
+        }
+        is_first = false;
+    }
+    Ok(metadata)
+}
+
+fn make(topics: &Topics, names: &[String], dialer: &Dialer, session: &mut Session) -> Result<()> {
+    let metadata = admin::metadata(session, &[])?;
+    // Older brokers make topics only at the controller; newer ones pass it on.
+    let mut at_controller = match metadata.brokers.get(&metadata.controller) {
+        Some(address) if address != session.address() => dialer.open(address).ok(),
+        _ => None,
+    };
+    let session = at_controller.as_mut().unwrap_or(session);
+    for name in names {
+        admin::create_topic(session, name, topics.partitions as i32, topics.replication_factor, &topics.settings)?;
+    }
+    Ok(())
+}
+
+fn wait_for_leaders(session: &mut Session, names: &[String]) -> Result<Metadata> {
+    let since = Instant::now();
+    loop {
+        let metadata = admin::metadata(session, names)?;
+        let fault = metadata.topics.iter().find_map(|topic| {
+            let is_led = !topic.partitions.is_empty() && topic.partitions.values().all(|(leader, _)| *leader >= 0);
+            let error = if topic.error == code::NONE && !is_led { 5 } else { topic.error };
+            (error != code::NONE).then(|| (topic.name.clone(), error))
+        });
+        let Some((name, error)) = fault else { return Ok(metadata) };
+        if since.elapsed() > PATIENCE {
+            let advice = "is it spelt as the broker has it, and are its brokers up?".to_owned();
+            return Err(Error::Broker { doing: format!("looking for topic {name}"), name: describe(error).0, advice });
+        }
+        if error == code::UNKNOWN_TOPIC_OR_PARTITION && since.elapsed() > PATIENCE / 6 {
+            let advice = "make it, or give topics.prefix instead of topics.existing".to_owned();
+            return Err(Error::Broker { doing: format!("looking for topic {name}"), name: describe(error).0, advice });
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A topic that was there before may be of another shape.
+fn check_shape(topics: &Topics, topic: &Topic) -> Result<()> {
+    let name = &topic.name;
+    let remedy = "delete it, ask for what it has, or choose another topics.prefix";
+    let partitions = topic.partitions.len();
+    if partitions != topics.partitions as usize {
+        return Err(Error::Config(format!(
+            "topics.partitions: topic {name} is there already and has {partitions} partitions; {remedy}"
+        )));
+    }
+    if let Some(wanted) = topics.replication_factor
+        && let Some((_, replicas)) = topic.partitions.values().find(|(_, replicas)| *replicas != wanted as usize)
+    {
+        return Err(Error::Config(format!(
+            "topics.replication_factor: topic {name} is there already and has {replicas} replicas; {remedy}"
+        )));
+    }
+    Ok(())
+}
+
+fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
+    let name = &topic.name;
+    if config.topics.prefix.is_some() {
+        for (setting, wanted) in &config.topics.settings {
+            if let Some(found) = settings.get(setting)
+                && found != wanted
+            {
+                return Err(Error::Config(format!(
+                    "topics.settings: topic {name} is there already and has {setting}={found}; delete it, ask for \
+                     what it has, or choose another topics.prefix"
+                )));
+            }
+        }
+    }
+    let Some(producer) = &config.producer else { return Ok(()) };
+    let number = |setting: &str| settings.get(setting).and_then(|text| text.parse::<usize>().ok());
+    if let Some(limit) = number("max.message.bytes") {
+        let largest = producer.record_sizes.iter().map(|size| size.size_bytes).max().unwrap_or(0);
+        if largest + OVERHEAD_BYTES > limit {
+            return Err(Error::Config(format!(
+                "producer.record_sizes: topic {name} takes batches of max.message.bytes={limit} at most, and one record \
+                 is {largest} bytes: MESSAGE_TOO_LARGE"
+            )));
+        }
+        if producer.batch_size_bytes > limit {
+            return Err(Error::Config(format!(
+                "producer.batch_size_bytes: topic {name} takes batches of max.message.bytes={limit} at most: \
+                 MESSAGE_TOO_LARGE"
+            )));
+        }
+    }
+    let replicas = topic.partitions.values().map(|(_, replicas)| *replicas).min().unwrap_or(0);
+    if let Some(in_sync) = number("min.insync.replicas")
+        && producer.acks == Acks::All
+        && in_sync > replicas
+    {
+        return Err(Error::Config(format!(
+            "topics.replication_factor: topic {name} has {replicas} replicas and min.insync.replicas={in_sync}, so \
+             nothing could be written with acks \"all\": NOT_ENOUGH_REPLICAS"
+        )));
+    }
+    Ok(())
+}
+
+/// Deletes the topics that were made.
+///
+/// # Errors
+/// `Error::Broker` with the broker's reason.
+pub fn remove(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<()> {
+    let mut session = dialer.open_any(bootstrap)?;
+    admin::delete_topics(&mut session, &config.topics.names())
+}

@@ -1,0 +1,62 @@
+//! What became of all records of a run, once writing and reading have ended.
+
+use serde_json::{Value, json};
+
+use crate::consumer::Read;
+use crate::producer::Report;
+use crate::shared::Shared;
+use crate::track::{Found, Sequences};
+
+/// No more partitions are listed one by one.
+const LISTED_MAX: usize = 1_000;
+
+/// Puts what producers made and what consumers read beside each other.
+#[must_use]
+pub fn verification(shared: &Shared, reports: &[Report], reads: &[Read], begins: &[Option<i64>]) -> Value {
+    let mut total = Found::default();
+    let (mut lost, mut not_drained, mut in_log, mut listed) = (0, 0, 0, Vec::new());
+    for read in reads {
+        let found = read.track.found;
+        let lost_here = lost_of(read, reports);
+        let is_drained = matches!((read.position, read.end), (Some(position), Some(end)) if position >= end);
+        not_drained += usize::from(!is_drained);
+        lost += lost_here;
+        total.read += found.read;
+        total.duplicated += found.duplicated;
+        total.reordered += found.reordered;
+        total.corrupted += found.corrupted;
+        if let (Some(end), Some(begin)) = (read.end, begins.get(read.place).copied().flatten()) {
+            in_log += end - begin;
+        }
+        let is_clean = lost_here + found.duplicated + found.reordered + found.corrupted == 0 && is_drained;
+        if !is_clean && listed.len() < LISTED_MAX {
+            let place = &shared.partitions[read.place];
+            listed.push(json!({
+                "topic": shared.topics[place.topic], "partition": place.index, "lost": lost_here,
+                "duplicated": found.duplicated, "reordered": found.reordered, "corrupted": found.corrupted,
+                "position": read.position, "end_offset": read.end,
+            }));
+        }
+    }
+    let made: u64 = reports.iter().flat_map(|report| &report.partitions).map(|(made, _)| made).sum();
+    let failed = reports.iter().flat_map(|report| &report.partitions).flat_map(|(_, failed)| failed);
+    let failed: u64 = failed.map(|(from, to)| to - from).sum();
+    let (acknowledged, _) = shared.acknowledged.get();
+    json!({
+        "made": made, "acknowledged": acknowledged, "unacknowledged": failed, "read": total.read, "lost": lost,
+        "duplicated": total.duplicated, "reordered": total.reordered, "corrupted": total.corrupted,
+        "in_log": in_log, "partitions_not_drained": not_drained, "partitions": listed,
+    })
+}
+
+fn lost_of(read: &Read, reports: &[Report]) -> u64 {
+    if reports.is_empty() {
+        return read.track.missing();
+    }
+    let of = |report: &Report| {
+        let nothing: (u64, Vec<Sequences>) = (0, Vec::new());
+        let (made, failed) = report.partitions.get(read.place).unwrap_or(&nothing);
+        read.track.lost(report.identity, *made, failed)
+    };
+    reports.iter().map(of).sum()
+}

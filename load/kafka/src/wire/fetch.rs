@@ -1,0 +1,203 @@
+//! Fetch requests (version 11) with fetch sessions: after the first, a request names only the partitions whose place has
+//! changed, and an answer only those that have something.
+
+use super::{Malformed, Reader};
+
+/// The request's number in the protocol.
+pub const API: i16 = 1;
+/// The version that is spoken here.
+pub const VERSION: i16 = 11;
+
+/// What holds for all requests of a consumer.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// Of the connection's user, for the broker's logs.
+    pub client_id: String,
+    /// The broker answers once it has `min_bytes`, or after this.
+    pub max_wait_milliseconds: i32,
+    /// See `max_wait_milliseconds`.
+    pub min_bytes: i32,
+    /// The most that an answer holds.
+    pub max_bytes: i32,
+    /// The most of one partition that an answer holds.
+    pub partition_max_bytes: i32,
+}
+
+/// A place in a fetch session. Both 0 to begin one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Session {
+    /// Given by the broker.
+    pub id: i32,
+    /// The how-manieth request of the session.
+    pub epoch: i32,
+}
+
+impl Session {
+    /// The place of the next request, once the broker gave the session's id with an answer.
+    #[must_use]
+    pub fn next(self, id: i32) -> Self {
+        if id == 0 {
+            return Self::default();
+        }
+        Self { id, epoch: if self.epoch == i32::MAX { 1 } else { self.epoch + 1 } }
+    }
+}
+
+/// A partition to fetch from.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The topic's name.
+    pub topic: &'a str,
+    /// The partition's number.
+    pub partition: i32,
+    /// The first offset wanted.
+    pub offset: i64,
+}
+
+/// Writes a request into `bytes`, whose contents are replaced. Partitions of one topic have to follow each other.
+pub fn request<'a>(
+    bytes: &mut Vec<u8>,
+    correlation: i32,
+    terms: &Terms,
+    session: Session,
+    places: impl Iterator<Item = Place<'a>>,
+) {
+    super::begin(bytes, API, VERSION, correlation, &terms.client_id);
+    bytes.extend_from_slice(&(-1_i32).to_be_bytes());
+    bytes.extend_from_slice(&terms.max_wait_milliseconds.to_be_bytes());
+    bytes.extend_from_slice(&terms.min_bytes.to_be_bytes());
+    bytes.extend_from_slice(&terms.max_bytes.to_be_bytes());
+    bytes.push(0);
+    bytes.extend_from_slice(&session.id.to_be_bytes());
+    bytes.extend_from_slice(&session.epoch.to_be_bytes());
+    let topics_at = bytes.len();
+    bytes.extend_from_slice(&[0; 4]);
+    let (mut topics, mut partitions, mut partitions_at, mut present) = (0_i32, 0_i32, 0, "");
+    for place in places {
+        if topics == 0 || place.topic != present {
+            super::string(bytes, place.topic);
+            partitions_at = bytes.len();
+            bytes.extend_from_slice(&[0; 4]);
+            (topics, partitions, present) = (topics + 1, 0, place.topic);
+        }
+        bytes.extend_from_slice(&place.partition.to_be_bytes());
+        bytes.extend_from_slice(&(-1_i32).to_be_bytes());
+        bytes.extend_from_slice(&place.offset.to_be_bytes());
+        bytes.extend_from_slice(&(-1_i64).to_be_bytes());
+        bytes.extend_from_slice(&terms.partition_max_bytes.to_be_bytes());
+        partitions += 1;
+        bytes[partitions_at..partitions_at + 4].copy_from_slice(&partitions.to_be_bytes());
+    }
+    bytes[topics_at..topics_at + 4].copy_from_slice(&topics.to_be_bytes());
+    bytes.extend_from_slice(&0_i32.to_be_bytes());
+    super::string(bytes, "");
+    let length = bytes.len() - 4;
+    super::set_length(bytes, length);
+}
+
+/// What an answer says before its partitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Head {
+    /// For so long the broker wants to be left alone.
+    pub throttle_milliseconds: i32,
+    /// 0 when the session is well.
+    pub error: i16,
+    /// 0 when the broker keeps no session.
+    pub session_id: i32,
+}
+
+/// What an answer says of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// The topic's name.
+    pub topic: &'a str,
+    /// The partition's number.
+    pub partition: i32,
+    /// 0 when there is nothing to complain of.
+    pub error: i16,
+    /// The offset after the last record that all replicas in sync have.
+    pub high_watermark: i64,
+    /// Record batches, the last of them perhaps cut off.
+    pub records: &'a [u8],
+}
+
+/// Tells `found` of every partition in an answer (after its correlation id).
+///
+/// # Errors
+/// `Malformed` when it is not such an answer; what was found before was told.
+pub fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(Part<'a>)) -> Result<Head, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let head =
+        Head { throttle_milliseconds: reader.int32()?, error: reader.int16()?, session_id: reader.int32()? };
+    for _ in 0..reader.count()? {
+        let topic = reader.string()?;
+        for _ in 0..reader.count()? {
+            let (partition, error, high_watermark) = (reader.int32()?, reader.int16()?, reader.int64()?);
+            reader.take(16)?;
+            for _ in 0..reader.count()? {
+                reader.take(16)?;
+            }
+            reader.int32()?;
+            found(Part { topic, partition, error, high_watermark, records: reader.bytes()? });
+        }
+    }
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use kafka_protocol::messages::fetch_response::{FetchableTopicResponse, PartitionData};
+    use kafka_protocol::messages::{FetchRequest, FetchResponse, RequestHeader, TopicName};
+    use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
+
+    #[test]
+    fn a_request_is_what_the_protocol_library_reads() {
+        let terms = Terms {
+            client_id: "me".to_owned(),
+            max_wait_milliseconds: 500,
+            min_bytes: 1,
+            max_bytes: 1000,
+            partition_max_bytes: 100,
+        };
+        let places = [("a", 0, 5), ("a", 3, 6), ("b", 0, 7)];
+        let places = places.map(|(topic, partition, offset)| Place { topic, partition, offset });
+        let mut bytes = Vec::new();
+        request(&mut bytes, 9, &terms, Session { id: 77, epoch: 3 }, places.into_iter());
+        assert_eq!(bytes[..4], (bytes.len() as i32 - 4).to_be_bytes());
+        let mut rest = Bytes::from(bytes).slice(4..);
+        let header = RequestHeader::decode(&mut rest, 1).unwrap();
+        assert_eq!((header.request_api_key, header.request_api_version), (API, VERSION));
+        let read = FetchRequest::decode(&mut rest, VERSION).unwrap();
+        assert!(rest.is_empty());
+        assert_eq!((read.max_wait_ms, read.min_bytes, read.max_bytes), (500, 1, 1000));
+        assert_eq!((read.session_id, read.session_epoch, read.topics.len()), (77, 3, 2));
+        let second = &read.topics[0].partitions[1];
+        assert_eq!((second.partition, second.fetch_offset, second.partition_max_bytes), (3, 6, 100));
+    }
+
+    #[test]
+    fn an_answer_of_the_protocol_library_is_read_and_any_part_of_it_is_malformed() {
+        let partition = PartitionData::default()
+            .with_partition_index(5)
+            .with_error_code(6)
+            .with_high_watermark(88)
+            .with_records(Some(Bytes::from_static(b"batches")));
+        let empty = PartitionData::default().with_partition_index(6).with_aborted_transactions(None);
+        let topic = FetchableTopicResponse::default()
+            .with_topic(TopicName(StrBytes::from_static_str("t")))
+            .with_partitions(vec![partition, empty]);
+        let answer = FetchResponse::default().with_session_id(4).with_throttle_time_ms(12).with_responses(vec![topic]);
+        let mut bytes = Vec::new();
+        answer.encode(&mut bytes, VERSION).unwrap();
+        let mut found = Vec::new();
+        let head = parts(&bytes, |part| found.push(part)).unwrap();
+        assert_eq!(head, Head { throttle_milliseconds: 12, error: 0, session_id: 4 });
+        let first = Part { topic: "t", partition: 5, error: 6, high_watermark: 88, records: b"batches" };
+        assert_eq!((found.len(), found[0], found[1].records), (2, first, [].as_slice()));
+        for length in 0..bytes.len() {
+            assert_eq!(parts(&bytes[..length], |_| {}), Err(Malformed));
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Produce requests (versions 3 to 8): batches of many partitions, sent from where they lie.
+
+use super::{Malformed, Reader};
+
+/// The request's number in the protocol.
+pub const API: i16 = 0;
+/// The versions that are spoken here.
+pub const VERSIONS: (i16, i16) = (3, 8);
+
+/// Writes all of a request but the batches themselves.
+pub struct Head<'a> {
+    bytes: &'a mut Vec<u8>,
+    batch_bytes: usize,
+    topics_at: usize,
+    topics: i32,
+    partitions_at: usize,
+    partitions: i32,
+}
+
+impl<'a> Head<'a> {
+    /// Begins a request in `bytes`, whose contents are replaced.
+    pub fn begin(
+        bytes: &'a mut Vec<u8>,
+        version: i16,
+        correlation: i32,
+        client_id: &str,
+        acks: i16,
+        timeout_milliseconds: i32,
+    ) -> Self {
+        super::begin(bytes, API, version, correlation, client_id);
+        bytes.extend_from_slice(&(-1_i16).to_be_bytes());
+        bytes.extend_from_slice(&acks.to_be_bytes());
+        bytes.extend_from_slice(&timeout_milliseconds.to_be_bytes());
+        let topics_at = bytes.len();
+        bytes.extend_from_slice(&[0; 4]);
+        Self { bytes, batch_bytes: 0, topics_at, topics: 0, partitions_at: 0, partitions: 0 }
+    }
+
+    /// The partitions that follow are this topic's.
+    pub fn topic(&mut self, name: &str) {
+        self.end_topic();
+        super::string(self.bytes, name);
+        self.partitions_at = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; 4]);
+        self.topics += 1;
+        self.partitions = 0;
+    }
+
+    /// A batch of `size` bytes for this partition is to be sent after what was written so far: up to the place returned.
+    pub fn partition(&mut self, index: i32, size: usize) -> usize {
+        self.bytes.extend_from_slice(&index.to_be_bytes());
+        self.bytes.extend_from_slice(&(size as i32).to_be_bytes());
+        self.partitions += 1;
+        self.batch_bytes += size;
+        self.bytes.len()
+    }
+
+    /// Fills in what was left open; the length of the whole request on the wire.
+    pub fn end(mut self) -> usize {
+        self.end_topic();
+        let at = self.topics_at;
+        self.bytes[at..at + 4].copy_from_slice(&self.topics.to_be_bytes());
+        let length = self.bytes.len() + self.batch_bytes;
+        super::set_length(self.bytes, length - 4);
+        length
+    }
+
+    fn end_topic(&mut self) {
+        if self.topics > 0 {
+            let at = self.partitions_at;
+            self.bytes[at..at + 4].copy_from_slice(&self.partitions.to_be_bytes());
+        }
+    }
+}
+
+/// What became of a partition's batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    /// The topic's name.
+    pub topic: &'a str,
+    /// The partition's number.
+    pub partition: i32,
+    /// 0 when it was written.
+    pub error: i16,
+    /// The offset of its first record; -1 when it was not written.
+    pub base_offset: i64,
+    /// What the broker has to say; often nothing.
+    pub message: &'a str,
+}
+
+/// Tells `found` of every partition in an answer (after its correlation id); returns for how many milliseconds the
+/// broker wants to be left alone.
+///
+/// # Errors
+/// `Malformed` when it is not such an answer; what was found before was told.
+pub fn outcomes<'a>(bytes: &'a [u8], version: i16, mut found: impl FnMut(Outcome<'a>)) -> Result<i32, Malformed> {
+    let mut reader = Reader::new(bytes);
+    for _ in 0..reader.count()? {
+        let topic = reader.string()?;
+        for _ in 0..reader.count()? {
+            let (partition, error, base_offset) = (reader.int32()?, reader.int16()?, reader.int64()?);
+            reader.int64()?;
+            if version >= 5 {
+                reader.int64()?;
+            }
+            let mut message = "";
+            if version >= 8 {
+                for _ in 0..reader.count()? {
+                    reader.int32()?;
+                    message = reader.string()?;
+                }
+                let whole = reader.string()?;
+                message = if whole.is_empty() { message } else { whole };
+            }
+            found(Outcome { topic, partition, error, base_offset, message });
+        }
+    }
+    reader.int32()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytes::Bytes;
+    use kafka_protocol::messages::{ProduceRequest, ProduceResponse, RequestHeader, TopicName};
+    use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+    use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
+
+    #[test]
+    fn a_request_put_together_is_what_the_protocol_library_reads() {
+        for version in VERSIONS.0..=VERSIONS.1 {
+            let mut bytes = Vec::new();
+            let mut head = Head::begin(&mut bytes, version, 42, "me", -1, 30_000);
+            head.topic("a");
+            let places = [head.partition(3, 5), head.partition(4, 1)];
+            head.topic("b");
+            let last = head.partition(0, 2);
+            let length = head.end();
+            let mut wire = Vec::new();
+            let mut from = 0;
+            for (place, batch) in [(places[0], "first"), (places[1], "2"), (last, "33")] {
+                wire.extend_from_slice(&bytes[from..place]);
+                wire.extend_from_slice(batch.as_bytes());
+                from = place;
+            }
+            assert_eq!((wire.len(), from), (length, bytes.len()));
+            assert_eq!(wire[..4], (length as i32 - 4).to_be_bytes());
+            let mut rest = Bytes::from(wire).slice(4..);
+            let header = RequestHeader::decode(&mut rest, 1).unwrap();
+            assert_eq!((header.request_api_key, header.request_api_version, header.correlation_id), (0, version, 42));
+            let request = ProduceRequest::decode(&mut rest, version).unwrap();
+            let topics: Vec<_> = request.topic_data.iter().map(|topic| topic.name.as_str().to_owned()).collect();
+            assert_eq!((request.acks, request.timeout_ms, topics), (-1, 30_000, vec!["a".to_owned(), "b".to_owned()]));
+            let first = &request.topic_data[0].partition_data;
+            assert_eq!((first[0].index, first[0].records.as_deref()), (3, Some(b"first".as_slice())));
+            assert_eq!((first[1].index, first[1].records.as_deref()), (4, Some(b"2".as_slice())));
+            assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn an_answer_of_the_protocol_library_is_read_and_any_part_of_it_is_malformed() {
+        for version in VERSIONS.0..=VERSIONS.1 {
+            let partition = PartitionProduceResponse::default().with_index(7).with_error_code(6).with_base_offset(99);
+            let partition = if version >= 8 {
+                partition.with_error_message(Some(StrBytes::from_static_str("moved")))
+            } else {
+                partition
+            };
+            let topic = TopicProduceResponse::default()
+                .with_name(TopicName(StrBytes::from_static_str("t")))
+                .with_partition_responses(vec![partition.clone(), partition]);
+            let answer = ProduceResponse::default().with_responses(vec![topic]).with_throttle_time_ms(11);
+            let mut bytes = Vec::new();
+            answer.encode(&mut bytes, version).unwrap();
+            let mut found = Vec::new();
+            assert_eq!(outcomes(&bytes, version, |outcome| found.push(outcome)), Ok(11));
+            assert_eq!(found.len(), 2);
+            let message = if version >= 8 { "moved" } else { "" };
+            assert_eq!(found[1], Outcome { topic: "t", partition: 7, error: 6, base_offset: 99, message });
+            for length in 0..bytes.len() {
+                assert_eq!(outcomes(&bytes[..length], version, |_| {}), Err(Malformed));
+            }
+        }
+    }
+}
