@@ -126,14 +126,14 @@ def run_alertmanager(directory: Path, configuration: str, address: str) -> Any:
 def query(address: str, expression: str) -> list[dict[str, Any]]:
     """The instant vector that Prometheus makes of the expression."""
     parameters = urllib.parse.urlencode({"query": expression})
-    body = _get(f"http://{address}/api/v1/query?{parameters}")
+    body = get(f"http://{address}/api/v1/query?{parameters}")
     result: list[dict[str, Any]] = body["data"]["result"]
     return result
 
 
 def alertmanager_alerts(address: str, name: str) -> list[dict[str, Any]]:
     matcher = urllib.parse.urlencode({"filter": f"alertname={name}"})
-    alerts: list[dict[str, Any]] = _get(f"http://{address}/api/v2/alerts?{matcher}")
+    alerts: list[dict[str, Any]] = get(f"http://{address}/api/v2/alerts?{matcher}")
     return alerts
 
 
@@ -144,7 +144,8 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
         time.sleep(0.05)
 
 
-def _get(url: str) -> Any:
+def get(url: str) -> Any:
+    """The JSON document there."""
     with urllib.request.urlopen(url, timeout=10) as answer:  # noqa: S310 # a loopback address
         return json.load(answer)
 
