@@ -1,13 +1,31 @@
 """Detection over a whole series, after the run: what changed, when exactly, how much."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from cliffwatch.detect.finding import Finding, Kind, Notice, Sample, Series
-from cliffwatch.detect.online import OnlineDetector
+import numpy as np
+
+from cliffwatch.detect import onset, ramps, segments
+from cliffwatch.detect.finding import Finding, Kind, Notice, Role, Sample, Series
+from cliffwatch.detect.online import OnlineDetector, primary_series
+from cliffwatch.detect.recurring import recurring_spikes
+from cliffwatch.detect.spans import HOUR_BLOCKS, log_ratio
+from cliffwatch.detect.whole import Array, Whole, whole_run
 
 #: Online detection may see the device before the client by so many windows.
 EARLY_WINDOWS = 12
+#: A change of this size and more is a cliff.
+CLIFF_RATIO = 1.5
+#: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h).
+WARM_UP_BLOCKS = 60
+#: Drift rises by more than a daily swing of ±10 %, in no less than two hours.
+DRIFT_RATIO, DRIFT_CONTRADICTED_RATIO = 1.235, 1.4
+_DRIFT_BLOCKS, _DRIFT_SHORTEST = 10, 12
+#: Blocks on each side of an edge that show whether it is one (2 h).
+_GRADUAL_BLOCKS = 120
+#: A change shows in so many blocks at least; a small one near the end of a run in more.
+_TAIL_BLOCKS, _TAIL_BLOCKS_SMALL = 4, 20
 
 
 def replay(
@@ -28,25 +46,267 @@ def replay(
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
     """Each finding with the moment at which online detection raised it: the first after its onset that is its own."""
     left = [one for one in raised if one.kind is not Kind.RECOVERY]
+    early = EARLY_WINDOWS * window_seconds
     told = []
     for finding in findings:
-        early = EARLY_WINDOWS * window_seconds
-        mine = [one for one in left if one.detected is not None and _same(one, finding, early)]
+        mine = [one for one in left if _is_of(one, finding, early)]
         first = min(mine, key=lambda one: one.detected or 0.0, default=None)
-        if first is not None:
+        if first is not None and finding.kind is not Kind.RECOVERY:
             left.remove(first)
-            finding = replace(finding, detected=first.detected)
-        told.append(finding)
+            told.append(replace(finding, detected=first.detected))
+        else:
+            told.append(finding)
     return told
 
 
-def _same(raised: Finding, finding: Finding, early: float) -> bool:
-    over = finding.until is not None and raised.detected is not None and raised.detected > finding.until + early
-    return raised.detected is not None and raised.detected >= finding.onset - early and not over
+def _is_of(raised: Finding, finding: Finding, early: float) -> bool:
+    if raised.detected is None or raised.detected < finding.onset - early:
+        return False
+    return finding.until is None or raised.detected <= finding.until + early
 
 
 def analyse(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """Every change for the worse (and back) in order of onset. Spans count windows of `window_seconds`."""
-    return replay(series, samples, notices, window_seconds)
+    """Every change for the worse (and back) in order of onset. Spans count windows of `window_seconds`.
+
+    `detected` is None: only online detection raises anything while a run goes on.
+    """
+    whole = whole_run(series, samples, notices, window_seconds)
+    if whole is None:
+        return []
+    findings: list[Finding] = []
+    for name in primary_series(whole.series):
+        view = _view(whole, name)
+        if view is None:
+            continue
+        changes = _changes(view)
+        findings += changes
+        findings += recurring_spikes(whole, name, view.skip_window, _times_without(changes))
+    return sorted(findings, key=lambda finding: finding.onset)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One latency series' blocks, without those in which it was not measured; others on the same blocks, filled."""
+
+    whole: Whole
+    name: str
+    block: Array
+    client: Array
+    devices: dict[str, Array]
+    rate: Array | None
+    skip: int
+
+    @property
+    def skip_window(self) -> int:
+        return int(self.whole.block_first[int(self.block[self.skip])])
+
+    def window(self, block: int) -> int:
+        return int(self.whole.block_first[int(self.block[min(block, len(self.block) - 1)])])
+
+
+def _view(whole: Whole, name: str) -> _View | None:
+    known = np.flatnonzero(np.isfinite(whole.blocks[name]))
+    count = len(known)
+    if count < 24:
+        return None
+    devices = {
+        one: segments.filled(whole.blocks[one])[known]
+        for one in whole.names(Role.DEVICE_LATENCY)
+        if one != name and np.isfinite(whole.blocks[one][known]).mean() > 0.5
+    }
+    rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
+    rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
+    if whole.baseline_end:
+        # The baseline phase itself is healthy: what is judged begins behind it.
+        skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
+    else:
+        skip = min(WARM_UP_BLOCKS, count // 6)
+    return _View(whole, name, known.astype(np.float64), whole.blocks[name][known], devices, rate, min(skip, count - 1))
+
+
+def _changes(view: _View) -> list[Finding]:
+    """Drift, cliffs, steps and recoveries."""
+    client = view.client
+    main = next(iter(view.devices.values()), None)
+    edges = segments.candidates([client] if main is None else [client, main])
+    edges = segments.lasting(edges, client, min(segments.RETURNS_BLOCKS, len(client) // 4))
+    findings: list[Finding] = []
+    accepted: list[tuple[int, Finding]] = []
+    level = np.zeros(len(client))
+    active: Finding | None = None
+    healthy = 0.0
+    for index, edge in enumerate(edges):
+        previous = edges[index - 1] if index else 0
+        following = edges[index + 1] if index + 1 < len(edges) else len(client)
+        if edge - previous < 3 or following - edge < 2:
+            continue
+        judged = segments.judge_edge(client, edge, previous, following, edges)
+        if active is not None and judged.after - healthy < 0.3 * (math.log(active.level) - healthy):
+            findings[findings.index(active)], recovery = _recovered(view, active, judged)
+            findings.append(recovery)
+            active = None
+            continue
+        if edge < view.skip or _is_gradual(client, edge):
+            continue
+        found = _finding(view, judged, following, edges)
+        if found is not None:
+            findings.append(found)
+            accepted.append((edge, found))
+            level[edge:] += judged.height
+            if active is None:
+                active, healthy = found, judged.before
+    # What a cliff leaves behind is too restless to see drift in.
+    end = next((edge for edge, one in accepted if one.kind is Kind.CLIFF and one.until is None), len(client))
+    drift = _drift(view, (client - level)[:end])
+    return findings if drift is None else [*findings, drift]
+
+
+def _is_gradual(client: Array, edge: int) -> bool:
+    """Whether the hours around an edge are better described by two hours and more of rising."""
+    around = client[max(0, edge - _GRADUAL_BLOCKS) : edge + _GRADUAL_BLOCKS]
+    smooth = segments.rolling_median(around, 5)[:: max(1, len(around) // 120)]
+    ramp = ramps.fit_ramp(smooth, len(smooth) // 3)
+    return ramp is not None and ramp.is_better
+
+
+def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
+    """What makes of an edge a finding: size, significance, a device that shows the same, no more load than before."""
+    lasts = following - edge.block
+    lowest = segments.lowest_level(view.client, edge.block, HOUR_BLOCKS, view.skip)
+    if not segments.is_effect(edge, lowest):
+        return None
+    is_large = edge.height >= log_ratio(CLIFF_RATIO)
+    if lasts < (_TAIL_BLOCKS if is_large else _TAIL_BLOCKS_SMALL) or _has_more_load(view, edge.block, lasts):
+        return None
+    best, names = 0.0, []
+    for name, column in view.devices.items():
+        previous = max((one for one in edges if one < edge.block), default=0)
+        moved = segments.judge_edge(column, edge.block, previous, following, edges)
+        share = min(0.25 * edge.height, log_ratio(1.3))
+        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > 2.2:
+            names.append(name)
+            best = max(best, moved.significance)
+    joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
+    if names and edge.significance >= 2.2 and joint >= segments.SIGNIFICANCE:
+        confidence = min(0.99, 0.8 + 0.02 * joint)
+    elif edge.significance >= segments.ALONE_SIGNIFICANCE and edge.height >= log_ratio(segments.ALONE_RATIO):
+        if view.devices and lasts < HOUR_BLOCKS:
+            return None
+        confidence = 0.5 if view.devices else 0.6
+    else:
+        return None
+    base = _baseline(view, edge.block)
+    window = _onset_window(view, edge.block)
+    return Finding(
+        Kind.CLIFF if is_large else Kind.STEP,
+        onset=float(view.whole.starts[window]),
+        series=view.name,
+        baseline=math.exp(base),
+        level=math.exp(edge.after),
+        ratio=math.exp(edge.after - base),
+        confidence=confidence,
+        corroborated_by=tuple(names),
+    )
+
+
+def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
+    if view.rate is None:
+        return False
+    before, after = view.rate[max(0, edge - 20) : edge], view.rate[edge : edge + min(lasts, 30)]
+    sigma = 1.25 * segments.long_run_sigma(view.rate) * (1 / len(before) + 1 / len(after)) ** 0.5
+    return bool(np.median(after) - np.median(before) > max(log_ratio(1.04), 2.5 * sigma))
+
+
+def _onset_window(view: _View, edge: int) -> int:
+    whole = view.whole
+    client = whole.levels[view.name]
+    others = [
+        (whole.levels[one.name], one.role is Role.DEVICE_LATENCY)
+        for one in whole.series
+        if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name != view.name
+    ]
+    reach = min(onset.REACH, len(client) // 10)
+    return onset.place(client, others, view.window(edge), reach, sides=3 * reach)
+
+
+def _baseline(view: _View, until: int) -> float:
+    """The declared baseline's median, else the mean of the three lowest hours before, as online detection has it."""
+    if view.whole.baseline_end and view.skip >= 3:
+        return float(np.median(view.client[: view.skip]))
+    return segments.lowest_level(view.client, until, min(HOUR_BLOCKS, max(3, until // 3)), view.skip)
+
+
+def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
+    at = float(view.whole.starts[view.window(edge.block)])
+    recovery = replace(
+        active,
+        kind=Kind.RECOVERY,
+        onset=at,
+        level=math.exp(edge.after),
+        ratio=math.exp(edge.after) / active.baseline,
+    )
+    return replace(active, until=at), recovery
+
+
+def _drift(view: _View, client: Array) -> Finding | None:
+    """The drift of a run from which what changed suddenly is taken away (`client`)."""
+    size, column = _DRIFT_BLOCKS, client[view.skip :]
+    count = len(column) // size
+    if count < 3 * _DRIFT_SHORTEST:
+        return None
+    first = view.skip + len(column) - count * size
+    coarse = np.median(client[first:].reshape(count, size), axis=1)
+    noise = 1.25 * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
+    best: tuple[float, ramps.Ramp] | None = None
+    for with_trend in (False, True):
+        ramp = ramps.fit_ramp(coarse, _DRIFT_SHORTEST, with_trend)
+        if ramp is None or not ramp.is_better:
+            continue
+        rise = _rise(coarse, ramp)
+        if best is None or rise > best[0]:
+            best = (rise, ramp)
+    if best is None:
+        return None
+    rise, ramp = best
+    names = [
+        name
+        for name, device in view.devices.items()
+        if _rise(np.median(device[first : len(client)].reshape(count, size), axis=1), ramp)
+        > max(log_ratio(1.08), 0.25 * rise)
+    ]
+    ratio = DRIFT_CONTRADICTED_RATIO if view.devices and not names else DRIFT_RATIO
+    if rise < log_ratio(ratio) + 2 * noise:
+        return None
+    begin = first + ramp.start * size
+    start = float(view.whole.starts[view.window(begin)])
+    base = _baseline(view, max(begin, view.skip + 3 * HOUR_BLOCKS))
+    level = float(np.median(view.client[first + ramp.end * size - HOUR_BLOCKS // 2 :][:HOUR_BLOCKS]))
+    return Finding(
+        Kind.DRIFT,
+        onset=start,
+        series=view.name,
+        baseline=math.exp(base),
+        level=math.exp(level),
+        ratio=math.exp(level - base),
+        confidence=0.9 if names else 0.5 if view.devices else 0.6,
+        corroborated_by=tuple(names),
+    )
+
+
+def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
+    """From the hour around a ramp's start to the hour around its end."""
+    half = HOUR_BLOCKS // _DRIFT_BLOCKS // 2
+    before = coarse[max(0, ramp.start - half) : ramp.start + half]
+    after = coarse[max(0, ramp.end - half) : ramp.end + half]
+    return float(np.median(after) - np.median(before))
+
+
+def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:
+    """When the level had changed for good: spikes are told of a run that is otherwise what it was."""
+    return [
+        (finding.onset, math.inf if finding.until is None else finding.until)
+        for finding in changes
+        if finding.kind is Kind.CLIFF
+    ]

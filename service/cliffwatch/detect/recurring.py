@@ -1,0 +1,100 @@
+"""The spike pass over a whole run: spikes vanish in medians, so single windows are looked at."""
+
+import math
+
+import numpy as np
+
+from cliffwatch.detect.finding import Finding, Kind, Role
+from cliffwatch.detect.segments import filled, rolling_median
+from cliffwatch.detect.spans import log_ratio
+from cliffwatch.detect.spikes import Spike, Spikes
+from cliffwatch.detect.whole import Array, Whole
+
+#: Blocks around a window whose median is what is usual there.
+_USUAL_BLOCKS = 61
+#: A train has at least so many spikes, seen with the whole run at hand.
+_SPIKES_MINIMUM = 5
+#: Over this many times its usual distance without a spike, a train is over.
+_OVER_GAPS = 10
+
+
+def recurring_spikes(whole: Whole, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
+    """Trains of spikes of one series that begin after the window `skip`, not within the spans `without`."""
+    deviations = _deviations(whole, name)
+    sigma = _sigma(deviations)
+    raised = np.zeros(len(deviations), dtype=np.bool_)
+    devices = [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
+    for device in devices:
+        moved = _deviations(whole, device)
+        with np.errstate(invalid="ignore"):
+            raised |= moved > max(log_ratio(1.15), 3.5 * _sigma(moved))
+    more = _more_load(whole)
+    spikes = Spikes()
+    found: list[tuple[list[Spike], list[Spike]]] = []
+    for window, deviation in enumerate(deviations.tolist()):
+        if math.isnan(deviation) or whole.masked[window]:
+            continue
+        if more[window]:
+            spikes.forget()
+            continue
+        spike = spikes.follow(window, float(whole.starts[window]), deviation, sigma, bool(raised[window]))
+        if spike is None:
+            continue
+        if found and _belongs(found[-1][1], spike):
+            found[-1][1].append(spike)
+            continue
+        train = spikes.train(spike)
+        if train is not None and window >= skip:
+            found.append((train, list(train)))
+    return [
+        _finding(whole, name, train, devices, deviations)
+        for _, train in found
+        if len(train) >= _SPIKES_MINIMUM and not any(a <= train[0].start <= b for a, b in without)
+    ]
+
+
+def _belongs(train: list[Spike], spike: Spike) -> bool:
+    gap = (train[-1].window - train[0].window) / (len(train) - 1)
+    return spike.window - train[-1].window <= max(60, _OVER_GAPS * gap)
+
+
+def _finding(whole: Whole, name: str, train: list[Spike], devices: list[str], deviations: Array) -> Finding:
+    usual = float(np.nanmedian(whole.levels[name] - deviations))
+    height = float(np.median([one.height for one in train]))
+    share = sum(one.corroborated for one in train) / len(train)
+    gap = (train[-1].window - train[0].window) / (len(train) - 1)
+    is_over = len(whole.starts) - train[-1].window > max(60, _OVER_GAPS * gap)
+    return Finding(
+        Kind.SPIKES,
+        onset=train[0].start,
+        series=name,
+        baseline=math.exp(usual),
+        level=math.exp(usual + height),
+        ratio=math.exp(height),
+        confidence=0.9 if share > 0.5 else 0.5 if devices else 0.6,
+        until=float(whole.ends[train[-1].window]) if is_over else None,
+        corroborated_by=tuple(devices) if share > 0.5 else (),
+    )
+
+
+def _deviations(whole: Whole, name: str) -> Array:
+    usual = rolling_median(filled(whole.blocks[name]), _USUAL_BLOCKS)
+    block = np.clip(np.searchsorted(whole.block_first, np.arange(len(whole.starts)), side="right") - 1, 0, None)
+    return np.asarray(whole.levels[name] - usual[block])
+
+
+def _sigma(deviations: Array) -> float:
+    return 1.4826 * float(np.nanmedian(np.abs(deviations)))
+
+
+def _more_load(whole: Whole) -> list[bool]:
+    """For each window whether the minutes around it had more load than the hour around them."""
+    rates = whole.names(Role.RATE)
+    if not rates:
+        return [False] * len(whole.starts)
+    blocks = filled(whole.blocks[rates[0]])
+    near, usual = rolling_median(blocks, 5), rolling_median(blocks, _USUAL_BLOCKS)
+    sigma = 1.4826 * float(np.median(np.abs(near - usual)))
+    more = near - usual > max(log_ratio(1.05), 5 * sigma)
+    block = np.clip(np.searchsorted(whole.block_first, np.arange(len(whole.starts)), side="right") - 1, 0, None)
+    return [bool(one) for one in more[block]]
