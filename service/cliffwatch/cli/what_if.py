@@ -1,6 +1,7 @@
 """`cliffwatch drive what-if`: when would the cliff come, and what moves it, told as bands."""
 
 import os
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,11 +18,11 @@ from cliffwatch.drives.what_if.page import write_page
 from cliffwatch.drives.what_if.parameters import PARAMETERS
 from cliffwatch.drives.what_if.plan import Plan, Simulation, make_plan
 from cliffwatch.drives.what_if.profile import read_profile
-from cliffwatch.drives.what_if.simulator import Found, Simulator
+from cliffwatch.drives.what_if.simulator import Outcome, Simulator
 from cliffwatch.drives.what_if.text import lines
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.programs import DRIVE, find_program
-from cliffwatch.units import format_duration
+from cliffwatch.units import format_duration, format_size
 
 _PAGE_SUFFIXES = (".html", ".htm")
 _REPORT_EVERY_SECONDS = 1.0
@@ -109,6 +110,7 @@ def what_if(
         scale=scale,
         jobs=jobs or len(os.sched_getaffinity(0)),
     )
+    _check_memory(plan)
     program = find_program(DRIVE, session.settings().state_directory)
     if program is None:
         detail = f"{DRIVE} is not there; `setup/binaries` builds it"
@@ -126,7 +128,18 @@ def what_if(
         say(f"{output}: the same as a page")
 
 
-def _simulate(program: Path, plan: Plan) -> Mapping[Simulation, Found]:
+def _check_memory(plan: Plan) -> None:
+    """Simulations that do not fit would be killed, or something else would."""
+    found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
+    if found is not None and plan.memory_bytes > int(found[1]) * 1024:
+        message = (
+            f"{plan.jobs} simulations at a time of 1/{plan.scale} of the drive need {format_size(plan.memory_bytes)} "
+            f"of memory, and {format_size(int(found[1]) * 1024)} are free; write a larger --scale, or fewer --jobs"
+        )
+        raise _refusal("--scale", message)
+
+
+def _simulate(program: Path, plan: Plan) -> Mapping[Simulation, Outcome]:
     """Run the plan and tell on stderr how long it takes and how far it is."""
     count, clock = len(plan.simulations), SystemClock()
     part = f"1/{plan.scale} of the drive" if plan.scale > 1 else "the drive"

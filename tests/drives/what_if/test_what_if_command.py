@@ -100,6 +100,20 @@ def test_without_a_rate_or_timing_the_answer_is_write_amplification_alone(simula
     assert {row["onset_seconds"] for row in told["rows"]} == {None}
 
 
+def test_what_does_not_fit_is_left_out_unless_it_was_asked_for(simulator: Path, small: Path) -> None:
+    few = ("--set=segment-size=256MiB", "--over-provisioning=7%", "--disorder=1", "--seeds=1")
+    done = what_if(str(small), *few, "--format=json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert [(one["parameter"], one["value"]) for one in told["left_out"]] == [("streams", 32)]
+    assert "fewer streams" in told["left_out"][0]["reason"]
+    assert ("streams", 2) in rows(told)
+    assert "Left out, because it cannot be simulated" in what_if(str(small), *few).stdout
+    asked = what_if(str(small), *few, "--streams=8,32")
+    assert asked.returncode == 2
+    assert "fewer streams" in asked.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -108,6 +122,7 @@ def test_without_a_rate_or_timing_the_answer_is_write_amplification_alone(simula
         (("--set=no-such-setting=1",), ("--no-such-setting",)),
         (("--set=gc-pacing=fast", *ONE_BAND), ("gc-pacing", "fast")),
         (("--set=pages-per-block=7", *ONE_BAND), ("pages-per-block",)),
+        (("--set=capacity=9000TB",), ("--scale", "fewer --jobs")),
         (("--output=json",), ("--output", "what-if.html", "--format json")),
         (("--output=/no/such/directory/a.html",), ("--output", "/no/such/directory")),
         (("--seeds=0",), ("--seeds",)),
@@ -143,7 +158,7 @@ def test_when_it_is_ended_no_simulation_and_no_file_is_left(
     """The signal reaches the command alone, not the simulations, as it is with a terminal that is closed."""
     output = tmp_path / "never.html"
     process = subprocess.Popen(
-        command("field-report", "--scale=1", "--jobs=2", f"--output={output}"),
+        command("field-report", "--set=duration=9000h", "--scale=128", "--jobs=2", f"--output={output}"),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -6,7 +6,8 @@ from math import inf
 from typing import Any
 
 from cliffwatch.drives.what_if.plan import Case, Plan, Simulation
-from cliffwatch.drives.what_if.simulator import Found
+from cliffwatch.drives.what_if.simulator import Found, Outcome
+from cliffwatch.errors import Problem
 
 #: Settings that the drive's maker does not publish, and that are held at one value here: say so with every answer.
 HELD_ASSUMPTIONS = {
@@ -47,13 +48,17 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`definition` is what was taken for a cliff. `assumptions` are settings held at one value that nobody knows."""
+    """`definition` is what was taken for a cliff. `assumptions` are settings held at one value that nobody knows.
+
+    `left_out` are the cases that cannot be simulated and that nobody asked for, with the reason.
+    """
 
     plan: Plan
     rows: tuple[Row, ...]
     found: Mapping[Simulation, Found]
     definition: str
     assumptions: Mapping[str, str]
+    left_out: tuple[tuple[Case, str], ...] = ()
 
     @property
     def base(self) -> Row:
@@ -72,13 +77,22 @@ def band(figures: Sequence[float]) -> Band:
     return Band(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])
 
 
-def answer(plan: Plan, found: Mapping[Simulation, Found]) -> Answer:
+def answer(plan: Plan, outcomes: Mapping[Simulation, Outcome]) -> Answer:
     """What the simulations of a plan say together."""
+    found = {simulation: outcome for simulation, outcome in outcomes.items() if isinstance(outcome, Found)}
+    cases = [case for case in plan.cases if all(simulation in found for simulation in case.simulations)]
     definition = found[plan.cases[0].simulations[0]].definition
     can_be_told = not definition.startswith(_CANNOT_BE_TOLD)
-    rows = tuple(_row(case, [found[simulation] for simulation in case.simulations], can_be_told) for case in plan.cases)
+    rows = tuple(_row(case, [found[simulation] for simulation in case.simulations], can_be_told) for case in cases)
     assumptions = {name: str(plan.profile.settings.get(name, default)) for name, default in HELD_ASSUMPTIONS.items()}
-    return Answer(plan, rows, found, definition, assumptions)
+    left_out = tuple((case, _reason(case, outcomes)) for case in plan.cases if case not in cases)
+    return Answer(plan, rows, found, definition, assumptions, left_out)
+
+
+def _reason(case: Case, outcomes: Mapping[Simulation, Outcome]) -> str:
+    problem = next(outcomes[one] for one in case.simulations if isinstance(outcomes[one], Problem))
+    assert isinstance(problem, Problem), "a case is left out for one"
+    return "; ".join(fault.message for fault in problem.faults) or problem.detail
 
 
 def _row(case: Case, found: Sequence[Found], can_be_told: bool) -> Row:
@@ -105,6 +119,11 @@ def document(answer: Answer) -> dict[str, Any]:
         "unknown": {name: list(values) for name, values in plan.unknown.items()},
         "assumptions": dict(answer.assumptions),
         "rows": [_row_document(row) for row in answer.rows],
+        "left_out": [
+            {"parameter": case.parameter.name, "value": case.value, "reason": reason}
+            for case, reason in answer.left_out
+            if case.parameter is not None
+        ],
         "simulations": [
             {
                 **dict(simulation.values),

@@ -14,9 +14,9 @@ _ON, _OFF = ("on", "true", "yes"), ("off", "false", "no")
 class Parameter:
     """A setting of the simulator.
 
-    `default` is the simulator's own. `values` are those that are tried unless others are given. `is_unknown` says that
-    nobody publishes it, so that every answer has to cover all of its values. `of_streams`: only the workload of that
-    name has it.
+    `default` is the simulator's own. `values` are those that are tried unless others are given; `factors`, where there
+    are any, make them of the profile's value instead. `is_unknown` says that nobody publishes it, so that every answer
+    has to cover all of its values. `of_streams`: only the workload of that name has it.
     """
 
     name: str
@@ -27,6 +27,13 @@ class Parameter:
     show: Callable[[Value], str]
     is_unknown: bool = False
     of_streams: bool = True
+    factors: tuple[float, ...] = ()
+
+    def values_around(self, base: Value) -> tuple[Value, ...]:
+        """What is tried where the profile says `base` and nothing is given."""
+        if not self.factors:
+            return self.values
+        return tuple(dict.fromkeys(max(1, round(base * factor)) for factor in self.factors))
 
     def flag(self, value: Value) -> str:
         """The simulator's flag for a value."""
@@ -115,7 +122,8 @@ UNPARTITIONED = Parameter("unpartitioned", "Left unpartitioned", 0.0, (0.0, 0.1,
 TRIM = Parameter("trim", "TRIM of deleted segments", False, (False, True), _switch, _show_switch)
 RETENTION = Parameter("retention", "Share of the volume that is kept", 0.75, (0.5, 0.75, 0.9),
                       _share(lowest_excluded=True, highest_included=True), show_share)  # fmt: skip
-STREAMS = Parameter("streams", "Segment files written at a time", 288, (72, 288, 1152), _count, _show_plainly)
+STREAMS = Parameter("streams", "Segment files written at a time", 288, (72, 288, 1152), _count, _show_plainly,
+                    factors=(0.25, 1, 4))  # fmt: skip
 WRITE_SIZE = Parameter("write-size", "Size of one write", 16384, (16384, 1048576), _size, show_size)
 OVER_PROVISIONING = Parameter("over-provisioning", "The drive's own over-provisioning", 0.07, (0.07, 0.125, 0.2),
                               _share(), show_share, is_unknown=True, of_streams=False)  # fmt: skip

@@ -11,6 +11,8 @@ from cliffwatch.errors import Code, FieldFault, Problem
 
 #: Time of one processor for a page that the host writes, cleaning and timing included, as measured on streams.
 SECONDS_PER_PAGE = 80e-9
+#: Memory of a simulation for each byte of the drive that it simulates, at pages of 16 KiB.
+MEMORY_PER_DRIVE_BYTE = 0.6e-3
 #: Without a scale asked for, the drive is made so much smaller that the answer comes within about this time …
 PATIENCE_SECONDS = 60.0
 #: … but not so small that fewer superblocks than this are left: they keep their size, and few of them are coarse.
@@ -35,12 +37,13 @@ class Case:
     """A row of the answer: `parameter` at `value`, all else as the profile says, over all seeds and unknown values.
 
     `is_as_described` where that is the profile's own value. The first case of a plan has no parameter: nothing is
-    changed.
+    changed. `is_asked`: somebody named this value, so that it has to be answered.
     """
 
     parameter: Parameter | None
     value: Value | None
     is_as_described: bool
+    is_asked: bool
     simulations: tuple[Simulation, ...]
 
 
@@ -60,6 +63,16 @@ class Plan:
     def simulations(self) -> list[Simulation]:
         """Each that is needed, once."""
         return list(dict.fromkeys(simulation for case in self.cases for simulation in case.simulations))
+
+    @property
+    def asked(self) -> set[Simulation]:
+        """Those without which there is no answer."""
+        return {simulation for case in self.cases if case.is_asked for simulation in case.simulations}
+
+    @property
+    def memory_bytes(self) -> float:
+        """What the simulations need that run at a time."""
+        return self.jobs * self.profile.capacity_bytes / self.scale * MEMORY_PER_DRIVE_BYTE
 
 
 def make_plan(
@@ -84,15 +97,16 @@ def make_plan(
     asked = [item for item in parameters if not item.is_unknown and item.name in given]
     changeable = asked or [item for item in parameters if not item.is_unknown]
     numbers = tuple(range(1, seeds + 1))
-    cases = [Case(None, None, True, _simulations(base, unknown, {}, numbers))]
+    cases = [Case(None, None, True, True, _simulations(base, unknown, {}, numbers))]
     for parameter in [*changeable, *(PARAMETERS[name] for name in unknown)]:
-        values = given.get(parameter.name, parameter.values)
+        values = given.get(parameter.name, parameter.values_around(base[parameter.name]))
         if not parameter.is_unknown:
             # The row that nothing is changed in is what the others are compared with.
             values = tuple(sorted({*values, base[parameter.name]}))
         for value in values:
             simulations = _simulations(base, unknown, {parameter.name: value}, numbers)
-            cases.append(Case(parameter, value, value == base[parameter.name], simulations))
+            is_asked = value in given.get(parameter.name, ())
+            cases.append(Case(parameter, value, value == base[parameter.name], is_asked, simulations))
     count = len({simulation for case in cases for simulation in case.simulations})
     if count > MOST_SIMULATIONS:
         raise _refusal("seeds", f"that makes {count} simulations, and {MOST_SIMULATIONS} are the most; ask for less")

@@ -28,6 +28,9 @@ class Found:
     cpu_seconds: float
 
 
+Outcome = Found | Problem
+
+
 @dataclass(slots=True)
 class Simulator:
     """Calls `program`. A context: when it is left, by whatever way, no process of it is alive."""
@@ -57,16 +60,29 @@ class Simulator:
         if self._before is not None:
             signal.signal(signal.SIGTERM, self._before)
 
-    def run(self, plan: Plan, report: Callable[[int], None]) -> dict[Simulation, Found]:
-        """What each simulation of the plan found; `report` is told how many are done. Raises Problem."""
-        found: dict[Simulation, Found] = {}
+    def run(self, plan: Plan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
+        """What each simulation of the plan found; `report` is told how many are done.
+
+        One that nobody asked for and that cannot be, such as more streams than fit on the drive, has its Problem
+        instead. Raises Problem for any other.
+        """
+        found: dict[Simulation, Outcome] = {}
+        asked = plan.asked
         with ThreadPoolExecutor(plan.jobs) as pool:
+            # Those that are asked for come first, so that what is wrong with them is said at once.
+            ordered = sorted(plan.simulations, key=lambda simulation: simulation not in asked)
             futures: dict[Future[Found], Simulation] = {
-                pool.submit(self._simulate, plan, simulation): simulation for simulation in plan.simulations
+                pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
             }
             try:
                 for future in as_completed(futures):
-                    found[futures[future]] = future.result()
+                    simulation = futures[future]
+                    try:
+                        found[simulation] = future.result()
+                    except Problem as problem:
+                        if simulation in asked or problem.code is not Code.BAD_REQUEST:
+                            raise
+                        found[simulation] = problem
                     report(len(found))
             except BaseException:
                 # The pool waits for its threads, and they for their processes.

@@ -63,6 +63,15 @@ def notes(answer: Answer) -> Iterator[tuple[str, list[str]]]:
         if texts:
             yield f"The field report, {kind.value}:", texts
     plan = answer.plan
+    if answer.left_out:
+        yield (
+            "Left out, because it cannot be simulated:",
+            [
+                f"{case.parameter.title.lower()} {case.parameter.show(case.value)}: {reason}"
+                for case, reason in answer.left_out
+                if case.parameter is not None and case.value is not None
+            ],
+        )
     yield (
         "Assumed, not measured; varied in every band:",
         [
