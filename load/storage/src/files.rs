@@ -1,6 +1,7 @@
 //! Which segments there are, what they are called, and the thread that makes, seals and deletes them.
 
 use crate::error::{Error, Result};
+use crate::index::Indexes;
 use crate::io::{Done, Inbox};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, open};
 use rustix::io::Errno;
@@ -127,7 +128,9 @@ pub enum Chore {
         path: PathBuf,
         /// The length of its records.
         bytes: u64,
-        /// Sync it first.
+        /// Its indexes, which are sealed too.
+        indexes: Option<Box<Indexes>>,
+        /// Sync it.
         sync: bool,
     },
     /// Delete files; those that are not there do not matter.
@@ -138,35 +141,42 @@ pub enum Chore {
     Rest(Sender<()>),
 }
 
-/// A thread of its own for what blocks: files are made, sealed and deleted in the order in which that was asked for, so that
-/// the space of a deleted segment is free before the next is made.
+/// Two threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
+/// deleted segment is free before the next is made; the other seals and discards, which nobody waits for.
 #[derive(Clone)]
 pub struct Keeper {
-    chores: Sender<Chore>,
+    waited_for: Sender<Chore>,
+    background: Sender<Chore>,
 }
 
 impl Keeper {
-    /// Starts the thread. What goes wrong with a file nobody waits for is told to `failure`.
-    pub fn start(failure: Failure) -> Result<Self> {
-        let (chores, taken) = channel();
-        std::thread::Builder::new()
-            .name("keeper".to_owned())
-            .spawn(move || keep(&taken, &failure))
-            .map_err(Error::system("starting a thread"))?;
-        Ok(Self { chores })
+    /// Starts the threads. What goes wrong with a file nobody waits for is told to `failure`.
+    pub fn start(failure: &Failure) -> Result<Self> {
+        let begin = |name: &str| -> Result<Sender<Chore>> {
+            let (chores, taken) = channel();
+            let failure = failure.clone();
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread.spawn(move || keep(&taken, &failure)).map_err(Error::system("starting a thread"))?;
+            Ok(chores)
+        };
+        Ok(Self { waited_for: begin("make")?, background: begin("seal")? })
     }
 
     /// Asks for something.
     pub fn ask(&self, chore: Chore) {
-        // The keeper ends with the last of those who ask.
-        let _ = self.chores.send(chore);
+        let thread =
+            if matches!(chore, Chore::Seal { .. } | Chore::Trim(_)) { &self.background } else { &self.waited_for };
+        // The threads end with the last of those who ask.
+        let _ = thread.send(chore);
     }
 
     /// Waits until everything that was asked for is done.
     pub fn rest(&self) {
-        let (done, waits) = channel();
-        self.ask(Chore::Rest(done));
-        let _ = waits.recv();
+        for thread in [&self.waited_for, &self.background] {
+            let (done, waits) = channel();
+            let _ = thread.send(Chore::Rest(done));
+            let _ = waits.recv();
+        }
     }
 }
 
@@ -179,7 +189,10 @@ fn keep(chores: &Receiver<Chore>, failure: &Failure) {
                 inbox.put(Done { token, result });
                 Ok(())
             }
-            Chore::Seal { file, path, bytes, sync } => seal(&file, bytes, sync).map_err(Error::file(path, "seal it")),
+            Chore::Seal { file, path, bytes, indexes, sync } => {
+                let sealed = seal(&file, bytes, sync).map_err(Error::file(path, "seal it"));
+                sealed.and(indexes.map_or(Ok(()), |indexes| indexes.seal(sync)))
+            }
             Chore::Delete(paths) => paths.into_iter().try_for_each(delete),
             Chore::Trim(path) => trim(&path),
             Chore::Rest(done) => {
@@ -243,10 +256,13 @@ fn trim(directory: &Path) -> Result<()> {
     Err(Error::File { path: directory.to_owned(), what: "discard what is free", source, advice })
 }
 
-/// Makes a directory and syncs its parent, so that it is there after a crash.
+/// Makes a directory, and those above it.
 pub fn make_directory(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(Error::file(path, "make the directory"))?;
-    let Some(parent) = path.parent() else { return Ok(()) };
-    let opened = open(parent, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    fsync(opened.map_err(Error::file(parent, "open it"))?).map_err(Error::file(parent, "sync it"))
+    std::fs::create_dir_all(path).map_err(Error::file(path, "make the directory"))
+}
+
+/// Syncs a directory, so that what was made in it is there after a crash.
+pub fn sync_directory(path: &Path) -> Result<()> {
+    let opened = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
+    fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it"))
 }

@@ -14,8 +14,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A tailing consumer looks at each partition so often.
-const TAIL_NANOSECONDS: u64 = NANOSECONDS / 10;
+/// A tailing consumer looks at each partition so often, or at one after the other where that takes longer.
+const TAIL_NANOSECONDS: u64 = NANOSECONDS / 100;
 const LOOK_NANOSECONDS: u64 = 50_000_000;
 
 /// Which segments a consumer reads.

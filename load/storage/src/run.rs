@@ -3,7 +3,7 @@
 use crate::config::{Config, Layout, Retention};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
-use crate::files::{Catalogue, Chore, Failure, Keeper, make_directory};
+use crate::files::{Catalogue, Chore, Failure, Keeper, make_directory, sync_directory};
 use crate::log::{AppendLog, Shape};
 use crate::memory::Budget;
 use crate::readers::{self, Reader};
@@ -64,7 +64,7 @@ impl Load {
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
-        let keeper = Keeper::start(failure.clone())?;
+        let keeper = Keeper::start(&failure)?;
         let log_shape = Shape::of_log(&config, 0);
         let (mut segments, mut sequences) = (Vec::new(), Vec::new());
         for number in 0..config.logs() {
@@ -76,6 +76,7 @@ impl Load {
             segments.push(found);
             sequences.push(next);
         }
+        sync_directory(&log_shape.parent)?;
         let own_bytes = segments.iter().map(|segments| segments.full_bytes).sum();
         let budget = Budget::count(&config, own_bytes)?;
         let catalogue = Arc::new(Catalogue::new(directories(&log_shape, config.logs()), segments));

@@ -419,11 +419,9 @@ impl Shard {
         let sync = self.shape(at).sync_on_roll;
         let log = &mut self.plan.logs[at];
         let path = log.path();
-        if let Some(indexes) = log.indexes.take() {
-            indexes.seal(sync)?;
-        }
+        let indexes = log.indexes.take();
         if let Some((file, full)) = log.fill_up() {
-            self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, sync });
+            self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, sync });
         }
         Ok(())
     }

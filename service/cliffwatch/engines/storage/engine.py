@@ -45,9 +45,7 @@ class StorageEngine:
         )
 
     def prepare(self, load: StorageLoad, context: EngineContext) -> Launch | None:
-        """Writes the share of the retention that is to be there before the load begins."""
-        if load.fill_ratio == 0:
-            return None
+        """Makes the partitions' directories, and writes the share of the retention that is to be there first."""
         return Launch([*_command(load, context), "--prepare"])
 
     def launch(self, load: StorageLoad, context: EngineContext) -> Launch:
