@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::histogram::Latencies;
@@ -27,7 +27,7 @@ use crate::names::NAMES;
 use crate::producer::pace::Pace;
 use crate::producer::{self, Producer, Report};
 use crate::security::Security;
-use crate::session::{Address, Dialer};
+use crate::session::{Address, Dialer, patiently};
 use crate::shared::{Count, Place, Shared, Trial};
 use crate::topics;
 use crate::verdict::verification;
@@ -42,6 +42,8 @@ pub const BAD_INPUT: u8 = 2;
 
 /// Connections are given this long to be made, and what is not hot this long to be answered.
 const TIMEOUT: Duration = Duration::from_secs(10);
+/// A broker may put things off for this long.
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Without a stop, a load lasts until it is asked to stop: a hundred years.
 const FOREVER_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 
@@ -106,6 +108,9 @@ impl Run {
     fn carry_out(&self, only_prepare: bool) -> Result<()> {
         let metadata = topics::prepare(&self.config, &self.dialer, &self.bootstrap)?;
         if only_prepare {
+            if self.config.producer.as_ref().is_some_and(config::Producer::is_idempotent) {
+                self.producer_id()?;
+            }
             return Ok(());
         }
         let fault = |source| Error::Connection { doing: "starting".to_owned(), source };
@@ -194,12 +199,16 @@ impl Run {
             }
         }
         let mut found = Positions::new();
-        for (leader, wanted) in by_leader {
-            let Some(address) = metadata.brokers.get(&leader) else { continue };
-            found.extend(offsets_at(&mut self.dialer.open(address)?, which, &wanted));
-        }
-        if found.len() < shared.partitions.len() {
-            return Err(Error::Protocol("asking for offsets"));
+        let since = Instant::now();
+        // A broker that has just become a leader may not know it yet.
+        while found.len() < shared.partitions.len() {
+            for (leader, wanted) in &by_leader {
+                let Some(address) = metadata.brokers.get(leader) else { continue };
+                found.extend(offsets_at(&mut self.dialer.open(address)?, which, wanted)?);
+            }
+            if since.elapsed() > TIMEOUT {
+                return Err(Error::Protocol("asking for offsets"));
+            }
         }
         Ok(found)
     }
@@ -228,8 +237,7 @@ impl Run {
             let (errands, news, poller) = self.errands(shared)?;
             reached.push(errands.clone());
             let producer_id = if settings.is_idempotent() {
-                let mut session = self.dialer.open_any(self.bootstrap.iter())?;
-                Some(admin::producer_id(&mut session)?)
+                Some(self.producer_id()?)
             } else {
                 None
             };
@@ -253,6 +261,11 @@ impl Run {
             threads.producers.push(spawn("producer", move || producer.run())?);
         }
         Ok(reached)
+    }
+
+    /// A broker that has just started makes one wait for the first of these.
+    fn producer_id(&self) -> Result<(i64, i16)> {
+        patiently(PATIENCE, || admin::producer_id(&mut self.dialer.open_any(self.bootstrap.iter())?))
     }
 
     /// The schedule of all producers together; empty for no schedule at all.

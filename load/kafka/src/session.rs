@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
@@ -16,6 +16,7 @@ use crate::security::{Credentials, Security, Stream};
 
 /// An answer that is not of the hot path is never longer: what claims to be has not understood the protocol.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
+const ATTEMPTS_APART: Duration = Duration::from_millis(100);
 
 /// How connections are made.
 #[derive(Clone)]
@@ -262,6 +263,22 @@ pub fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()> {
         name: describe(code).0,
         advice: message.unwrap_or_default().to_owned(),
     })
+}
+
+/// Does what a broker may put off (it is starting, or leadership is moving) until it no longer does, for so long at most.
+///
+/// # Errors
+/// The last one.
+pub fn patiently<T>(patience: Duration, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+    let since = Instant::now();
+    loop {
+        match attempt() {
+            Err(error @ Error::Broker { .. }) if error.is_transient() && since.elapsed() < patience => {
+                std::thread::sleep(ATTEMPTS_APART);
+            }
+            other => return other,
+        }
+    }
 }
 
 /// Something that no exchange before had.

@@ -4,12 +4,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use crate::admin::{self, Metadata, Which};
 use crate::error::{Error, Result};
 use crate::hot::poll::Waker;
 use crate::security::Stream;
-use crate::session::{Address, Dialer};
+use crate::session::{Address, Dialer, Session, patiently};
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What an errand brings.
 pub enum News {
@@ -105,10 +108,10 @@ impl Errands {
     /// Ask for a producer id.
     pub fn producer_id(&self, known: Vec<Address>) {
         let errand = move |errands: &Self| {
-            let asked = errands
-                .dialer
-                .open_any(known.iter().chain(errands.bootstrap.iter()))
-                .and_then(|mut session| admin::producer_id(&mut session));
+            let asked = patiently(PATIENCE, || {
+                let mut session = errands.dialer.open_any(known.iter().chain(errands.bootstrap.iter()))?;
+                admin::producer_id(&mut session)
+            });
             News::ProducerId(asked)
         };
         self.go(errand, |error| News::ProducerId(Err(error)));
@@ -120,7 +123,7 @@ impl Errands {
             let mut found = BTreeMap::new();
             for (address, partitions) in &wanted {
                 let Ok(mut session) = errands.dialer.open(address) else { continue };
-                found.extend(offsets_at(&mut session, which, partitions));
+                found.extend(offsets_at(&mut session, which, partitions).unwrap_or_default());
             }
             News::Offsets(which, found)
         };
@@ -129,11 +132,10 @@ impl Errands {
 }
 
 /// The offsets of these partitions, by place, as far as this broker leads them.
-pub fn offsets_at(
-    session: &mut crate::session::Session,
-    which: Which,
-    partitions: &[Wanted],
-) -> BTreeMap<usize, i64> {
+///
+/// # Errors
+/// What the session said.
+pub fn offsets_at(session: &mut Session, which: Which, partitions: &[Wanted]) -> Result<BTreeMap<usize, i64>> {
     let mut by_topic: BTreeMap<&str, Vec<(i32, usize)>> = BTreeMap::new();
     for (place, topic, index) in partitions {
         by_topic.entry(topic).or_default().push((*index, *place));
@@ -141,12 +143,11 @@ pub fn offsets_at(
     let mut found = BTreeMap::new();
     for (topic, places) in by_topic {
         let indexes: Vec<i32> = places.iter().map(|(index, _)| *index).collect();
-        let Ok(answers) = admin::offsets(session, topic, &indexes, which) else { continue };
-        for (index, error, offset) in answers {
+        for (index, error, offset) in admin::offsets(session, topic, &indexes, which)? {
             if let (0, Some((_, place))) = (error, places.iter().find(|(candidate, _)| *candidate == index)) {
                 found.insert(*place, offset);
             }
         }
     }
-    found
+    Ok(found)
 }
