@@ -68,7 +68,11 @@ def start(
         ),
     ],
     target: Annotated[
-        str, typer.Option("--target", help="directory:PATH, device:SERIAL (or WWN, or backing file), synthetic:NAME.")
+        str,
+        typer.Option(
+            "--target",
+            help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], synthetic:NAME.",
+        ),
     ],
     id: Annotated[  # noqa: A002  # the flag's name
         str | None, typer.Option("--id", help="An id of your own; asking twice for the same run then starts one.")
@@ -202,6 +206,8 @@ def target_name(run: Any) -> str:
     target = run.get("target") or {}
     if isinstance(target, str):
         return target
+    if "bootstrap_servers" in target:
+        return f"{target.get('kind')}:{','.join(target['bootstrap_servers'])}"
     what = target.get("path") or target.get("identity") or target.get("name")
     return f"{target.get('kind')}:{what}"
 

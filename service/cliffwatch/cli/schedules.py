@@ -33,7 +33,9 @@ def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the schedule.")],
     workload: Annotated[str, typer.Option("--workload", help="A name, name@version, or the path of a YAML file.")],
-    target: Annotated[str, typer.Option("--target", help="directory:PATH, device:SERIAL, synthetic:NAME.")],
+    target: Annotated[
+        str, typer.Option("--target", help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], synthetic:NAME.")
+    ],
     cron: Annotated[str | None, typer.Option("--cron", help="Five fields, such as '0 2 * * sat'.")] = None,
     every: Annotated[str | None, typer.Option("--every", help="An interval, such as 24h.")] = None,
     at: Annotated[str | None, typer.Option("--at", help="One time, such as 2026-12-24T18:00:00Z.")] = None,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cliffwatch.detect.coverage import Coverage
+from cliffwatch.runs.specification import WITHOUT_DRIVE
 from cliffwatch.runs.states import VerdictName
 from cliffwatch.units import format_size
 
@@ -167,7 +168,7 @@ def _latencies_lost(evidence: Evidence) -> str | None:
 
 
 def _no_drive(evidence: Evidence) -> str | None:
-    if evidence.target_kind == "synthetic" or evidence.has_drive is not False or evidence.written_bytes == 0:
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is not False or evidence.written_bytes == 0:
         return None
     return (
         f"No drive stands below the target, so the {format_size(evidence.written_bytes)} that the engine wrote went "
@@ -176,7 +177,7 @@ def _no_drive(evidence: Evidence) -> str | None:
 
 
 def _device_not_watched(evidence: Evidence) -> str | None:
-    if evidence.target_kind == "synthetic" or evidence.has_drive is False or evidence.windows == 0:
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False or evidence.windows == 0:
         return None
     unproven = [
         f"{format_size(engine)} {verb}"
@@ -200,7 +201,7 @@ def _reads_cached(evidence: Evidence) -> str | None:
 
 
 def _cached(evidence: Evidence, engine_bytes: int, device_bytes: int | None, verb: str, moved: str) -> str | None:
-    if evidence.target_kind == "synthetic" or evidence.has_drive is False or device_bytes is None:
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False or device_bytes is None:
         return None
     if engine_bytes == 0 or device_bytes >= engine_bytes * DEVICE_BYTES_MINIMUM:
         return None
@@ -248,7 +249,11 @@ def _errors(evidence: Evidence) -> str | None:
 def _accomplished(evidence: Evidence) -> str:
     assert evidence.coverage is not None, "a run without load does not pass"
     proof = ""
-    if evidence.target_kind != "synthetic" and evidence.written_bytes and evidence.device_written_bytes is not None:
+    if (
+        evidence.target_kind not in WITHOUT_DRIVE
+        and evidence.written_bytes
+        and evidence.device_written_bytes is not None
+    ):
         proof = (
             f", and the device took {format_size(evidence.device_written_bytes)} for the "
             f"{format_size(evidence.written_bytes)} that the engine wrote"

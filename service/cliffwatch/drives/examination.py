@@ -21,7 +21,7 @@ from cliffwatch.drives.signatures import Signature, SignaturesUnreadable, read_s
 from cliffwatch.drives.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
 from cliffwatch.drives.usage import Layer, layers_above, mount_points, swap_areas, writers
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget, SyntheticTarget
+from cliffwatch.runs.specification import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
 
 #: Stands where a path is asked for and nothing is written.
 _NOWHERE = Path("/nonexistent")
@@ -31,13 +31,13 @@ _NOWHERE = Path("/nonexistent")
 class Examination:
     """What is known of a target before anything is written.
 
-    `path` is the directory that would be the run's own, the device's node, or a placeholder (synthetic). `target_key`
-    names the physical drives: runs whose keys overlap (`targets_overlap`) must not go on at once. `drives` is the
-    device under test, or the drives at the bottom of the directory's `volume`. `notes` do not forbid the run; they say
-    what to mind when its result is read.
+    `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
+    machine is written to. `target_key` names the physical drives: runs whose keys overlap (`targets_overlap`) must not
+    go on at once. `drives` is the device under test, or the drives at the bottom of the directory's `volume`, or of the
+    brokers' data. `notes` do not forbid the run; they say what to mind when its result is read.
     """
 
-    target: DirectoryTarget | DeviceTarget | SyntheticTarget
+    target: AnyTarget
     run_id: str
     path: Path
     is_device: bool
@@ -48,15 +48,15 @@ class Examination:
     notes: tuple[str, ...] = ()
 
 
-def examine(
-    target: DirectoryTarget | DeviceTarget | SyntheticTarget, run_id: str, *, sys: Path = SYS, proc: Path = PROC
-) -> Examination:
+def examine(target: AnyTarget, run_id: str, *, sys: Path = SYS, proc: Path = PROC) -> Examination:
     """Look at a target without writing a byte. Raises Problem(target_missing) when it is not there."""
     try:
         if isinstance(target, DirectoryTarget):
             return _examine_directory(target, run_id, sys, proc)
         if isinstance(target, DeviceTarget):
             return _examine_device(target, run_id, sys, proc)
+        if isinstance(target, BrokerTarget):
+            return _examine_brokers(target, run_id, sys, proc)
     except FileNotFoundError as error:
         fault = FieldFault("target", f"{error.filename} went away while it was looked at; try again")
         raise Problem(Code.TARGET_MISSING, f"{target} is gone", [fault]) from error
@@ -141,6 +141,28 @@ def _directory_objections(real: Path, volume: Volume) -> list[Objection]:
     if not os.access(real, os.W_OK | os.X_OK, effective_ids=True):
         return [Objection("not_writable", f"this user may not write to {real}; change its owner or its mode")]
     return []
+
+
+def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+    """The run writes to the brokers over the network; below their data directories it only watches."""
+    drives: dict[str, Drive] = {}
+    for place, directory in enumerate(target.data_directories):
+        try:
+            volume = volume_of(Path(directory).resolve(strict=True), sys, proc)
+        except (OSError, RuntimeError) as error:
+            fault = FieldFault(
+                f"target.data_directories.{place}", f"{directory} cannot be reached: {error}; correct it"
+            )
+            raise Problem(Code.TARGET_MISSING, f"the directory {directory} is not there", [fault]) from error
+        drives |= {drive.major_minor: drive for drive in volume.drives}
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=_NOWHERE,
+        is_device=False,
+        target_key="broker:" + ",".join(sorted(target.bootstrap_servers)),
+        drives=tuple(drives.values()),
+    )
 
 
 def _examine_device(target: DeviceTarget, run_id: str, sys: Path, proc: Path) -> Examination:

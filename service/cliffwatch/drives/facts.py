@@ -27,6 +27,7 @@ from cliffwatch.drives.examination import Examination
 from cliffwatch.drives.inventory import Drive, Volume
 from cliffwatch.drives.mounts import read_mounts
 from cliffwatch.drives.sysfs import PROC, SYS, read_number, read_text
+from cliffwatch.runs.specification import WITHOUT_DRIVE
 
 _DIRTY_PAGES = (
     "dirty_background_bytes",
@@ -59,7 +60,7 @@ def collect_facts(
         "target": {
             "kind": examination.target.kind,
             "key": examination.target_key,
-            "path": None if examination.target.kind == "synthetic" else str(examination.path),
+            "path": None if examination.target.kind in WITHOUT_DRIVE else str(examination.path),
         },
         "file_system": _file_system_facts(volume) if volume else None,
         "device": _drive_facts(device) if device else None,

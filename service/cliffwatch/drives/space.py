@@ -9,6 +9,7 @@ from cliffwatch.drives.inventory import Drive, volume_of
 from cliffwatch.drives.objections import Objection
 from cliffwatch.drives.sysfs import PROC, SYS
 from cliffwatch.engines.base import Plan, PlannedWrite
+from cliffwatch.runs.specification import WITHOUT_DRIVE
 from cliffwatch.units import format_size
 
 #: Unit of st_blocks, whatever the file system's own blocks are: stat(2).
@@ -86,7 +87,7 @@ def _objections_to_file(write: PlannedWrite, examination: Examination, resumed: 
 
 
 def _outside(write: PlannedWrite, examination: Examination) -> Objection:
-    allowed = "nowhere" if examination.target.kind == "synthetic" else f"to {examination.path}"
+    allowed = "nowhere" if examination.target.kind in WITHOUT_DRIVE else f"to {examination.path}"
     return Objection("outside_target", f"{write.path} would be written; this run may write {allowed} only")
 
 

@@ -47,6 +47,7 @@ class EngineContext:
     files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which is the
     multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an earlier
     engine of this run may be there. `load_start` is when the run's first engine began, where that was another one.
+    `bootstrap_servers` are where the brokers of a broker target are found.
     """
 
     run_id: str
@@ -58,6 +59,7 @@ class EngineContext:
     stop: float
     resumed: bool = False
     load_start: float | None = None
+    bootstrap_servers: tuple[str, ...] = ()
 
     @property
     def begun(self) -> float:
@@ -99,7 +101,7 @@ class Engine(Protocol):
 
     @property
     def target_kinds(self) -> frozenset[str]:
-        """Kinds of target that it can load: `directory`, `device`, `synthetic`."""
+        """Kinds of target that it can load: `directory`, `device`, `synthetic`, `broker`."""
         ...
 
     @property

@@ -6,12 +6,15 @@ from pydantic import BaseModel, ValidationError
 
 from cliffwatch.engines.base import Engine
 from cliffwatch.engines.fio.engine import FioEngine
+from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import Workload, faults_of
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FioEngine(), StorageEngine(), SyntheticEngine())}
+ENGINES: dict[str, Engine] = {
+    engine.name: engine for engine in (FioEngine(), KafkaEngine(), StorageEngine(), SyntheticEngine())
+}
 
 
 def engine_of(workload: Workload) -> Engine:

@@ -24,7 +24,7 @@ from cliffwatch.engines.registry import check_target_kind, engine_of, load_of
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.journal import EventLog, JournalReader, files
 from cliffwatch.runs import launcher
-from cliffwatch.runs.specification import RunOrder, Workload, format_workload, workload_from
+from cliffwatch.runs.specification import RunOrder, Workload, bootstrap_servers_of, format_workload, workload_from
 from cliffwatch.runs.states import ACTIVE, RunState, VerdictName, change_state
 from cliffwatch.runs.submission import RunRequest, Submission, parse_reference
 from cliffwatch.store.database import Database
@@ -168,6 +168,7 @@ class RunService:
             window_seconds=workload.window,
             start=timeline.load_start,
             stop=timeline.load_stop,
+            bootstrap_servers=bootstrap_servers_of(examination.target),
         )
         return engine_of(workload).plan(load_of(workload), context)
 

@@ -71,6 +71,14 @@ _HOST_AND_PORT = re.compile(
 )
 
 
+def _address(text: str) -> str:
+    """The text, where it is `host:port`. Raises ValueError with what would be right."""
+    match = _HOST_AND_PORT.fullmatch(text)
+    if match is None or int(match[3]) > 65_535:
+        raise ValueError(f"{text[:80]!r} is not an address; write host:port, such as broker-1.example.org:9092")
+    return text
+
+
 class ScrapeTargets(Strict):
     """Metrics that belong to the workload, such as a broker's: Prometheus scrapes them while a run of it is live."""
 
@@ -88,13 +96,7 @@ class ScrapeTargets(Strict):
     @field_validator("targets")
     @classmethod
     def _targets_are_addresses(cls, targets: list[str]) -> list[str]:
-        for target in targets:
-            match = _HOST_AND_PORT.fullmatch(target)
-            if match is None or int(match[3]) > 65_535:
-                raise ValueError(
-                    f"{target[:80]!r} is not an address; write host:port, such as broker-1.example.org:9644"
-                )
-        return targets
+        return [_address(target) for target in targets]
 
 
 class Workload(Strict):
@@ -218,8 +220,42 @@ class SyntheticTarget(Strict):
         return f"synthetic:{self.name}"
 
 
-Target = Annotated[DirectoryTarget | DeviceTarget | SyntheticTarget, Field(discriminator="kind")]
-_TARGET: TypeAdapter[DirectoryTarget | DeviceTarget | SyntheticTarget] = TypeAdapter(Target)
+AbsolutePath = Annotated[str, Field(pattern=r"^/")]
+
+
+class BrokerTarget(Strict):
+    """Brokers that speak the Kafka protocol; one of `bootstrap_servers` that answers is enough.
+
+    Where brokers are on this machine, `data_directories` says where they keep their data: nothing is written there by
+    the run, but the drives below are watched.
+    """
+
+    kind: Literal["broker"] = "broker"
+    bootstrap_servers: Annotated[list[str], Field(min_length=1, max_length=100)]
+    data_directories: list[AbsolutePath] = []
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _servers_are_addresses(cls, servers: list[str]) -> list[str]:
+        return [_address(server) for server in servers]
+
+    def __str__(self) -> str:
+        directories = f"@{','.join(self.data_directories)}" if self.data_directories else ""
+        return f"broker:{','.join(self.bootstrap_servers)}{directories}"
+
+
+AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget
+Target = Annotated[AnyTarget, Field(discriminator="kind")]
+_TARGET: TypeAdapter[AnyTarget] = TypeAdapter(Target)
+
+
+def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
+    """Where a target's brokers are found; none for a target without brokers."""
+    return tuple(target.bootstrap_servers) if isinstance(target, BrokerTarget) else ()
+
+
+#: Kinds of target whose bytes cannot be held against a drive's.
+WITHOUT_DRIVE = frozenset({"synthetic", "broker"})
 
 
 class RunOrder(Strict):
@@ -272,14 +308,30 @@ def format_workload(workload: Workload) -> str:
     return yaml.safe_dump(workload.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
 
 
-def parse_target(text: str) -> DirectoryTarget | DeviceTarget | SyntheticTarget:
-    """A target from `directory:/path`, `device:SERIAL` or `synthetic:NAME`. Raises Problem(bad_request)."""
+def parse_target(text: str) -> AnyTarget:
+    """A target from `directory:/path`, `device:SERIAL`, `synthetic:NAME` or `broker:HOST:PORT,…@/data,…`.
+
+    Raises Problem(bad_request).
+    """
     kind, _, rest = text.partition(":")
-    field = {"directory": "path", "device": "identity", "synthetic": "name"}.get(kind)
-    if field is None or not rest:
-        fault = FieldFault("target", f"{text!r}: write directory:/path, device:SERIAL or synthetic:NAME")
+    body: dict[str, Any] = {"kind": kind}
+    if kind == "broker":
+        servers, _, directories = rest.partition("@")
+        body |= {
+            "bootstrap_servers": servers.split(","),
+            "data_directories": directories.split(",") if directories else [],
+        }
+    elif kind in _TARGET_FIELDS and rest:
+        body[_TARGET_FIELDS[kind]] = rest
+    else:
+        fault = FieldFault(
+            "target", f"{text!r}: write directory:/path, device:SERIAL, synthetic:NAME or broker:HOST:PORT"
+        )
         raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [fault])
     try:
-        return _TARGET.validate_python({"kind": kind, field: rest})
+        return _TARGET.validate_python(body)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the target is not valid", faults_of(error, "target")) from error
+
+
+_TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name"}

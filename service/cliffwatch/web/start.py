@@ -24,6 +24,7 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 TARGET_KINDS = {
     "directory": ("path", "a directory, such as /mnt/test; the run's files go below it"),
     "device": ("identity", "a drive's serial or WWN, as the page of drives lists it; everything on it is lost"),
+    "broker": ("bootstrap_servers", "host:port of a broker, several with commas between"),
     "synthetic": ("name", "any name; no drive is touched"),
 }
 DURATIONS = ("window", "warm_up", "baseline", "soak", "cool_down")
@@ -60,7 +61,8 @@ def _order(form: dict[str, str]) -> RunRequest:
     kind = form.get("target_kind", "")
     target: dict[str, Any] = {"kind": kind}
     if kind in TARGET_KINDS:
-        target[TARGET_KINDS[kind][0]] = form.get("target", "").strip()
+        place = form.get("target", "").strip()
+        target[TARGET_KINDS[kind][0]] = place.split(",") if kind == "broker" else place
     if kind == "device" and form.get("confirmation"):
         target["confirmation"] = form["confirmation"].strip()
     durations = {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()}

@@ -15,7 +15,7 @@ from cliffwatch.engines.base import EngineContext
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
-from cliffwatch.runs.specification import Workload
+from cliffwatch.runs.specification import Workload, bootstrap_servers_of
 from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
@@ -81,6 +81,8 @@ class Load:
             message = self._one_engine()
             if self._stop is not None:
                 return LoadOutcome(self._stop)
+            if self._engine_end is not None and not self._engine_end.restart:
+                return LoadOutcome(LoadEnd.FAILED, message)
             if self._context.run_clock.now() >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
                 return LoadOutcome(LoadEnd.COMPLETED)
             # An engine that measured for a while earned its restarts back; one that dies at once is used up.
@@ -121,6 +123,7 @@ class Load:
             stop=self._timeline.load_stop,
             resumed=context.windows.last is not None or context.figures.engine_restarts > 0,
             load_start=self._timeline.load_start,
+            bootstrap_servers=bootstrap_servers_of(context.order.target),
         )
         engine_context.scratch.mkdir(exist_ok=True)
         launch = context.engine.launch(context.load, engine_context)

@@ -19,7 +19,7 @@ from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import EventType
-from cliffwatch.runs.specification import DirectoryTarget
+from cliffwatch.runs.specification import DirectoryTarget, bootstrap_servers_of
 from cliffwatch.runs.states import RunState, RunStatus, VerdictName
 from cliffwatch.telemetry.errand import Errand, prometheus_url
 from cliffwatch.worker.context import RunContext
@@ -147,6 +147,7 @@ def _estimate(context: RunContext, examination: Examination, path: Path, again: 
         start=timeline.load_start,
         stop=timeline.load_stop,
         resumed=again,
+        bootstrap_servers=bootstrap_servers_of(context.order.target),
     )
 
 

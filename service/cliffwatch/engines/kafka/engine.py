@@ -1,0 +1,101 @@
+"""The engine that runs `cliffwatch-load kafka` on the brokers of its target."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, Translator
+from cliffwatch.engines.kafka.load import KafkaLoad, configuration, files_needed
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.programs import LOAD, find_program
+from cliffwatch.settings import read_settings
+
+CONFIGURATION_FILE = "kafka.json"
+
+
+class KafkaEngine:
+    """Writes the load generator's document and starts it; its output is the contract's own."""
+
+    name = "kafka"
+    load_model = KafkaLoad
+    target_kinds = frozenset({"broker"})
+    stop_signal = signal.SIGTERM
+
+    def is_virtual(self, load: KafkaLoad) -> bool:
+        return False
+
+    def plan(self, load: KafkaLoad, context: EngineContext) -> Plan:
+        seconds = context.stop - context.start
+        return Plan(
+            writes=(),
+            command=(LOAD, "kafka", "--config", str(context.scratch / CONFIGURATION_FILE)),
+            direct=True,
+            written_bytes=_written_bytes(load, seconds),
+            notes=_notes(load, context),
+        )
+
+    def prepare(self, load: KafkaLoad, context: EngineContext) -> None:
+        return None
+
+    def launch(self, load: KafkaLoad, context: EngineContext) -> Launch:
+        """Raises Problem: component_missing without the load generator, bad_request for a file that is not there."""
+        faults = [
+            FieldFault("load.security", f"{path} cannot be read on this machine; put it there or correct its path")
+            for path in files_needed(load)
+            if not os.access(path, os.R_OK)
+        ]
+        if faults:
+            raise Problem(Code.BAD_REQUEST, "the connections' files cannot be read", faults)
+        document = configuration(
+            load, context.run_id, context.bootstrap_servers, context.window_seconds, context.start, context.stop
+        )
+        path = context.scratch / CONFIGURATION_FILE
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+        return Launch([str(_program()), "kafka", "--config", str(path)])
+
+    def translator(self, load: KafkaLoad, context: EngineContext) -> Translator:
+        return JsonLines()
+
+    def facts(self) -> dict[str, str]:
+        program = find_program(LOAD, read_settings().state_directory)
+        if program is None:
+            return {}
+        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
+        return {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+
+
+def _program() -> Path:
+    program = find_program(LOAD, read_settings().state_directory)
+    if program is None:
+        raise Problem(Code.COMPONENT_MISSING, f"{LOAD} is not built; `make up` builds it, or put it on PATH")
+    return program
+
+
+def _written_bytes(load: KafkaLoad, seconds: float) -> int | None:
+    """What the producers hand to the brokers, before replication; None without a rate."""
+    producer = load.producer
+    if producer is None:
+        return 0
+    if producer.rate is None or load.search is not None:
+        return None
+    sizes = [(size.size, size.weight) for size in producer.record_sizes] or [(producer.record_size or 1024, 1.0)]
+    mean = sum(size * weight for size, weight in sizes) / sum(weight for _, weight in sizes)
+    records, rate, since = 0.0, producer.rate, 0.0
+    for step in producer.steps:
+        until = min(step.after, seconds)
+        records += rate * max(0.0, until - since)
+        rate, since = step.rate, until
+    return round((records + rate * max(0.0, seconds - since)) * mean)
+
+
+def _notes(load: KafkaLoad, context: EngineContext) -> tuple[str, ...]:
+    notes = [f"brokers: {', '.join(context.bootstrap_servers)}"]
+    if load.topics.existing:
+        notes.append(f"writes to topics that exist already and stay: {', '.join(load.topics.existing)}")
+    elif not load.topics.delete_at_end:
+        notes.append("the topics that it makes stay when it ends")
+    if load.producer is None:
+        notes.append("only reads: what it does not find produced by this program is counted as corrupt")
+    return tuple(notes)
