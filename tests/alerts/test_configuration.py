@@ -109,11 +109,39 @@ def test_the_files_are_valid_as_they_stand(tmp_path: Path) -> None:
     subprocess.run([*syntax_only, str(ALERTS_DIRECTORY / "prometheus" / "prometheus.yaml")], check=True)
 
 
+def with_people(text: str) -> str:
+    """Alertmanager's configuration with its examples uncommented."""
+    return re.sub(r"^( +)# (?=- receiver| +matchers| +continue|- name| +\w+:| +- )", r"\1", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("alert", "receivers"),
+    [
+        ("CliffwatchLatencyCliff", "on-call,cliffwatch"),
+        ("CliffwatchLatencyStep", "team,cliffwatch"),
+        ("CliffwatchLatencyDrift", "team,cliffwatch"),
+        ("CliffwatchLatencySpikes", "team,cliffwatch"),
+        ("CliffwatchDriftPassesLimit", "team,cliffwatch"),
+        ("CliffwatchDriveSlowsDown", "team,cliffwatch"),
+        ("CliffwatchFreeBlocksRunningOut", "team,cliffwatch"),
+    ],
+)
+def test_cliffs_page_and_everything_slower_is_a_ticket(alert: str, receivers: str, tmp_path: Path) -> None:
+    rules = yaml.safe_load((ALERTS_DIRECTORY / "rules" / "cliffs.yaml").read_text(encoding="utf-8"))
+    severities = {
+        rule["labels"]["severity"] for group in rules["groups"] for rule in group["rules"] if rule["alert"] == alert
+    }
+    path = tmp_path / "alertmanager.yaml"
+    path.write_text(with_people(ALERTMANAGER.read_text(encoding="utf-8")))
+    for severity in severities:
+        labels = [f"alertname={alert}", f"severity={severity}", "run_id=a"]
+        routed = [program("amtool"), "config", "routes", "test", f"--config.file={path}", *labels]
+        assert subprocess.check_output(routed, text=True).strip() == receivers
+
+
 def test_the_examples_are_valid_once_uncommented_and_hold_no_secret(tmp_path: Path) -> None:
     text = ALERTMANAGER.read_text(encoding="utf-8")
-    uncommented = re.sub(
-        r"^( +)# (?=- receiver| +matchers| +continue|- name| +\w+:| +- )", r"\1", text, flags=re.MULTILINE
-    )
+    uncommented = with_people(text)
     document = yaml.safe_load(uncommented)
     assert [receiver["name"] for receiver in document["receivers"]] == ["nobody", "cliffwatch", "on-call", "team"]
     assert [route["receiver"] for route in document["route"]["routes"]][:2] == ["on-call", "team"]
