@@ -150,6 +150,8 @@ def _changes(view: _View) -> list[Finding]:
             continue
         if edge < view.skip or _is_gradual(client, edge):
             continue
+        if active is not None and not _is_further(client, judged, accepted[-1][0], following):
+            continue
         found = _finding(view, judged, following, edges)
         if found is not None:
             findings.append(found)
@@ -161,6 +163,16 @@ def _changes(view: _View) -> list[Finding]:
     end = next((edge for edge, one in accepted if one.kind is Kind.CLIFF and one.until is None), len(client))
     drift = _drift(view, (client - level)[:end])
     return findings if drift is None else [*findings, drift]
+
+
+def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
+    """Whether a run that changed at the block `since` has changed once more, by what it has been like since."""
+    if edge.height < log_ratio(segments.FURTHER_RATIO) or edge.block - since < segments.RETURNS_BLOCKS:
+        return False
+    before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
+    sigma = segments.long_run_sigma(client[since:following])
+    spread = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
+    return edge.height >= segments.FURTHER_SIGNIFICANCE * spread
 
 
 def _is_gradual(client: Array, edge: int) -> bool:
@@ -185,11 +197,11 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
         previous = max((one for one in edges if one < edge.block), default=0)
         moved = segments.judge_edge(column, edge.block, previous, following, edges)
         share = min(0.25 * edge.height, log_ratio(1.3))
-        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > 2.2:
+        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > segments.DEVICE_SIGNIFICANCE:
             names.append(name)
             best = max(best, moved.significance)
     joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
-    if names and edge.significance >= 2.2 and joint >= segments.SIGNIFICANCE:
+    if names and edge.significance >= segments.OWN_SIGNIFICANCE and joint >= segments.SIGNIFICANCE:
         confidence = min(0.99, 0.8 + 0.02 * joint)
     elif edge.significance >= segments.ALONE_SIGNIFICANCE and edge.height >= log_ratio(segments.ALONE_RATIO):
         if view.devices and lasts < HOUR_BLOCKS:

@@ -15,12 +15,15 @@ RETURNS_BLOCKS = 45
 #: A change is at least so large, against what was before it and against the lowest level before that.
 RATIO_MINIMUM = 1.12
 #: In how many of the run's own standard deviations, by whether a device shows the same.
-SIGNIFICANCE = 4.0
+SIGNIFICANCE = 3.6
+OWN_SIGNIFICANCE, DEVICE_SIGNIFICANCE = 1.9, 2.2
 ALONE_SIGNIFICANCE = 5.0
 ALONE_RATIO = 1.15
+#: A run that has degraded is restless; a further change is at least so large and so significant.
+FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
 _SEGMENT_MINIMUM = 5
 #: Blocks on each side of an edge that say what the level was and is.
-BEFORE_BLOCKS, AFTER_BLOCKS = 180, 60
+BEFORE_BLOCKS, AFTER_BLOCKS = 180, 90
 
 
 @dataclass(frozen=True, slots=True)
