@@ -42,10 +42,11 @@ class EngineEvent:
 
 @dataclass(frozen=True, slots=True)
 class EngineEnd:
-    """The engine's last word: `completed`, or `failed` with a message."""
+    """The engine's last word: `completed`, or `failed` with a message. `restart` false: another one would fail likewise."""
 
     status: Literal["completed", "failed"]
     message: str = ""
+    restart: bool = True
 
 
 EngineRecord = EngineWindow | EngineEvent | EngineEnd
@@ -76,6 +77,7 @@ class _EndLine(_Line):
     type: Literal["end"]
     status: Literal["completed", "failed"]
     message: str = ""
+    restart: bool = True
 
 
 _LINE: TypeAdapter[_WindowLine | _EventLine | _EndLine] = TypeAdapter(
@@ -98,7 +100,7 @@ def parse_engine_line(line: str | bytes) -> EngineRecord:
     if isinstance(record, _EventLine):
         return EngineEvent(record.at, record.name, record.detail)
     if isinstance(record, _EndLine):
-        return EngineEnd(record.status, record.message)
+        return EngineEnd(record.status, record.message, record.restart)
     if record.end <= record.start:
         raise EngineLineError(f"end: {record.end} is not after start {record.start}")
     try:
@@ -125,4 +127,5 @@ def format_engine_line(record: EngineRecord, seq: int = 0) -> str:
         body = {"type": "event", "at": record.at, "name": record.name, "detail": record.detail}
     else:
         body = {"type": "end", "status": record.status, "message": record.message}
+        body |= {} if record.restart else {"restart": False}
     return json.dumps(body, separators=(",", ":"))

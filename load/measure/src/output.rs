@@ -34,6 +34,11 @@ impl Output {
         self.line(&json!({"type": "end", "status": "failed", "message": message}))
     }
 
+    /// The last line of an engine that cannot go on, where another one in its place would fail likewise.
+    pub fn failed_for_good(&self, message: &str) -> Result<()> {
+        self.line(&json!({"type": "end", "status": "failed", "message": message, "restart": false}))
+    }
+
     pub(crate) fn line(&self, value: &Value) -> Result<()> {
         let mut text = value.to_string();
         text.push('\n');

@@ -19,6 +19,8 @@ pub struct Step {
 #[derive(Clone, Debug)]
 pub struct Schedule {
     stretches: Vec<Stretch>,
+    /// Where in their common round each of several producers has its turn, in ascending order; empty for one.
+    turns: Vec<f32>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -51,14 +53,33 @@ impl Schedule {
             let first = stretches.last().map_or(0, |before| before.released_before(begins));
             stretches.push(Stretch { start: begins, first, interval: NANOSECONDS as f64 / step.per_second });
         }
-        Ok(Self { stretches })
+        Ok(Self { stretches, turns: Vec::new() })
+    }
+
+    /// The same rate shared by so many producers, each with a rhythm of its own: what is due comes as irregularly as from
+    /// clients that do not know of each other. The same `seed` gives the same rhythms.
+    #[must_use]
+    pub fn with_producers(mut self, producers: u32, seed: u64) -> Self {
+        let random = |number: u64| crate::record::mix(seed ^ number) as f64 / 2_f64.powi(64);
+        let turn = |number: u32| (random(u64::from(number)) * f64::from(producers)) as f32;
+        self.turns = if producers > 1 { (0..producers).map(turn).collect() } else { Vec::new() };
+        self.turns.sort_by(f32::total_cmp);
+        self
     }
 
     /// When operation `index` is due, in nanoseconds since the epoch; the far future when the rate is 0 for ever.
     pub fn due(&self, index: u64) -> u64 {
         let after = self.stretches.partition_point(|stretch| stretch.first <= index);
         // Of several stretches that begin with the same operation, the last is the one that is not a pause.
-        self.stretches[after.max(1) - 1].due(index)
+        let stretch = &self.stretches[after.max(1) - 1];
+        let even = stretch.due(index);
+        if self.turns.is_empty() || even == u64::MAX {
+            return even;
+        }
+        let place = (index - stretch.first) % self.turns.len() as u64;
+        let shift = (f64::from(self.turns[place as usize]) - place as f64) * stretch.interval;
+        let end = self.stretches.get(after).map_or(u64::MAX, |next| next.start - 1);
+        even.saturating_add_signed(shift as i64).clamp(stretch.start, end)
     }
 
     /// How many operations are due at `now` or before: the index of the next one.
@@ -67,8 +88,20 @@ impl Schedule {
         if after == 0 {
             return 0;
         }
-        let count = self.stretches[after - 1].released_before(now + 1);
-        self.stretches.get(after).map_or(count, |next| count.min(next.first))
+        let stretch = &self.stretches[after - 1];
+        let last = self.stretches.get(after).map_or(u64::MAX, |next| next.first);
+        let even = stretch.released_before(now + 1).min(last);
+        if self.turns.is_empty() || !stretch.interval.is_finite() {
+            return even;
+        }
+        // Nothing is due earlier or later than a round away from when it would be with one producer.
+        let round = self.turns.len() as u64;
+        let (mut low, mut high) = (even.saturating_sub(round).max(stretch.first), even.saturating_add(round).min(last));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.due(middle) <= now { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 }
 
@@ -199,6 +232,23 @@ mod tests {
         let schedule = Schedule::new(START, &steps(&[(0.0, 10.0), (1.0, 0.0)])).unwrap();
         assert_eq!(schedule.due(10), u64::MAX);
         assert_eq!(schedule.released(START + 1_000 * NANOSECONDS), 10);
+    }
+
+    #[test]
+    fn several_producers_keep_the_rate_and_each_its_own_rhythm() {
+        let rate = [(0.0, 1_000.0), (2.0, 0.0), (3.0, 500.0)];
+        let schedule = Schedule::new(START, &steps(&rate)).unwrap().with_producers(7, 1);
+        let dues: Vec<u64> = (0..2_500).map(|index| schedule.due(index)).collect();
+        assert!(dues.is_sorted());
+        for (index, &due) in dues.iter().enumerate() {
+            assert!(schedule.released(due) > index as u64, "operation {index}");
+            assert!(due == START || schedule.released(due - 1) <= index as u64, "operation {index}");
+        }
+        assert_eq!(schedule.released(START + 2 * NANOSECONDS), 2_000);
+        assert!(schedule.released(START + 4 * NANOSECONDS).abs_diff(2_500) <= 7);
+        let gaps: Vec<u64> = dues[..100].windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(gaps.iter().max() > gaps.iter().min().map(|shortest| shortest + 500_000).as_ref());
+        assert!(dues[70].abs_diff(dues[77]).abs_diff(7_000_000) < 10, "a producer's next turn comes after one round");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Memory to write from: aligned, counted before the start, its payloads made once.
 
 use crate::error::{Error, Result};
-use cliffwatch_measure::record::{HEADER_BYTES, Sealer};
+use cliffwatch_measure::record::{HEADER_BYTES, Sealer, mix};
 use memmap2::MmapMut;
 
 /// Payloads are random and compressible in turns of this length, so that every block of a file is alike.
@@ -106,12 +106,4 @@ impl Buffers {
             }
         }
     }
-}
-
-/// The same random 64 bits for the same number, every time (the finalizer of SplitMix64).
-pub fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    mixed ^ (mixed >> 31)
 }

@@ -1,8 +1,8 @@
 //! Batches of records written into buffers.
 
-use crate::buffers::{Buffers, mix};
+use crate::buffers::Buffers;
 use crate::config::Config;
-use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer, seal};
+use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer, mix, seal};
 
 /// Payload that records of various lengths are made from.
 const SOURCE_BYTES: usize = 1 << 20;

@@ -67,6 +67,16 @@ impl Error {
         Self::Setting { field, advice: advice.into() }
     }
 
+    /// True when nothing but another configuration or directory can help.
+    pub fn is_bad_input(&self) -> bool {
+        matches!(self, Self::Setting { .. } | Self::Configuration(_) | Self::Foreign { .. })
+    }
+
+    /// True when another engine in this one's place would fail likewise.
+    pub fn is_final(&self) -> bool {
+        self.is_bad_input() || matches!(self, Self::Full { .. } | Self::Verification(_))
+    }
+
     /// Turns an I/O error into one about `path`: the volume is full, or the file cannot be dealt with.
     pub fn file<E: Into<std::io::Error>>(path: impl Into<PathBuf>, what: &'static str) -> impl FnOnce(E) -> Self {
         let path = path.into();

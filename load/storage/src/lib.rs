@@ -48,12 +48,10 @@ pub fn storage(path: &Path, prepare: bool) -> u8 {
     eprintln!("cliffwatch-load: {error}");
     if !prepare {
         // Whoever reads the lines may have gone, and the exit status says the same.
-        let _ = output.failed(&error.to_string());
+        let message = error.to_string();
+        let _ = if error.is_final() { output.failed_for_good(&message) } else { output.failed(&message) };
     }
-    match error {
-        Error::Setting { .. } | Error::Configuration(_) | Error::Foreign { .. } => BAD_INPUT,
-        _ => FAILED,
-    }
+    if error.is_bad_input() { BAD_INPUT } else { FAILED }
 }
 
 /// Reads back all records in a directory that a load has left, or so many bytes of them; returns what was found as JSON, and

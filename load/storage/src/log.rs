@@ -1,9 +1,10 @@
 //! One log: the files that it fills one after the other, and what of it is under way.
 
-use crate::buffers::{BLOCK_BYTES, mix};
+use crate::buffers::BLOCK_BYTES;
 use crate::config::{Acknowledge, Config};
 use crate::files::{Catalogue, OFFSET_INDEX, RECORDS, Segment, TIME_INDEX, log_directory, segment_path};
 use crate::index::Indexes;
+use cliffwatch_measure::record::mix;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -101,6 +101,7 @@ impl Load {
         let mut shards = Vec::new();
         for logs in std::mem::take(&mut self.logs) {
             let schedule = Schedule::new(begun, &self.steps(logs.len()))?;
+            let schedule = schedule.with_producers(config.producers, shards.len() as u64);
             let plan = self.plan(logs, schedule, start, Work::Until(end), windows.recorder()?);
             shards.push(spawn(plan, Some(output.clone()))?);
         }

@@ -1,11 +1,10 @@
 //! Reading records back: are all of them there, once, in order and unchanged?
 
-use crate::buffers::mix;
 use crate::error::{Error, Result};
 use crate::files::{Catalogue, LOG, RECORDS, Segment, Segments, log_directory, segment_path};
 use crate::memory::READ_BACK_BYTES;
 use crate::recover::{Marker, list};
-use cliffwatch_measure::record::{Fault, HEADER_BYTES, Identity, check};
+use cliffwatch_measure::record::{Fault, HEADER_BYTES, Identity, check, mix};
 use cliffwatch_measure::verify::{Findings, Verifier};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
