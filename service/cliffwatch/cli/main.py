@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from cliffwatch import __version__
-from cliffwatch.cli import analyze, drill, drives, index, runs, schedules, service, tokens, workloads
+from cliffwatch.cli import analyze, drill, drives, index, omb, runs, schedules, service, tokens, workloads
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.errors import Problem
@@ -38,6 +38,7 @@ app.add_typer(schedules.app, name="schedule")
 app.add_typer(drives.app, name="drive")
 app.add_typer(tokens.app, name="token")
 app.add_typer(index.app, name="index")
+app.add_typer(omb.app, name="omb")
 service.register(app)
 analyze.register(app)
 drill.register(app)

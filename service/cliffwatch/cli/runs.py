@@ -1,5 +1,6 @@
 """`cliffwatch run …`: start runs, look at them, watch them, stop them, read their reports."""
 
+import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -189,6 +190,34 @@ def report(
         return
     try:
         to.write_bytes(content)
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
+    say(f"wrote {to}")
+
+
+@app.command("export")
+def export(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")],
+    format: Annotated[  # noqa: A002  # the flag's name
+        str, typer.Option("--format", help="omb: the result file of OpenMessaging Benchmark.")
+    ] = "omb",
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+) -> None:
+    """Write a run in another program's format, from its journal alone; the service is not needed."""
+    from cliffwatch.omb.result import result_of
+
+    if format != "omb":
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there is: omb")
+    directory = Path(run) if Path(run).is_dir() else session_of(context).settings().runs_directory / run
+    if not directory.is_dir():
+        raise Problem(Code.NOT_FOUND, f"{run} is no directory, and no run below {directory.parent}; name one of them")
+    text = json.dumps(result_of(directory)) + "\n"
+    if to is None:
+        sys.stdout.write(text)
+        return
+    try:
+        to.write_text(text, encoding="utf-8")
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
     say(f"wrote {to}")

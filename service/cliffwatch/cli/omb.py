@@ -1,0 +1,49 @@
+"""`cliffwatch omb …`: workloads and drivers of OpenMessaging Benchmark, taken over."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.output import print_json, say
+from cliffwatch.errors import Code, Problem
+
+app = typer.Typer(name="omb", no_args_is_help=True, help="Files of OpenMessaging Benchmark.")
+
+
+@app.callback()
+def group() -> None:
+    """Files of OpenMessaging Benchmark."""
+
+
+@app.command("import")
+def import_(
+    workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="The benchmark's workload file.")],
+    driver: Annotated[Path, typer.Argument(metavar="DRIVER.yaml", help="The benchmark's driver file, for Kafka.")],
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Workload, target, warnings and notes as JSON.")] = False,
+) -> None:
+    """Turn a workload and a driver file into a workload, and say of every key that is not honoured that it is not."""
+    from cliffwatch.omb.importer import import_files
+    from cliffwatch.runs.specification import format_workload
+
+    imported = import_files(workload, driver)
+    text = format_workload(imported.workload)
+    if to is not None:
+        try:
+            to.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
+    if as_json:
+        print_json(
+            {
+                "workload": imported.workload.model_dump(mode="json"),
+                "target": imported.target.model_dump(mode="json"),
+                "warnings": list(imported.warnings),
+                "notes": list(imported.notes),
+            }
+        )
+    elif to is None:
+        typer.echo(text, nl=False)
+    say(*(f"warning: {words}" for words in imported.warnings), *(f"note: {words}" for words in imported.notes))
+    say(f"run it: cliffwatch run start {to or 'FILE'} --target {imported.target}")
