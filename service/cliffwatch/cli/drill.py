@@ -19,11 +19,14 @@ from cliffwatch.cli.runs import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_line
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, detach
+from cliffwatch.drives.facts import available_memory_bytes
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.units import parse_size
 
 PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
 DRIVE_NAME = "drill"
+_MEMORY = Path("/dev/shm")  # noqa: S108 # the name in it is the drive's serial, which nobody can foresee
 #: How long the service may be away while the drill is watched.
 _PATIENCE_SECONDS = 60.0
 
@@ -80,13 +83,30 @@ def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDr
             f"another drill is going on, or a drive named {DRIVE_NAME} was made; wait for it, or detach and delete it"
         )
         raise Problem(Code.CONFLICT, detail)
-    order = Order(drive_settings(PROFILE, None, []), discard=variant.discard, unpartitioned=variant.unpartitioned)
+    settings = drive_settings(PROFILE, None, [])
+    order = Order(
+        settings,
+        discard=variant.discard,
+        unpartitioned=variant.unpartitioned,
+        content_directory=_memory_for(parse_size(settings["capacity"])),
+    )
     drive = attach(state_directory, DRIVE_NAME, clock, order, keeper=ProcessIdentity.of(os.getpid()))
     try:
         yield drive
     finally:
         detach(state_directory, DRIVE_NAME, clock, delete=True)
         say(f"the drive {DRIVE_NAME} is unmounted, detached and deleted")
+
+
+def _memory_for(capacity_bytes: int) -> Path | None:
+    """A directory in memory where there is plenty: what the machine's own disk does must not show through the drive."""
+    try:
+        room = os.statvfs(_MEMORY)
+    except OSError:
+        return None
+    free_bytes = room.f_bavail * room.f_frsize
+    is_plenty = min(free_bytes, (available_memory_bytes() or 0) / 2) > capacity_bytes * 1.1
+    return _MEMORY if is_plenty else None
 
 
 def _observe(api: ApiClient, run_id: str, drive: AgingDrive, clock: Clock) -> Observed:

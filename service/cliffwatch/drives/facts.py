@@ -72,8 +72,17 @@ def collect_facts(
 
 def memory_bytes(proc: Path = PROC) -> int | None:
     """The machine's memory."""
+    return _memory_row("MemTotal", proc)
+
+
+def available_memory_bytes(proc: Path = PROC) -> int | None:
+    """What of it could be had without swapping."""
+    return _memory_row("MemAvailable", proc)
+
+
+def _memory_row(name: str, proc: Path) -> int | None:
     for line in (proc / "meminfo").read_text().splitlines():
-        if line.startswith("MemTotal:"):
+        if line.startswith(f"{name}:"):
             return int(line.split()[1]) * 1024
     return None
 

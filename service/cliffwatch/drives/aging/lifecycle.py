@@ -32,12 +32,16 @@ _FUSE = Path("/dev/fuse")
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a drive that is to be made is like: settings of `cliffwatch-drive mount` by name, and what goes on it."""
+    """What a drive that is to be made is like: settings of `cliffwatch-drive mount` by name, and what goes on it.
+
+    `content_directory` is where its content is to be, if not with the rest of the drive.
+    """
 
     settings: Mapping[str, Any]
     file_system: FileSystem = FileSystem.EXT4
     discard: bool = False
     unpartitioned: float = 0.0
+    content_directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +188,7 @@ def _describe(place: Place, order: Order) -> None:
         unpartitioned=check_unpartitioned(order.unpartitioned),
         keeper=ProcessIdentity.of(os.getpid()),
     )
-    place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False))
+    place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False), order.content_directory)
 
 
 def _put_up(place: Place, description: Description, program: Path, clock: Clock) -> None:

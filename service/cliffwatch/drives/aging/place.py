@@ -104,11 +104,16 @@ class Place:
     def exists(self) -> bool:
         return (self.directory / "drive.json").exists()
 
-    def make(self, description: Description, profile_yaml: str) -> None:
-        """Write down what the drive is to be; a drive begins to exist when this returns."""
+    def make(self, description: Description, profile_yaml: str, content_directory: Path | None) -> None:
+        """Write down what the drive is to be; a drive begins to exist when this returns.
+
+        Its content goes into `content_directory` where one is given.
+        """
         for directory in (self.flash, self.files):
             directory.mkdir(parents=True, exist_ok=True)
         write_durably(self.profile, profile_yaml)
+        if content_directory is not None:
+            self.content.symlink_to(content_directory / f"cliffwatch-drive-{description.serial}")
         self.write(description)
 
     def read(self) -> Description:
@@ -134,11 +139,12 @@ class Place:
         write_json_durably(self.directory / "drive.json", body)
 
     def remove(self) -> None:
-        """Remove the directory and everything in it; nothing may be mounted there any more."""
+        """Remove the directory and everything in it, and the content; nothing may be mounted there any more."""
         for directory in (self.files, self.flash):
             if directory.exists():
                 # Not a tree: what is still in there would be a drive's, or a mount's.
                 directory.rmdir()
+        self.content.resolve().unlink(missing_ok=True)
         shutil.rmtree(self.directory)
 
     def served(self) -> dict[str, Any] | None:
