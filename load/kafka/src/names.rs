@@ -37,6 +37,7 @@ places! {
     ProduceRequests = "produce_requests",
     ProduceBatches = "produce_batches",
     FetchRequests = "fetch_requests",
+    UnsentRecords = "unsent_records",
     Retries = "retries",
     Disconnects = "disconnects",
     Reconnects = "reconnects",

@@ -41,9 +41,10 @@ pub fn verification(shared: &Shared, reports: &[Report], reads: &[Read], begins:
     let made: u64 = reports.iter().flat_map(|report| &report.partitions).map(|(made, _)| made).sum();
     let failed = reports.iter().flat_map(|report| &report.partitions).flat_map(|(_, failed)| failed);
     let failed: u64 = failed.map(|(from, to)| to - from).sum();
+    let unsent: u64 = reports.iter().map(|report| report.unsent).sum();
     let (acknowledged, _) = shared.acknowledged.get();
     json!({
-        "made": made, "acknowledged": acknowledged, "unacknowledged": failed, "read": total.read, "lost": lost,
+        "made": made, "acknowledged": acknowledged, "unacknowledged": failed, "unsent": unsent, "read": total.read, "lost": lost,
         "duplicated": total.duplicated, "reordered": total.reordered, "corrupted": total.corrupted,
         "in_log": in_log, "partitions_not_drained": not_drained, "partitions": listed,
     })

@@ -3,12 +3,38 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.engines.kafka.broker import Cluster, start_cluster
+from tests.engines.kafka.broker import HOST, Cluster, free_ports, start_cluster
+from tests.engines.kafka.proxy import Proxy
+
+PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"
 
 
 @pytest.fixture(scope="session")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """One node, shared by all tests that leave it as it was."""
-    cluster = start_cluster(tmp_path_factory.mktemp("broker"))
-    yield cluster
+def proxied_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Proxy]]:
+    """One node, and a proxy before a second listener of it, shared by all tests that leave them as they were."""
+    behind, controller = free_ports(2)
+    proxy = Proxy(behind)
+    settings = {
+        "listeners": f"PLAINTEXT://{HOST}:{{port}},PROXIED://{HOST}:{behind},CONTROLLER://{HOST}:{controller}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{{port}},PROXIED://{HOST}:{proxy.port}",
+        "controller.quorum.voters": f"1@{HOST}:{controller}",
+        "listener.security.protocol.map": PROTOCOLS,
+    }
+    cluster = start_cluster(tmp_path_factory.mktemp("broker"), settings=settings)
+    yield cluster, proxy
+    proxy.close()
     cluster.stop()
+
+
+@pytest.fixture
+def broker(proxied_broker: tuple[Cluster, Proxy]) -> Cluster:
+    """One node, without the proxy."""
+    return proxied_broker[0]
+
+
+@pytest.fixture
+def proxy(proxied_broker: tuple[Cluster, Proxy]) -> Iterator[Proxy]:
+    """A proxy before that node, which does nothing but pass on until it is told to."""
+    proxied_broker[1].behave()
+    yield proxied_broker[1]
+    proxied_broker[1].behave()

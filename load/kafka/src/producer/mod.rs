@@ -52,6 +52,8 @@ pub struct Report {
     pub identity: u32,
     /// One for each partition.
     pub partitions: Vec<(u64, Vec<Sequences>)>,
+    /// Records that were due before the load's end and were never made, because there was no room for them.
+    pub unsent: u64,
 }
 
 /// What a producer is given.
@@ -200,12 +202,12 @@ impl Producer {
             let now = self.shared.clock.now();
             self.hear(now);
             if self.over_since.is_none() && self.shared.is_over(now) {
-                self.over_since = Some(now);
+                self.over_since = Some(now.min(self.shared.load_stop));
             }
             if now >= self.upkeep_at {
                 self.keep_up(now);
             }
-            let made = if self.over_since.is_none() { self.make(now) } else { 0 };
+            let made = self.make(now);
             self.list_due(now);
             self.send(now);
             if self.is_done(now) {
@@ -221,13 +223,25 @@ impl Producer {
         }
         let late = self.shared.clock.now();
         self.fail_rest(late);
+        let unsent = self.over_since.map_or(0, |since| self.pace.overdue(since));
+        let mut tally = self.recorder.lock();
+        tally.add(Counter::UnsentRecords as usize, unsent);
+        tally.add(Counter::Errors as usize, unsent);
+        drop(tally);
         self.shared.producing.fetch_sub(1, Ordering::Release);
         let partitions = self.queues.into_iter().map(|queue| (queue.next_record, queue.failed)).collect();
-        Ok(Report { identity: self.identity, partitions })
+        Ok(Report { identity: self.identity, partitions, unsent })
     }
 
     fn is_done(&self, now: u64) -> bool {
-        self.over_since.is_some_and(|since| self.live_bytes == 0 || now > since + self.shared.drain_nanoseconds)
+        let Some(since) = self.over_since else { return false };
+        let is_complete = self.live_bytes == 0 && !self.has_due();
+        is_complete || now > since + self.shared.drain_nanoseconds
+    }
+
+    /// True while the load goes on, and after it for as long as there are records that were due before its end.
+    fn has_due(&self) -> bool {
+        self.over_since.is_none_or(|since| !self.pace.is_unbounded() && self.pace.due(since) < since)
     }
 
     /// When there is something to do, if nothing happens before. A record that is due has to be made only when its batch
@@ -239,7 +253,7 @@ impl Producer {
             moment = moment.min(*until);
         }
         let is_waiting = !self.pace.is_unbounded() || self.pace.due(now) > now;
-        if self.over_since.is_none() && self.has_memory() && is_waiting {
+        if self.has_due() && self.has_memory() && is_waiting {
             let records = self.settings.batch_size_bytes / self.shapes.record_bytes_max(0);
             let full_after = self.pace.interval().saturating_mul(records.saturating_sub(1) as u64);
             let patience = if self.opened.is_empty() { full_after.min(self.linger) } else { full_after };
@@ -256,7 +270,7 @@ impl Producer {
     fn make(&mut self, now: u64) -> usize {
         let is_unbounded = self.pace.is_unbounded();
         let mut made = 0;
-        while made < RECORDS_AT_ONCE && self.has_memory() {
+        while made < RECORDS_AT_ONCE && self.has_memory() && self.has_due() {
             if self.pace.allowed(now) > now {
                 break;
             }

@@ -81,6 +81,14 @@ impl Pace {
         })
     }
 
+    /// How many records were due before `moment` and were not taken.
+    #[must_use]
+    pub fn overdue(&self, moment: u64) -> u64 {
+        let Some(schedule) = &self.schedule else { return 0 };
+        let released = schedule.released(moment.saturating_sub(1));
+        released.saturating_sub(self.place).div_ceil(self.of).saturating_sub(self.next)
+    }
+
     /// How far behind its schedule this producer is, in nanoseconds.
     #[must_use]
     pub fn debt(&self, now: u64) -> u64 {
@@ -115,6 +123,8 @@ mod tests {
                 pace.advance(0, 0);
             }
         }
+        assert_eq!(Pace::new(START, &RATE, 3, 4, 2.0).unwrap().overdue(START + 7_000_000), 1);
+        assert_eq!(Pace::new(START, &RATE, 3, 4, 2.0).unwrap().overdue(START + 7_000_001), 2);
         dues.sort_unstable();
         assert_eq!(dues, (0..20).map(|number| START + number * 1_000_000).collect::<Vec<_>>());
     }
