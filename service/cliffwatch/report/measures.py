@@ -95,7 +95,7 @@ def _measures(source: Source, run: Collected, finding: Finding, layers: list[Lay
         device_operations_per_second=source.change(_device_requests),
         device_written_bytes_per_second=source.rate("device_written_bytes"),
         device_read_bytes_per_second=source.rate("device_read_bytes"),
-        other_bytes_per_second=source.change(_other_bytes),
+        other_bytes_per_second=source.change(lambda windows: _other_bytes(run, windows)),
         other_operations_per_second=_other_operations(source.spans),
         queue_depth=source.mean("device_queue_depth"),
         write_amplification=source.change(lambda windows: _amplification(source, windows)),
@@ -130,15 +130,30 @@ def _own_bytes(windows: Windows, kind: str) -> float:
     return max(rate_of(windows, (name,)) or 0.0 for name in (f"{kind}_bytes", f"engine_{kind}_bytes"))
 
 
-def _other_bytes(windows: Windows) -> float | None:
-    """What the drives moved beyond what the run asked for, a second."""
-    total = 0.0
+def _other_bytes(run: Collected, windows: Windows) -> float | None:
+    """What the drives moved beyond what the run asked for, a second.
+
+    What the run itself had left in the page cache comes later and is nobody else's.
+    """
+    total, seconds = 0.0, sum(window.seconds for window in windows)
     for kind in ("written", "read"):
         device = rate_of(windows, (f"device_{kind}_bytes",))
-        if device is None:
+        if device is None or seconds <= 0:
             return None
-        total += max(0.0, device - _own_bytes(windows, kind))
+        left = _left_in_cache(run.windows, windows[0].start) if kind == "written" else 0.0
+        total += max(0.0, device - _own_bytes(windows, kind) - left / seconds)
     return total
+
+
+def _left_in_cache(windows: Windows, moment: float) -> float:
+    """Bytes that the run had written by then and the drives had not: at most what was dirty or under write-back."""
+    before = [window for window in windows if window.end <= moment + 1e-6]
+    if not before:
+        return 0.0
+    gauges = before[-1].gauges
+    dirty = gauges.get("host_dirty_bytes", 0.0) + gauges.get("host_writeback_bytes", 0.0)
+    own = sum(max(w.counters.get("written_bytes", 0), w.counters.get("engine_written_bytes", 0)) for w in before)
+    return min(dirty, max(0.0, own - sum(w.counters.get("device_written_bytes", 0) for w in before)))
 
 
 def _other_operations(spans: Spans) -> Change:

@@ -158,8 +158,6 @@ def page_cache(measures: Measures) -> Iterator[Evidence]:
         yield Evidence(
             f"There are {held} at which writers are held up.", WEAK if near_before else FAIR, not near_before
         )
-    elif limit and dirty.after is not None and dirty.after < limit * 0.3:
-        yield Evidence(f"Dirty pages are far below their limit: {format_size(dirty.after)}.", -WEAK)
     if measures.writeback_bytes.rose(2.0, by=2.0**20):
         yield Evidence(f"More is under write-back: {_from_to(measures.writeback_bytes, format_size)}.", WEAK)
 
@@ -194,7 +192,7 @@ def broker(measures: Measures) -> Iterator[Evidence]:
         (measures.disconnects_per_second, "Connections to the broker broke"),
     ):
         if change.rose(2.0, by=0.01):
-            yield Evidence(f"{words}: {_from_to(change, _number)} a second.", FAIR, shows=True)
+            yield Evidence(f"{words}: {_from_to(change, _number)} a second.", STRONG, shows=True)
     if measures.broker_pause_ratio.rose(1.5, by=0.02):
         words = _from_to(measures.broker_pause_ratio, _percent)
         yield Evidence(f"The broker stood still to collect its own garbage, {words} of the time.", STRONG, shows=True)

@@ -1,0 +1,22 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.causes.stage import ROOMY
+from tests.drives.aging.machine import State
+
+from cliffwatch.drives.aging.lifecycle import AgingDrive, Order
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Iterator[State]:
+    """A place for aging drives; nothing of them is left when the test has ended."""
+    made = State(tmp_path / "state").make()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def drive(state: State) -> AgingDrive:
+    """A drive of modelled flash with a file system, far from any garbage collection."""
+    return state.attach(Order(ROOMY))

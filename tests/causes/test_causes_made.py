@@ -1,0 +1,151 @@
+"""Causes that are made on real engines, real file systems and a disk, and what is found of them.
+
+The disk is the aging drive, so that how long a write takes is the model's and not the machine's that tests run on.
+"""
+
+import os
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+import pytest
+from tests.causes.disturbances import DriveWatch, ProcessorLimit, hammer, limit_dirty_pages, neighbours
+from tests.causes.exchange import Broker, Client, Network
+from tests.causes.stage import AFTER, BEFORE, ROOMY, Made, carried_out, fio_run, halfway, matrix, told
+from tests.drives.aging.machine import State
+from tests.worker.runs import queue_run
+
+from cliffwatch.detect.causes import Cause
+from cliffwatch.drives.aging.lifecycle import AgingDrive, Order
+from cliffwatch.journal import JournalWindow
+from cliffwatch.runs.specification import DirectoryTarget
+
+#: A tenth of what the drive can take.
+MODEST = "[w]\nrw=randwrite\nbs=16k\nsize=64m\ndirect=1\nioengine=psync\nrate_iops=150\n"
+MIB = 2**20
+#: What was found first, by what was made; filled by the tests in their order.
+FOUND: dict[Cause, Cause] = {}
+
+
+def assert_found(made: Cause, what: Made) -> None:
+    diagnosis = what.diagnosis()
+    FOUND[made] = diagnosis.first.cause
+    assert diagnosis.first.cause is made, told(diagnosis)
+
+
+def rate(window: JournalWindow) -> float:
+    return window.counters["written_bytes"] / window.seconds
+
+
+def test_a_drive_that_runs_out_of_clean_blocks(tmp_path: Path, state: State) -> None:
+    """A small drive, nearly full, overwritten at random: what it writes to flash soon exceeds what it is given."""
+    drive = state.attach(Order(ROOMY | {"capacity": "128MiB"}))
+    job = "[w]\nrw=randwrite\nbs=16k\nsize=92m\ndirect=1\nioengine=psync\nrate=8m\n"
+    with DriveWatch(drive) as watch, carried_out(fio_run(tmp_path, drive, job)) as carrying:
+        carrying.wait_for(BEFORE)
+        carrying.wait_until(lambda windows: watch.amplification() > 1.5, "garbage collection")
+        onset = carrying.windows()[-1].end
+        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+        load_start = carrying.windows()[0].start
+    watch.take_home(carrying.journal, load_start)
+    assert_found(Cause.GARBAGE_COLLECTION, Made(carrying.journal, onset))
+
+
+def test_an_engine_that_gets_too_little_processor_time(tmp_path: Path, state: State) -> None:
+    """On a drive that answers at once, an engine that needs a tenth of a processor and gets a fiftieth."""
+    drive = state.attach(Order(ROOMY | {"timing": "off"}))
+    job = "[w]\nrw=randwrite\nbs=4k\nsize=64m\ndirect=1\nioengine=psync\nrate_iops=1500\n"
+    limit = ProcessorLimit(f"cliffwatch-test-{os.getpid()}", share=0.02)
+    try:
+        made = halfway(fio_run(tmp_path, drive, job), limit.hold_back)
+    finally:
+        limit.remove()
+    assert_found(Cause.CLIENT, made)
+
+
+def test_a_page_cache_that_is_full(tmp_path: Path, state: State) -> None:
+    """Buffered writes at four times what the drive can take, until as much is dirty as may be."""
+    drive = state.attach(Order(ROOMY | {"program-latency": "4ms"}))
+    limit_dirty_pages(drive, 64 * MIB)
+    job = "[w]\nrw=write\nbs=64k\nsize=256m\ndirect=0\nioengine=psync\nrate=20m\n"
+    with carried_out(fio_run(tmp_path, drive, job)) as carrying:
+        carrying.wait_for(4)
+        healthy = median(rate(window) for window in carrying.windows()[:4])
+        carrying.wait_until(
+            lambda windows: len(windows) > 4 and rate(windows[-1]) < 0.7 * healthy, "writers that are held up"
+        )
+        onset = carrying.windows()[-1].start
+        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+    assert_found(Cause.PAGE_CACHE, Made(carrying.journal, onset))
+
+
+def test_a_store_that_reaches_its_retention(tmp_path: Path, drive: AgingDrive) -> None:
+    """Segments are appended to until the oldest ones are deleted for the first time."""
+    load = {
+        "style": "kafka",
+        "style_changes": {"segment_size": "2MiB", "acknowledge": "synced", "threads": 1},
+        "partitions": 4,
+        "batch_records": 16,
+        "rate": "6MiB",
+        "retention_size": "64MiB",
+        "verify_size": "0B",
+    }
+    target = DirectoryTarget(path=str(drive.mount_point))
+    journal = queue_run(tmp_path / "run", load, target, engine="storage", window="1s", phases={"soak": "2m"})
+    with carried_out(journal) as carrying:
+        carrying.wait_for(BEFORE)
+        carrying.wait_until(lambda windows: windows[-1].counters["segments_deleted"] > 0, "the first deletion")
+        onset = next(each.start for each in carrying.windows() if each.counters["segments_deleted"] > 0)
+        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+    assert_found(Cause.RETENTION, Made(carrying.journal, onset, "append"))
+
+
+def test_a_neighbour_that_hammers_the_same_drive(tmp_path: Path, drive: AgingDrive) -> None:
+    with neighbours() as processes:
+        made = halfway(fio_run(tmp_path, drive, MODEST), lambda carrying: processes.append(hammer(drive)))
+    assert_found(Cause.NEIGHBOUR, made)
+
+
+def test_a_broker_that_is_restarted(tmp_path: Path) -> None:
+    broker = Broker()
+    client = Client(tmp_path, broker.port)
+
+    def restart() -> None:
+        for _ in range(3):
+            broker.stop()
+            time.sleep(0.5)
+            broker.start()
+            time.sleep(1.0)
+
+    try:
+        onset = client.carry_out(16, 8, threading.Thread(target=restart))
+    finally:
+        client.close()
+        broker.stop()
+    assert_found(Cause.BROKER, Made(client.journal, onset, "publish"))
+
+
+def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
+    broker = Broker()
+    network = Network(broker)
+    client = Client(tmp_path, network.port)
+
+    def slow() -> None:
+        network.delay_seconds = 0.02
+
+    try:
+        onset = client.carry_out(16, 8, threading.Thread(target=slow))
+    finally:
+        client.close()
+        network.close()
+        broker.stop()
+    assert_found(Cause.NETWORK, Made(client.journal, onset, "publish"))
+
+
+def test_what_was_found_is_what_was_made(capsys: pytest.CaptureFixture[str]) -> None:
+    """Over the tests above. Garbage collection has to be found for nothing else."""
+    with capsys.disabled():
+        print(f"\n{matrix(FOUND)}")
+    assert [made for made, first in FOUND.items() if first is not made] == []
+    assert len(FOUND) == 7, "each cause is made by a test above; run the whole file"
