@@ -122,9 +122,10 @@ class Excursions:
 
     def _needed(self, height: float, evidence: Evidence, is_learned: bool) -> int:
         corroborated = evidence.corroborates(height) and not evidence.more_load
-        longest = self.longest(height, evidence.device if corroborated else None)
+        longest, seen = self.longest(height, evidence.device if corroborated else None)
         patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
-        learned = min(patience, round(1.2 * longest) + 2) if longest else 0
+        # The fewer were seen, the less they say of the longest that may come.
+        learned = min(patience, round((1.2 + 0.8 / seen) * longest) + 2) if seen else 0
         if evidence.more_load:
             return max(DURING_MORE_LOAD, learned)
         if corroborated:
@@ -135,13 +136,14 @@ class Excursions:
             least = CONTRADICTED
         return max(least, learned)
 
-    def longest(self, height: float, device: float | None) -> int:
-        """Windows of the longest transient that was about as high; with `device`, one that the device had too."""
-        return max(
-            (
-                one.windows
-                for one in self._transients
-                if one.client >= 0.6 * height and (device is None or one.device >= 0.6 * device)
-            ),
-            default=0,
-        )
+    def longest(self, height: float, device: float | None) -> tuple[int, int]:
+        """Windows of the longest transient that was about as high, and how many there were of them.
+
+        With `device`, of those that the device had too.
+        """
+        alike = [
+            one.windows
+            for one in self._transients
+            if one.client >= 0.6 * height and (device is None or one.device >= 0.6 * device)
+        ]
+        return max(alike, default=0), len(alike)

@@ -172,7 +172,7 @@ def _is_further(client: Array, edge: segments.Edge, since: int, following: int) 
     before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
     sigma = segments.long_run_sigma(client[since:following])
     spread = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
-    return edge.height >= segments.FURTHER_SIGNIFICANCE * spread
+    return bool(edge.height >= segments.FURTHER_SIGNIFICANCE * spread)
 
 
 def _is_gradual(client: Array, edge: int) -> bool:

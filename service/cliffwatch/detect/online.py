@@ -135,7 +135,7 @@ class OnlineDetector:
             sample.start,
             deviation,
             judge.channel.window_sigma(),
-            self._surroundings.is_device_raised(self._present),
+            self._surroundings.is_device_raised(self._present, deviation),
         )
         if judge.train is not None:
             if spike is not None:
@@ -170,14 +170,14 @@ class OnlineDetector:
 
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel, devices = judge.channel, self._surroundings.statistics
-        shortest = 0 if channel.declared or channel.windows >= WARM_UP + HOUR else 30
+        shortest = 0 if channel.declared or channel.windows >= WARM_UP else 30
 
         def may_fire(span: int, height: float) -> bool:
             if span < shortest or self._surroundings.more_load(span):
                 return False
             if height > judge.excursions.enter and not judge.excursions.is_open:
                 return False
-            longest = judge.excursions.longest(height, 0.6 * height if devices else None)
+            longest, _ = judge.excursions.longest(height, 0.6 * height if devices else None)
             return span * BLOCK >= 1.5 * min(longest, 40 * BLOCK)
 
         step = find_step(judge.statistics, devices, FURTHER_STEP if self._has_degraded() else 1.0, may_fire)

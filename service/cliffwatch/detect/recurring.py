@@ -26,8 +26,9 @@ def recurring_spikes(whole: Whole, name: str, skip: int, without: list[tuple[flo
     devices = [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
     for device in devices:
         moved = _deviations(whole, device)
+        needed = np.maximum(max(log_ratio(1.15), 4 * _sigma(moved)), np.minimum(0.15 * deviations, log_ratio(1.4)))
         with np.errstate(invalid="ignore"):
-            raised |= moved > max(log_ratio(1.15), 3.5 * _sigma(moved))
+            raised |= moved > needed
     more = _more_load(whole)
     spikes = Spikes()
     found: list[tuple[list[Spike], list[Spike]]] = []

@@ -12,7 +12,7 @@ from cliffwatch.detect.spans import log_ratio
 
 #: A rise longer than this is not a spike.
 LENGTH_MAXIMUM = 8
-#: A spike is over after so many windows without it: what flickers is one rise, not many spikes.
+#: A new one begins after more than so many windows without: what flickers is one rise, not many spikes.
 QUIET = 5
 #: Starts further apart than this do not belong to one train (30 min).
 APART_MAXIMUM = 180
@@ -21,7 +21,9 @@ _BINS = 64
 _BIN = 0.1
 #: How unlikely a train must be by chance, by whether the device has the same spikes.
 _CHANCE = 1e-6
-_CHANCE_CORROBORATED = 2e-4
+_CHANCE_CORROBORATED = 5e-4
+#: And what two spikes that the device had too are enough for: 12 min in 7 h.
+_CHANCE_OF_TWO, _HEIGHT_OF_TWO = 0.03, math.log(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ class Spikes:
     def __init__(self) -> None:
         self._height = 0.0
         self._open_window = 0
-        self._last_raised = 0
+        self._last_raised = -QUIET
         self._open_start = 0.0
         self._corroborated = False
         self._train: deque[Spike] = deque(maxlen=_KEPT)
@@ -51,19 +53,19 @@ class Spikes:
         """Take a window's deviation from what is usual; a spike when one has just ended."""
         threshold = max(log_ratio(1.5), 4.5 * sigma)
         if deviation > threshold:
-            if not self._height:
+            if window - self._last_raised > QUIET:
                 self._open_window, self._open_start, self._corroborated = window, start, False
+                self._height = deviation
+            elif self._height:
+                self._height = max(self._height, deviation)
             self._last_raised = window
-            self._height = max(self._height, deviation)
-        if not self._height:
-            return None
-        if window - self._last_raised <= 1:
             self._corroborated = self._corroborated or device_raised
-        if window - self._last_raised < QUIET:
+            return None
+        if not self._height:
             return None
         spike = None
         if self._last_raised - self._open_window < LENGTH_MAXIMUM:
-            spike = Spike(self._open_window, self._open_start, self._height, self._corroborated)
+            spike = Spike(self._open_window, self._open_start, self._height, self._corroborated or device_raised)
         self._height = 0.0
         return spike
 
@@ -93,14 +95,15 @@ class Spikes:
             chosen = spikes[-count:]
             if chosen[1].window - chosen[0].window > APART_MAXIMUM:
                 break
-            if count == 2 and not corroborated:
-                continue
             height = min(one.height for one in chosen)
             past = self._past[corroborated]
-            seen = sum(past[max(0, int(0.85 * height / _BIN)) :])
-            rate = (seen + 1) / max(1, chosen[0].window)
-            expected = rate * (last.window - chosen[0].window + 1)
-            if _chance(count - 1, expected) < limit:
+            seen = sum(past[max(0, int(0.7 * height / _BIN)) :])
+            expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
+            if count == 2:
+                # The first two of a kind that this run never had, close together, and the device has them too.
+                if corroborated and not seen and expected < _CHANCE_OF_TWO and height > _HEIGHT_OF_TWO:
+                    found = chosen
+            elif _chance(count - 1, expected) < limit:
                 found = chosen
         return found
 

@@ -69,13 +69,14 @@ class Surroundings:
         sigma = self._rate_statistics.sigma(span) or self._rate.fast_sigma()
         return middle(now) - middle(before) > max(log_ratio(1.04), 2 * sigma)
 
-    def is_device_raised(self, present: Mapping[str, float]) -> bool:
-        """Whether a device was slower than its noise in the last window."""
+    def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
+        """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""
         for name, channel in self.devices.items():
             level = present.get(name)
             if level is None or channel.usual is None:
                 continue
-            if level - channel.usual > max(log_ratio(1.15), 3.5 * channel.window_sigma()):
+            needed = max(log_ratio(1.15), 4 * channel.window_sigma(), min(0.15 * deviation, log_ratio(1.4)))
+            if level - channel.usual > needed:
                 return True
         return False
 
