@@ -69,7 +69,11 @@ impl Error {
 
     /// True when nothing but another configuration or directory can help.
     pub fn is_bad_input(&self) -> bool {
-        matches!(self, Self::Setting { .. } | Self::Configuration(_) | Self::Foreign { .. })
+        use cliffwatch_measure::error::Error::Setting;
+        matches!(
+            self,
+            Self::Setting { .. } | Self::Configuration(_) | Self::Foreign { .. } | Self::Measure(Setting { .. })
+        )
     }
 
     /// True when another engine in this one's place would fail likewise.

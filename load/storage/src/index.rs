@@ -112,8 +112,11 @@ impl Index {
 
     fn seal(mut self, sync: bool) -> Result<()> {
         self.page = None;
-        let opened = File::options().write(true).open(&self.path);
-        let file = opened.map_err(Error::file(&self.path, "open it"))?;
+        let file = match File::options().write(true).open(&self.path) {
+            // Retention was faster.
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            opened => opened.map_err(Error::file(&self.path, "open it"))?,
+        };
         file.set_len(self.length).map_err(Error::file(&self.path, "cut it"))?;
         if sync { file.sync_all().map_err(Error::file(&self.path, "sync it")) } else { Ok(()) }
     }

@@ -23,6 +23,8 @@ use std::sync::Arc;
 const LOOK_NANOSECONDS: u64 = 50_000_000;
 /// How long what is under way at the load's end may still take.
 const DRAIN_NANOSECONDS: u64 = 30 * NANOSECONDS;
+/// How long what was due before the load's end may still begin to be written.
+const LAST_NANOSECONDS: u64 = NANOSECONDS;
 /// Batches that wait for each other are written together up to so many bytes.
 const FLIGHT_BYTES: u64 = 1 << 20;
 /// What a journal has acknowledged is written to the entries at the latest when it is so long.
@@ -173,21 +175,26 @@ impl Shard {
     pub fn run(mut self) -> Result<Outcome> {
         self.plan.logs.iter_mut().for_each(|log| align(log, self.released));
         let mut over_since = None;
+        let mut begins = true;
         loop {
             let now = self.plan.clock.now();
             if over_since.is_none() && self.is_over(now) {
                 over_since = Some(now);
+                if !self.plan.stop.is_requested() {
+                    self.release(now);
+                }
             }
             match over_since {
                 None => self.release(now),
                 Some(since) => {
                     self.checkpoint_to = self.acknowledged;
-                    if self.is_drained() || now - since > DRAIN_NANOSECONDS || self.plan.failure.is_told() {
+                    begins = now - since < LAST_NANOSECONDS && !self.plan.stop.is_requested();
+                    if self.is_drained(begins) || now - since > DRAIN_NANOSECONDS || self.plan.failure.is_told() {
                         break;
                     }
                 }
             }
-            self.advance_ready(over_since.is_some())?;
+            self.advance_ready(begins)?;
             self.look(now);
             self.reap(self.patience(now))?;
         }
@@ -206,17 +213,20 @@ impl Shard {
         }
     }
 
-    /// Nothing is under way, and the entries have what the journal acknowledged.
-    fn is_drained(&mut self) -> bool {
+    /// Nothing is under way, or about to begin, and the entries have what the journal acknowledged.
+    fn is_drained(&mut self, begins: bool) -> bool {
         let mut drained = true;
         for at in 0..self.plan.logs.len() {
             let log = &self.plan.logs[at];
-            if log.state != State::Idle {
-                drained = false;
-            } else if self.shape(at).role == Role::Entries && log.next < self.acknowledged {
+            let waits = if self.shape(at).role == Role::Entries {
+                log.next < self.acknowledged
+            } else {
+                begins && log.next < self.released
+            };
+            if waits {
                 self.wake(at);
-                drained = false;
             }
+            drained &= !waits && self.plan.logs[at].state == State::Idle;
         }
         drained
     }
@@ -274,12 +284,12 @@ impl Shard {
     }
 
     /// Gives every log that has something to do its turn, until buffers run out.
-    fn advance_ready(&mut self, over: bool) -> Result<()> {
+    fn advance_ready(&mut self, begins: bool) -> Result<()> {
         for _ in 0..self.ready.len() {
             let Some(at) = self.ready.pop_front() else { break };
             let at = at as usize;
             self.plan.logs[at].queued = false;
-            if over && self.shape(at).role != Role::Entries {
+            if !begins && self.shape(at).role != Role::Entries {
                 continue;
             }
             if !self.advance(at)? {
@@ -371,7 +381,7 @@ impl Shard {
     /// True when a journal had better wait for more to be synced at once.
     fn waits_for_group(&mut self, at: usize, bytes: u64) -> bool {
         let Some(journal) = self.plan.config.journal.as_ref().filter(|_| at == 0) else { return false };
-        if journal.group_seconds == 0.0 || bytes >= journal.group_bytes || self.plan.stop.is_requested() {
+        if journal.group_seconds == 0.0 || bytes >= journal.group_bytes {
             return false;
         }
         let until = self.plan.schedule.due(self.plan.logs[at].next).saturating_add(nanoseconds(journal.group_seconds));
@@ -669,7 +679,8 @@ impl Shard {
             && let Some(indexes) = &mut log.indexes
         {
             let position = log.length - flight.bytes;
-            let record = log.sequences[0] - log.base;
+            let appended = flight.batches * u64::from(self.plan.config.batch_records);
+            let record = log.sequences[0] - log.base - appended;
             indexes.appended(record, position, flight.bytes, now / 1_000_000, interval)?;
         }
         let next = log.next;

@@ -1,0 +1,86 @@
+"""Latency counts from when work was due: a drive that stalls for two seconds is seen with the whole queue behind it."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.engines.storage.running import load_of, running
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, attach, detach
+from cliffwatch.runs.identity import ProcessIdentity
+
+STALL_SECONDS = 2.0
+SECONDS = 8
+BATCHES_PER_SECOND = 400
+PARTITIONS = 4
+RECORD_BYTES, BATCH_RECORDS = 1024, 4
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[AgingDrive]:
+    """A disk that is as fast as it can be, but for the faults that it is told."""
+    state = tmp_path / "state"
+    state.mkdir()
+    order = Order(settings={"capacity": "512MiB", "timing": "off"})
+    yield attach(state, "stalling", SystemClock(), order, ProcessIdentity.of(os.getpid()))
+    detach(state, "stalling", SystemClock(), delete=True)
+
+
+def test_response_time_has_the_stalls_queue_and_service_time_the_stalled_calls(drive: AgingDrive) -> None:
+    assert drive.mount_point is not None
+    # Files are made and allocated ahead, so that nothing but writes and syncs meets the stall.
+    load = load_of(
+        partitions=PARTITIONS,
+        rate=f"{BATCHES_PER_SECOND * BATCH_RECORDS * RECORD_BYTES}B",
+        batch_records=BATCH_RECORDS,
+        retention_size="128MiB",
+        style_changes={"segment_size": "16MiB", "preallocation": "16MiB"},
+    )
+    with running(load, drive.mount_point / "data", SECONDS) as at_work:
+        for _ in range(4):
+            at_work.read_until("window")
+        answer = httpx.put(f"{drive.url}/faults", json={"stall_seconds": STALL_SECONDS}, timeout=10)
+        assert answer.status_code in (200, 204), answer.text
+        outcome = at_work.finish()
+    assert outcome.end.status == "completed", outcome.error
+    append, service = outcome.latency("append"), outcome.latency("append_service")
+    total = SECONDS * BATCHES_PER_SECOND
+    assert append.count == pytest.approx(total, abs=2 * PARTITIONS)
+    # Batches come evenly, so of those due in the stall a share of 1 − t/2 waits for longer than t seconds.
+    (p999,) = append.percentiles_seconds([0.999])
+    assert p999 == pytest.approx(STALL_SECONDS - 0.001 * SECONDS, rel=0.02)
+    for seconds in (0.5, 1.0, 1.5):
+        longer = append.count - append.cumulative_counts([seconds])[0]
+        expected = (STALL_SECONDS - seconds) * BATCHES_PER_SECOND
+        assert longer == pytest.approx(expected, abs=0.02 * STALL_SECONDS * BATCHES_PER_SECOND)
+    # Each partition has one call under way, or begins one that is stuck at once.
+    stalled = service.count - service.cumulative_counts([0.5])[0]
+    assert stalled == pytest.approx(PARTITIONS, abs=PARTITIONS / 2)
+    assert service.max_seconds == pytest.approx(STALL_SECONDS, rel=0.02)
+    debt = max(window.gauges["schedule_debt_seconds"] for window in outcome.windows)
+    assert debt == pytest.approx(STALL_SECONDS, abs=0.6)
+    assert outcome.counters["shed_operations"] == 0
+
+
+def test_what_is_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
+    assert drive.mount_point is not None
+    load = load_of(
+        partitions=PARTITIONS,
+        rate=f"{BATCHES_PER_SECOND * BATCH_RECORDS * RECORD_BYTES}B",
+        batch_records=BATCH_RECORDS,
+        retention_size="128MiB",
+        style_changes={"segment_size": "16MiB", "preallocation": "16MiB"},
+        burst_limit="500ms",
+    )
+    with running(load, drive.mount_point / "data", 5) as at_work:
+        at_work.read_until("window")
+        httpx.put(f"{drive.url}/faults", json={"stall_seconds": STALL_SECONDS}, timeout=10)
+        outcome = at_work.finish()
+    shed = outcome.counters["shed_operations"] / BATCH_RECORDS
+    assert shed == pytest.approx((STALL_SECONDS - 0.5) * BATCHES_PER_SECOND, rel=0.05)
+    assert outcome.counters["batches"] + shed == pytest.approx(5 * BATCHES_PER_SECOND, abs=2 * PARTITIONS)
+    (verified,) = outcome.events("verified")
+    assert verified["lost"] == 0
