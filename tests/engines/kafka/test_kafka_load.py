@@ -56,7 +56,10 @@ def test_topics_that_were_there_are_left_alone_and_others_records_are_not_measur
     try:
         theirs = run(configuration(broker.bootstrap, seconds=1, topics={"existing": ["mine"], "prefix": None}))
         assert_clean(theirs.verification)
-        everything = {"topics": {"existing": ["mine"], "prefix": None}, "consumer": {"from": "earliest"}}
+        everything: dict[str, Any] = {
+            "topics": {"existing": ["mine"], "prefix": None},
+            "consumer": {"from": "earliest"},
+        }
         ours = run(configuration(broker.bootstrap, seconds=1, **everything))
         assert ours.total("foreign_records") == 1000
         assert ours.verification["read"] == ours.latency("end_to_end").count == 1000

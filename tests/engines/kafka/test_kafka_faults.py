@@ -1,0 +1,67 @@
+"""A network that delays, cuts, truncates and garbles, between the load generator and a real broker."""
+
+from typing import Any
+
+import pytest
+from tests.engines.kafka.broker import Cluster
+from tests.engines.kafka.load import Outcome, configuration, finish, read_until, started
+from tests.engines.kafka.proxy import Proxy
+
+
+def run_with_fault(document: dict[str, Any], fault: Any, times: int = 1) -> Outcome:
+    """Carry out a load; `fault` happens after the first window, and each further one."""
+    outcome = Outcome(0)
+    with started(document) as process:
+        for number in range(times):
+            read_until(process, outcome, number + 1)
+            fault()
+        rest = finish(process)
+    rest.windows, rest.events = outcome.windows + rest.windows, outcome.events + rest.events
+    return rest
+
+
+def assert_accounted_for(outcome: Outcome) -> None:
+    found = outcome.verification
+    assert (found["lost"], found["duplicated"], found["reordered"], found["corrupted"]) == (0, 0, 0, 0)
+    assert found["made"] == found["acknowledged"] == found["read"] == outcome.latency("publish").count
+    assert found["unacknowledged"] == found["unsent"] == found["partitions_not_drained"] == 0
+
+
+def test_connections_that_are_cut_lose_and_repeat_nothing(broker: Cluster, proxy: Proxy) -> None:
+    outcome = run_with_fault(configuration(proxy.address, seconds=3), proxy.cut, times=3)
+    assert_accounted_for(outcome)
+    # A producer's and a consumer's, three times.
+    assert outcome.total("disconnects") >= 5
+    assert outcome.total("reconnects") >= 4
+    assert {"disconnected", "reconnected"} <= {event["name"] for event in outcome.events}
+    assert broker.topics() == set()
+
+
+@pytest.mark.parametrize("place", [1, 6, 30])
+def test_an_answer_that_ends_early_is_asked_for_again(broker: Cluster, proxy: Proxy, place: int) -> None:
+    def truncate() -> None:
+        proxy.truncate_after_bytes = place
+
+    outcome = run_with_fault(configuration(proxy.address, seconds=2), truncate)
+    assert_accounted_for(outcome)
+    assert outcome.total("disconnects") >= 1
+
+
+def test_a_garbled_answer_corrupts_no_figure(broker: Cluster, proxy: Proxy) -> None:
+    def garble() -> None:
+        proxy.garble_after_bytes = 2_000
+
+    outcome = run_with_fault(configuration(proxy.address, seconds=4), garble, times=5)
+    found = outcome.verification
+    # A byte within a record is found by its checksum; one elsewhere ends the connection, or names what is not there.
+    assert found["duplicated"] == found["reordered"] == found["unacknowledged"] == 0
+    assert found["lost"] <= found["corrupted"]
+    assert found["made"] == found["acknowledged"] == 4000
+
+
+def test_a_delay_is_in_every_latency(broker: Cluster, proxy: Proxy) -> None:
+    proxy.delay_seconds = 0.2
+    outcome = run_with_fault(configuration(proxy.address, seconds=3, window=1.0), lambda: None)
+    assert_accounted_for(outcome)
+    for name in ("publish", "publish_service", "end_to_end"):
+        assert outcome.seconds(name, 0.01) > 0.2
