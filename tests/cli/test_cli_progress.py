@@ -104,6 +104,9 @@ def test_what_explains_the_figures_is_told() -> None:
     }
     alert = EventSeen({"type": "alert", "name": "QueueFull", "detail": detail})
     assert telling(alert) == "alert: QueueFull (firing, warning): The queue is full."
+    finding = {"kind": "cliff", "onset": 1.5, "summary": "The publish p99 fell off a cliff."}
+    said = telling(EventSeen({"type": "finding", "name": "cliff", "detail": finding}))
+    assert said == "finding: The publish p99 fell off a cliff."
     assert telling(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
     assert telling(Notice("the service answers again")) == "the service answers again"
 

@@ -205,6 +205,8 @@ def telling(update: Update) -> str | None:
         if update.event["type"] == "alert":
             about = ", ".join(str(detail[name]) for name in ("status", "severity") if detail.get(name))
             return f"alert: {update.event['name']} ({about}): {detail.get('summary', '')}"
+        if update.event["type"] == "finding" and "summary" in detail:
+            return f"finding: {detail['summary']}"
         shown = {name: value for name, value in detail.items() if name not in ("start", "end")}
         told = ", ".join(f"{name} {value}" for name, value in shown.items() if not isinstance(value, dict | list))
         return f"{update.event['type']}: {update.event['name']}" + (f" ({told})" if told else "")
