@@ -69,12 +69,12 @@ class Simulator:
         found: dict[Simulation, Outcome] = {}
         asked = plan.asked
         with ThreadPoolExecutor(plan.jobs) as pool:
-            # Those that are asked for come first, so that what is wrong with them is said at once.
-            ordered = sorted(plan.simulations, key=lambda simulation: simulation not in asked)
-            futures: dict[Future[Found], Simulation] = {
-                pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
-            }
             try:
+                # Those that are asked for come first, so that what is wrong with them is said at once.
+                ordered = sorted(plan.simulations, key=lambda simulation: simulation not in asked)
+                futures: dict[Future[Found], Simulation] = {
+                    pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
+                }
                 for future in as_completed(futures):
                     simulation = futures[future]
                     try:
@@ -112,8 +112,13 @@ class Simulator:
         with self._lock:
             if self._ended:
                 raise Problem(Code.INTERNAL, "the simulations were ended")
+            # Nor does a kill that nothing can be done about leave one behind.
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+                ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
             )
             self._alive.add(process)
         try:
