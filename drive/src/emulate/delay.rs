@@ -1,8 +1,9 @@
 //! Answers that are held back until they are due, in one thread however many there are.
 
+use super::filesystem::lock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,10 +36,24 @@ impl Ord for Pending {
     }
 }
 
+/// What the thread shares with those who hand answers over.
+#[derive(Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Something is due sooner than what the thread waits for, or nothing will come any more.
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    pending: BinaryHeap<Reverse<Pending>>,
+    number: u64,
+    is_closed: bool,
+}
+
 /// The queue of answers. Dropping it gives the answers still held back at once and ends its thread.
 pub struct Delay {
-    // In the order in which they must go: the thread ends when the sender is gone.
-    sender: Option<Sender<(Instant, Answer)>>,
+    queue: Arc<Queue>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -51,27 +66,37 @@ impl Delay {
     /// # Errors
     /// The system's, if it has no thread to give.
     pub fn new() -> std::io::Result<Self> {
-        let (sender, receiver) = mpsc::channel();
-        let thread = std::thread::Builder::new().name("answers".into()).spawn(move || give_when_due(&receiver))?;
-        Ok(Self { sender: Some(sender), thread: Some(thread) })
+        let queue = Arc::new(Queue::default());
+        let shared = Arc::clone(&queue);
+        let thread = std::thread::Builder::new().name("answers".into()).spawn(move || give_when_due(&shared))?;
+        Ok(Self { queue, thread: Some(thread) })
     }
 
     /// Gives an answer when it is due.
     pub fn at(&self, due: Instant, answer: impl FnOnce() + Send + 'static) {
-        match &self.sender {
-            Some(sender) if due.saturating_duration_since(Instant::now()) > AT_ONCE => {
-                if let Err(mpsc::SendError((_, answer))) = sender.send((due, Box::new(answer))) {
-                    answer();
-                }
-            }
-            _ => answer(),
+        if due.saturating_duration_since(Instant::now()) <= AT_ONCE {
+            return answer();
+        }
+        let answer: Answer = Box::new(answer);
+        let is_first = {
+            let mut state = lock(&self.queue.state);
+            state.number += 1;
+            let number = state.number;
+            let is_first = state.pending.peek().is_none_or(|Reverse(first)| due < first.due);
+            state.pending.push(Reverse(Pending { due, number, answer }));
+            is_first
+        };
+        // The thread is left asleep where it need not wake any sooner: waking it costs as much as an answer.
+        if is_first {
+            self.queue.changed.notify_one();
         }
     }
 }
 
 impl Drop for Delay {
     fn drop(&mut self) {
-        self.sender = None;
+        lock(&self.queue.state).is_closed = true;
+        self.queue.changed.notify_one();
         if let Some(thread) = self.thread.take() {
             // Only an answer can panic there, and then there is nothing left to wait for.
             let _ = thread.join();
@@ -79,31 +104,29 @@ impl Drop for Delay {
     }
 }
 
-fn give_when_due(receiver: &Receiver<(Instant, Answer)>) {
+fn give_when_due(queue: &Queue) {
     sleep_precisely();
-    let mut pending: BinaryHeap<Reverse<Pending>> = BinaryHeap::new();
-    let mut number = 0;
+    let mut state = lock(&queue.state);
     loop {
-        let now = Instant::now();
-        while pending.peek().is_some_and(|Reverse(first)| first.due <= now) {
-            if let Some(Reverse(first)) = pending.pop() {
-                (first.answer)();
-            }
-        }
-        let received = match pending.peek() {
-            Some(Reverse(first)) => receiver.recv_timeout(first.due.saturating_duration_since(Instant::now())),
-            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        let wait = match state.pending.peek() {
+            None if state.is_closed => return,
+            None => None,
+            Some(_) if state.is_closed => Some(Duration::ZERO),
+            Some(Reverse(first)) => Some(first.due.saturating_duration_since(Instant::now())),
         };
-        match received {
-            Ok((due, answer)) => {
-                number += 1;
-                pending.push(Reverse(Pending { due, number, answer }));
+        state = match wait {
+            None => queue.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(Duration::ZERO) => {
+                let first = state.pending.pop();
+                drop(state);
+                if let Some(Reverse(first)) = first {
+                    (first.answer)();
+                }
+                lock(&queue.state)
             }
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
+            Some(wait) => queue.changed.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0,
+        };
     }
-    pending.into_sorted_vec().into_iter().rev().for_each(|Reverse(pending)| (pending.answer)());
 }
 
 /// Has the kernel wake this thread when it asks to be, not up to 50 µs later to save power.
