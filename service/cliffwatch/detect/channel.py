@@ -33,6 +33,8 @@ class Channel:
         self.fast_spread = Spread()
         self.usual: float | None = None
         self.regime = 0
+        #: What is usual stays what it is while a rise goes on that may be a change.
+        self.is_held = False
         self._block: list[float] = []
         self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
         self._first: list[float] = []
@@ -61,7 +63,7 @@ class Channel:
             if len(self._first) >= 2 * BLOCK:
                 self.usual = middle(np.array(self._first))
                 self._first = []
-        else:
+        elif not self.is_held:
             self._fast.append(level - self.usual)
             self._window_spread.add(level - self.usual)
             if len(self._fast) == FAST:
@@ -127,7 +129,7 @@ class Channel:
         self._ring[slot] = self._ring[slot + _RING] = value
         self.block_count += 1
         reference = self.last_blocks(REFERENCE_BLOCKS)
-        if len(reference) >= 3:
+        if len(reference) >= 3 and not self.is_held:
             self.usual = middle(reference)
         if self.block_count % HOUR_BLOCKS == 0:
             self._end_hour(end)

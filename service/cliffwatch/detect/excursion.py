@@ -59,7 +59,7 @@ class Evidence:
     @property
     def more_load(self) -> bool:
         """The client asked for more than before, which explains a rise."""
-        return self.rate is not None and self.rate > max(log_ratio(1.05), 3 * self.rate_sigma)
+        return self.rate is not None and self.rate > max(log_ratio(1.03), 3 * self.rate_sigma)
 
 
 class Excursions:

@@ -47,6 +47,7 @@ class Judge:
         self.statistics.discard_recent()
         self.excursions.forget()
         self.spikes.forget()
+        self.channel.is_held = False
         if self._aside is None:
             self._aside = (self.excursions, self.statistics)
             self.excursions, self.statistics = Excursions(), SpanStatistics()

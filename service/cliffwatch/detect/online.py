@@ -97,6 +97,7 @@ class OnlineDetector:
             return
         sigma = channel.fast_sigma()
         height = judge.excursions.follow(deviation, sigma)
+        channel.is_held = 0 < judge.excursions.windows < HOUR
         if height is not None:
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
@@ -229,6 +230,7 @@ class OnlineDetector:
         judge.active, judge.found_window, judge.floor = finding, self._window, level
         if judge.is_primary:
             self._surroundings.discard_recent()
+            # Each series' level is what it is since; what it was is no longer usual.
             for channel in self._channels.values():
                 channel.begin_regime(windows)
         for one in self._judges if judge.is_primary else [judge]:

@@ -42,8 +42,8 @@ class SpanStatistics:
         #: Block, value, and the largest value up to the next one.
         self._waiting: dict[int, deque[tuple[int, float, float]]] = {span: deque() for span in STEP_SPANS}
         self.values: dict[int, float] = {}
-        #: The last three blocks against the shortest span's reference.
-        self.present = 0.0
+        #: The last three blocks, and the last one, against the shortest span's reference.
+        self.present = self.last = 0.0
         self._largest: dict[int, float] = {}
 
     def update(self, channel: Channel, is_explained: bool = False) -> None:
@@ -58,7 +58,8 @@ class SpanStatistics:
             usual = middle(reference)
             value = lower_middle(channel.last_blocks(span)) - usual
             if span == STEP_SPANS[0]:
-                self.present = middle(channel.last_blocks(3)) - usual
+                last = channel.last_blocks(3)
+                self.present, self.last = middle(last) - usual, float(last[-1]) - usual
             self.values[span] = value
             if falling:
                 continue
@@ -135,9 +136,10 @@ def find_step(
         value, sigma = client.values.get(span), client.sigma(span)
         if value is None or sigma is None or value < factor * log_ratio(RATIO_MINIMUM[span]):
             continue
-        if (span < ALONE_SPAN and value < 1.1 * client.largest(span)) or not (
-            0.6 * value < client.present < 1.7 * value
-        ):
+        if span < ALONE_SPAN and value < 1.1 * client.largest(span):
+            continue
+        # A step is still there, and is not still growing.
+        if client.last < 0.4 * value or not 0.6 * value < client.present < 1.7 * value:
             continue
         step = _significant(span, value, sigma, devices, factor)
         if step is not None and may_fire(span, value):

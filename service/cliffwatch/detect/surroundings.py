@@ -13,6 +13,7 @@ from cliffwatch.detect.steps import SpanStatistics
 #: Blocks just before a rise with which its load is compared: near enough that a daily swing is not more load.
 _BEFORE_BLOCKS = 20
 _BEFORE_MINIMUM = 10
+_BURST_SHARE = 0.2
 
 
 class Surroundings:
@@ -66,8 +67,12 @@ class Surroundings:
         before, now = self._rate.last_blocks(_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
         if len(before) < _BEFORE_MINIMUM:
             return False
-        sigma = self._rate_statistics.sigma(span) or self._rate.fast_sigma()
-        return middle(now) - middle(before) > max(log_ratio(1.04), 2 * sigma)
+        sigma, usual = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
+        if middle(now) - usual > max(log_ratio(1.04), 2 * sigma):
+            return True
+        # A burst that was over before the span's half would still have raised its share of the blocks.
+        busy = now - usual > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
+        return float(busy.mean()) > _BURST_SHARE
 
     def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
         """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""

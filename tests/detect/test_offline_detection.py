@@ -1,0 +1,91 @@
+"""Offline analysis finds what was made, where it began, and nothing where nothing was wrong."""
+
+from types import ModuleType
+
+import pytest
+
+from cliffwatch.detect.finding import Finding, Kind, Notice
+from cliffwatch.detect.offline import analyse, replay, with_detection
+from tests.detect.drills import SERIES, START, drill
+from tests.detect.generators import lognormal, queue
+from tests.detect.generators.lognormal import LOOK_ALIKES
+from tests.detect.generators.soak import Soak
+from tests.detect.scoring import score
+
+GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
+MINUTE = 60.0
+#: How far off the onset may be, in seconds.
+ONSETS = {"cliff": MINUTE, "late": MINUTE, "step": MINUTE, "spikes": 5 * MINUTE, "drift": 240 * MINUTE}
+
+
+def analysed(soak: Soak) -> list[Finding]:
+    return analyse(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+@GENERATORS
+@pytest.mark.parametrize("event", list(ONSETS))
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_degradation_is_found_where_it_began(generator: ModuleType, event: str, seed: int) -> None:
+    soak = generator.make(seed, (event,), (), 24)
+    findings = analysed(soak)
+    result = score(soak, findings, online=False)
+    assert not result.missed
+    assert not result.false_alarms
+    assert max(map(abs, result.onset_errors[event])) <= ONSETS[event]
+    if event in ("cliff", "spikes", "drift"):
+        assert findings[0].kind is soak.truths[0].kind
+
+
+@GENERATORS
+@pytest.mark.parametrize("look_alike", LOOK_ALIKES)
+def test_what_only_looks_like_a_degradation_is_not_one(generator: ModuleType, look_alike: str) -> None:
+    assert analysed(generator.make(6, (), (look_alike,), 24)) == []
+
+
+@GENERATORS
+def test_all_look_alikes_together_are_no_degradation_either(generator: ModuleType) -> None:
+    assert analysed(generator.make(7, (), LOOK_ALIKES, 24)) == []
+
+
+@pytest.mark.parametrize("columns", [("p99",), ("p99", "device_write_latency"), ("p50", "p999")], ids=" ".join)
+def test_any_columns_will_do_and_fewer_of_them_are_less_sure(columns: tuple[str, ...]) -> None:
+    soak = lognormal.make(4, ("cliff",), (), 24)
+    (finding,), (best,) = analysed(soak.only(*columns)), analysed(soak)
+    assert abs(finding.onset - soak.truths[0].onset) <= MINUTE
+    if "device_write_latency" not in columns:
+        assert finding.confidence < best.confidence
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_drills_cliff_is_placed_within_three_windows(seed: int) -> None:
+    (finding,) = analyse(SERIES, drill(seed), [], 1.0)
+    assert finding.kind is Kind.CLIFF
+    assert abs(finding.onset - (START + 180)) <= 3
+    assert finding.corroborated_by == ("device.write_latency",)
+    assert analyse(SERIES, drill(seed, cliff=None), [], 1.0) == []
+
+
+def test_a_cliff_that_comes_back_ends_with_a_recovery() -> None:
+    cliff, recovery = analyse(SERIES, drill(2, cliff=150, until=400, windows=600), [], 1.0)
+    assert (cliff.kind, recovery.kind) == (Kind.CLIFF, Kind.RECOVERY)
+    assert cliff.until == recovery.onset
+    assert abs(recovery.onset - (START + 400)) <= 10
+
+
+def test_a_finding_is_told_with_the_moment_at_which_online_detection_raised_it() -> None:
+    samples = drill(1)
+    found = analyse(SERIES, samples, [], 1.0)
+    assert [finding.detected for finding in found] == [None]
+    (told,) = with_detection(found, replay(SERIES, samples, [], 1.0), 1.0)
+    assert told.detected is not None
+    assert 5 <= told.detected - told.onset <= 15
+
+
+def test_a_known_restart_is_left_out() -> None:
+    soak = queue.make(11, (), ("restart",), 24)
+    assert analyse(soak.series(), soak.samples(), [Notice(at.at, at.name) for at in soak.notices], 10.0) == []
+
+
+def test_nothing_is_said_of_too_little() -> None:
+    assert analyse(SERIES, drill(1)[:10], [], 1.0) == []
+    assert analyse(SERIES, [], [], 1.0) == []

@@ -1,0 +1,146 @@
+"""Online detection raises what was made, in time, and nothing where nothing was wrong."""
+
+import pickle
+from itertools import pairwise
+from types import ModuleType
+
+import pytest
+
+from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
+from cliffwatch.detect.offline import replay
+from cliffwatch.detect.online import OnlineDetector
+from tests.detect.drills import SERIES, START, drill
+from tests.detect.generators import lognormal, queue
+from tests.detect.generators.lognormal import LOOK_ALIKES
+from tests.detect.generators.soak import Soak
+from tests.detect.scoring import score
+
+GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
+COLUMNS = ("p99", "device_write_latency", "operations_per_second")
+HOURS = 14
+MINUTE = 60.0
+#: How late each may be raised, in seconds.
+DELAYS = {"cliff": 3 * MINUTE, "late": 4 * MINUTE, "step": 30 * MINUTE, "spikes": 20 * MINUTE}
+
+
+def raised(soak: Soak) -> list[Finding]:
+    return replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+@GENERATORS
+@pytest.mark.parametrize("event", ["cliff", "late", "step", "spikes"])
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_degradation_is_raised_in_time_and_nothing_before_it(generator: ModuleType, event: str, seed: int) -> None:
+    soak = generator.make(seed, (event,), (), HOURS).only(*COLUMNS)
+    result = score(soak, raised(soak), online=True)
+    assert not result.missed
+    assert not result.false_alarms
+    assert max(result.delays[event]) <= DELAYS[event]
+
+
+@GENERATORS
+def test_a_slow_drift_is_raised_before_it_is_large(generator: ModuleType) -> None:
+    soak = generator.make(5, ("drift",), (), 30).only(*COLUMNS)
+    result = score(soak, raised(soak), online=True)
+    assert not result.missed
+    assert not result.false_alarms
+    assert result.drift_marks[1.4] == [True]
+
+
+@GENERATORS
+@pytest.mark.parametrize("look_alike", LOOK_ALIKES)
+def test_what_only_looks_like_a_degradation_raises_nothing(generator: ModuleType, look_alike: str) -> None:
+    soak = generator.make(6, (), (look_alike,), HOURS).only(*COLUMNS)
+    assert raised(soak) == []
+
+
+@pytest.mark.parametrize("columns", [("p99",), ("p99", "device_write_latency"), ("p50", "p999"), COLUMNS], ids=" ".join)
+def test_any_columns_will_do_and_fewer_of_them_are_less_sure(columns: tuple[str, ...]) -> None:
+    soak = lognormal.make(4, ("cliff",), (), HOURS)
+    (finding,) = raised(soak.only(*columns))
+    (best,) = raised(soak.only(*COLUMNS))
+    assert abs(finding.onset - soak.truths[0].onset) <= 2 * MINUTE
+    if "device_write_latency" in columns:
+        assert "device_write_latency" in finding.corroborated_by
+    else:
+        assert finding.confidence < best.confidence
+
+
+def test_a_burst_of_load_is_told_from_a_degradation_by_the_rate() -> None:
+    soak = lognormal.make(8, (), ("burst",), HOURS)
+    assert raised(soak.only(*COLUMNS)) == []
+    # Without the rate the same latencies may as well be the device's.
+    assert raised(soak.only("p99", "device_write_latency")) != []
+
+
+def test_a_known_restart_explains_what_follows_it() -> None:
+    samples = drill(1, cliff=150, until=185)
+    assert replay(SERIES, samples, [Notice(START + 150, "broker_restart")], 1.0) == []
+    assert replay(SERIES, samples, [], 1.0) != []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_drills_cliff_is_raised_within_fifteen_windows(seed: int) -> None:
+    (finding,) = replay(SERIES, drill(seed), [], 1.0)
+    assert finding.kind is Kind.CLIFF
+    assert finding.series == "append.p99"
+    assert finding.detected is not None
+    assert finding.detected - (START + 180) <= 15
+    assert abs(finding.onset - (START + 180)) <= 3
+    assert 5 < finding.ratio < 7
+    assert replay(SERIES, drill(seed, cliff=None), [], 1.0) == []
+
+
+def test_a_change_that_comes_back_is_over_and_a_recovery_is_told() -> None:
+    findings = replay(SERIES, drill(2, cliff=150, until=400, windows=600), [], 1.0)
+    cliff, recovery = findings
+    assert (cliff.kind, recovery.kind) == (Kind.CLIFF, Kind.RECOVERY)
+    assert cliff.until is not None
+    assert abs(cliff.until - (START + 400)) <= 40
+    assert recovery.ratio == pytest.approx(1, abs=0.3)
+
+
+def test_the_baseline_is_the_declared_phases_and_degradation_does_not_raise_it() -> None:
+    detector = OnlineDetector(SERIES, 1.0)
+    for sample in drill(3):
+        detector.feed(sample)
+    baseline = detector.baselines["append.p99"]
+    assert baseline.level == pytest.approx(0.004, rel=0.15)
+    assert (baseline.start, baseline.end) == (START + 30, START + 90)
+    assert detector.ratios["append.p99", "fast"] == pytest.approx(6, rel=0.3)
+
+
+def test_the_baseline_of_an_undeclared_run_is_neither_its_warm_ups_nor_its_degradations() -> None:
+    soak = lognormal.make(9, ("cliff",), ("warm_up",), HOURS).only("p99")
+    detector = OnlineDetector(soak.series(), soak.window_seconds)
+    for sample in soak.samples():
+        detector.feed(sample)
+    healthy = soak.columns["p99"][(soak.times > 4 * 3600) & (soak.times < soak.truths[0].onset)]
+    assert detector.baselines["p99"].level == pytest.approx(sorted(healthy)[len(healthy) // 2], rel=0.15)
+
+
+def test_memory_does_not_grow_and_a_replay_gives_the_same() -> None:
+    soak = lognormal.make(10, ("step",), ("compaction",), HOURS)
+    samples = soak.samples()
+    detector, again = (OnlineDetector(soak.series(), soak.window_seconds) for _ in range(2))
+    sizes = []
+    findings: list[list[Finding]] = [[], []]
+    for index, sample in enumerate(samples):
+        findings[0] += detector.feed(sample)
+        if index in (2600, len(samples) - 1):
+            sizes.append(len(pickle.dumps(detector)))
+    for sample in samples:
+        findings[1] += again.feed(sample)
+    assert findings[0] == findings[1] != []
+    assert sizes[1] < 1.15 * sizes[0]
+
+
+def test_what_was_not_measured_is_neither_a_change_nor_an_error() -> None:
+    samples = [
+        Sample(sample.start, sample.end, {} if index % 3 == 0 else {**sample.values, "unknown": 1.0}, sample.phase)
+        for index, sample in enumerate(drill(4, cliff=None))
+    ]
+    assert replay(SERIES, samples, [], 1.0) == []
+    zeros = [Sample(s.start, s.end, dict.fromkeys(s.values, 0.0), s.phase) for s in drill(4)]
+    assert replay(SERIES, zeros, [], 1.0) == []
+    assert all(earlier.end <= later.start for earlier, later in pairwise(samples))
