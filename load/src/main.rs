@@ -16,7 +16,7 @@ struct Arguments {
 enum Command {
     /// Do to a file system what log-structured brokers do
     ///
-    /// The configuration is a JSON document; docs/storage-engine.md explains it. On SIGTERM the window in progress is told
+    /// The configuration is a JSON document; docs/engines/storage.md explains it. On SIGTERM the window in progress is told
     /// and the load ends; on SIGUSR1 a sample of the records is read back while it goes on.
     Storage {
         /// What to do

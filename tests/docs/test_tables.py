@@ -7,6 +7,8 @@ from pydantic import BaseModel
 
 from cliffwatch.cli.reference import reference
 from cliffwatch.engines.fio.load import FioLoad
+from cliffwatch.engines.storage.load import StorageLoad
+from cliffwatch.engines.storage.style import StyleChanges
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.runs.specification import Phases, Workload
 from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
@@ -70,9 +72,14 @@ def test_every_field_of_a_workload_is_documented(model: type[BaseModel], positio
     assert needed == {name for name, field in model.model_fields.items() if field.is_required()}
 
 
-@pytest.mark.parametrize(("model", "position"), [(FioLoad, 0), (SyntheticLoad, 1)])
+@pytest.mark.parametrize(("model", "position"), [(FioLoad, 0), (StorageLoad, 1), (SyntheticLoad, 2)])
 def test_every_field_of_an_engines_load_is_documented(model: type[BaseModel], position: int) -> None:
     assert list(tables("workloads.md", "field", "default", "meaning")[position]) == list(model.model_fields)
+
+
+def test_every_parameter_of_a_storage_style_is_documented() -> None:
+    stated = table("engines/storage.md", "parameter", "kafka", "redpanda", "bookkeeper")
+    assert list(stated) == list(StyleChanges.model_fields)
 
 
 def test_documented_defaults_of_a_workload_are_the_models() -> None:
