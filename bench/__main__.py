@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import api, drive, drive_memory, fio, kills, long_run, stack
+from bench import api, detection, drive, drive_memory, fio, kills, long_run, simulator, stack, storage
 from bench.ebpf import probe_cost
 from bench.figures import Figure
 
@@ -17,8 +17,11 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "fio": fio.figures,
     "ebpf": probe_cost.figures,
     "stack": stack.figures,
+    "detection": detection.figures,
+    "simulator": simulator.figures,
     "drive": drive.figures,
     "drive-memory": drive_memory.figures,
+    "storage": storage.figures,
 }
 
 

@@ -3,14 +3,14 @@
 from types import ModuleType
 
 import pytest
-
-from cliffwatch.detect.finding import Finding, Kind, Notice
-from cliffwatch.detect.offline import analyse, replay, with_detection
 from tests.detect.drills import SERIES, START, drill
 from tests.detect.generators import lognormal, queue
 from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
+
+from cliffwatch.detect.finding import Finding, Kind, Notice
+from cliffwatch.detect.offline import analyse, replay, with_detection
 
 GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
 MINUTE = 60.0

@@ -5,15 +5,15 @@ from itertools import pairwise
 from types import ModuleType
 
 import pytest
-
-from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
-from cliffwatch.detect.offline import replay
-from cliffwatch.detect.online import OnlineDetector
 from tests.detect.drills import SERIES, START, drill
 from tests.detect.generators import lognormal, queue
 from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
+
+from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
+from cliffwatch.detect.offline import replay
+from cliffwatch.detect.online import OnlineDetector
 
 GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
 COLUMNS = ("p99", "device_write_latency", "operations_per_second")

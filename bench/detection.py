@@ -1,0 +1,199 @@
+"""How well degradation is found: what is missed, raised for nothing, and how late, on soaks whose truth is known.
+
+The soaks come from two generators of different make, on seeds that nothing was tuned on. `python -m bench.detection`
+prints every kind with its counts and intervals; `--peers` adds what other methods make of the same series, and
+`--otava` Apache Otava, in an environment of its own that is thrown away.
+"""
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from bench.figures import Figure
+from tests.detect.generators import lognormal, queue
+from tests.detect.generators.soak import Soak
+from tests.detect.scoring import Score, score
+
+from cliffwatch.detect.finding import Finding
+from cliffwatch.detect.offline import analyse, replay
+
+#: No seed below this one may be used here: those were looked at while the detectors were made.
+FIRST_SEED = 5000
+SEEDS = 20
+MINUTE = 60.0
+Method = Callable[[Soak], list[Finding]]
+
+
+@dataclass(slots=True)
+class Pooled:
+    """All soaks' scores together; `cost_seconds` is the processor time a soak took, by soak."""
+
+    truths: int = 0
+    missed: list[str] = field(default_factory=list)
+    false_alarms: int = 0
+    healthy_hours: float = 0.0
+    delays: dict[str, list[float]] = field(default_factory=dict)
+    onset_errors: dict[str, list[float]] = field(default_factory=dict)
+    drift_marks: dict[float, list[bool]] = field(default_factory=dict)
+    cost_seconds: list[float] = field(default_factory=list)
+    values: int = 0
+
+    def add(self, one: Score) -> None:
+        self.truths += one.truths
+        self.missed += [truth.name for truth in one.missed]
+        self.false_alarms += len(one.false_alarms)
+        self.healthy_hours += one.healthy_hours
+        for name, delays in one.delays.items():
+            self.delays.setdefault(name, []).extend(delays)
+        for name, errors in one.onset_errors.items():
+            self.onset_errors.setdefault(name, []).extend(map(abs, errors))
+        for mark, passed in one.drift_marks.items():
+            self.drift_marks.setdefault(mark, []).extend(passed)
+        for truth in one.missed:
+            for mark in truth.marks:
+                self.drift_marks.setdefault(mark, []).append(False)
+
+    @property
+    def false_alarms_a_day(self) -> float:
+        return self.false_alarms / self.healthy_hours * 24 if self.healthy_hours else 0.0
+
+    @property
+    def interval_a_day(self) -> tuple[float, float]:
+        low, high = poisson_interval(self.false_alarms)
+        return low / self.healthy_hours * 24, high / self.healthy_hours * 24
+
+
+def figures() -> list[Figure]:
+    """The figures that the README states."""
+    corpus = list(soaks(range(FIRST_SEED, FIRST_SEED + SEEDS)))
+    return [*_online_figures(measure(corpus, online, True)), *_offline_figures(measure(corpus, offline, False))]
+
+
+def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
+    """A soak of each generator for each seed: degradations and look-alikes, alone and together, as they are drawn."""
+    for seed in seeds:
+        yield lognormal.make(seed)
+        yield queue.make(seed)
+
+
+def online(soak: Soak) -> list[Finding]:
+    return replay(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+def offline(soak: Soak) -> list[Finding]:
+    return analyse(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> Pooled:
+    """What a method is worth on a corpus; `is_online` counts by the moment of detection, else by the onset."""
+    pooled = Pooled()
+    for soak in corpus:
+        began = time.process_time()
+        findings = method(soak)
+        pooled.cost_seconds.append(time.process_time() - began)
+        pooled.values += len(soak.times) * len(soak.columns)
+        pooled.add(score(soak, findings, is_online))
+    return pooled
+
+
+def poisson_interval(count: int) -> tuple[float, float]:
+    """The exact 95 % interval of the mean of which `count` is one draw."""
+
+    def at_most(mean: float, most: int) -> float:
+        return sum(math.exp(-mean + k * math.log(mean) - math.lgamma(k + 1)) for k in range(most + 1))
+
+    def solve(most: int, probability: float) -> float:
+        low, high = 1e-9, 10.0 * count + 50
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if at_most(middle, most) > probability else (low, middle)
+        return low
+
+    return (solve(count - 1, 0.975) if count else 0.0), solve(count, 0.025)
+
+
+def _online_figures(pooled: Pooled) -> Iterator[Figure]:
+    yield Figure("detection online: missed", len(pooled.missed), "", 0)
+    yield Figure("detection online: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.03)
+    for name, usual, worst in (("cliff", 2, 3), ("late", 2, 4), ("step", 10, 30), ("spikes", 6, 20)):
+        delays = pooled.delays.get(name, [])
+        if delays:
+            yield Figure(f"detection online: {name}, median delay", median(delays) / MINUTE, "min", usual)
+            yield Figure(f"detection online: {name}, worst delay", max(delays) / MINUTE, "min", worst)
+    for mark, share in ((1.3, 0.8), (1.4, 1.0)):
+        passed = pooled.drift_marks.get(mark, [])
+        if passed:
+            told = sum(passed) / len(passed)
+            yield Figure(f"detection online: drift told before ×{mark}", told, "", share, at_least=True)
+    cost = sum(pooled.cost_seconds) / pooled.values * 1e6
+    yield Figure("detection online: processor time per window and series", cost, "µs", 50)
+
+
+def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
+    yield Figure("detection offline: missed", len(pooled.missed), "", 0)
+    yield Figure("detection offline: false alarms per 24 healthy hours", pooled.false_alarms_a_day, "", 0.01)
+    for name, usual, worst in (
+        ("cliff", 0.2, 1.0),
+        ("late", 0.2, 1.0),
+        ("step", 0.2, 1.0),
+        ("spikes", 5.0, 5.0),
+        ("drift", 240.0, 240.0),
+    ):
+        errors = pooled.onset_errors.get(name, [])
+        if errors:
+            yield Figure(f"detection offline: {name}, median onset error", median(errors) / MINUTE, "min", usual)
+            yield Figure(f"detection offline: {name}, worst onset error", max(errors) / MINUTE, "min", worst)
+    yield Figure("detection offline: processor time for a soak, worst", max(pooled.cost_seconds), "s", 0.5)
+
+
+def describe(name: str, pooled: Pooled) -> Iterator[str]:
+    """Everything that was measured of a method, for reading."""
+    low, high = pooled.interval_a_day
+    missed = ", ".join(sorted(pooled.missed))
+    yield f"{name}: missed {len(pooled.missed)} of {pooled.truths}" + (f" ({missed})" if missed else "")
+    yield (
+        f"  false alarms {pooled.false_alarms} in {pooled.healthy_hours:.0f} healthy hours: "
+        f"{pooled.false_alarms_a_day:.3f} ({low:.3f}–{high:.3f}) per 24 h"
+    )
+    for kind in sorted({*pooled.delays, *pooled.onset_errors}):
+        parts = [f"  {kind:7s}"]
+        for what, values in (("delay", pooled.delays.get(kind)), ("onset error", pooled.onset_errors.get(kind))):
+            if values:
+                usual, worst = median(values) / MINUTE, max(values) / MINUTE
+                parts.append(f"{what} median {usual:.1f} worst {worst:.1f} min (n={len(values)})")
+        yield " ".join(parts)
+    for mark, passed in sorted(pooled.drift_marks.items()):
+        yield f"  drift told before ×{mark}: {sum(passed)} of {len(passed)}"
+    yield (
+        f"  cost {sum(pooled.cost_seconds) / pooled.values * 1e6:.1f} µs per window and series, "
+        f"{max(pooled.cost_seconds):.2f} s for a soak at worst"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.detection", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=SEEDS, help="how many soaks of each generator")
+    parser.add_argument("--first", type=int, default=FIRST_SEED, help="the first seed")
+    parser.add_argument("--peers", action="store_true", help="other methods on the same series")
+    parser.add_argument("--otava", action="store_true", help="Apache Otava, installed for this and thrown away")
+    arguments = parser.parse_args()
+    corpus = list(soaks(range(arguments.first, arguments.first + arguments.seeds)))
+    methods: list[tuple[str, Method, bool]] = [("online", online, True), ("offline", offline, False)]
+    if arguments.peers or arguments.otava:
+        from bench import detection_peers as peers
+
+        methods += peers.METHODS if arguments.peers else []
+        methods += [("Apache Otava, 5-min medians", peers.otava(), False)] if arguments.otava else []
+    for name, method, is_online in methods:
+        for generator in ("lognormal", "queue", None):
+            chosen = [soak for soak in corpus if generator in (None, soak.generator)]
+            label = f"{name}, {generator or 'pooled'}"
+            for line in describe(label, measure(chosen, method, is_online)):
+                print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
