@@ -9,6 +9,7 @@ from typing import Any
 
 from tests.worker.runs import events
 
+from cliffwatch.detect.limits import parse_limit
 from cliffwatch.journal import Event, EventLog, EventType, JournalWindow, files
 from cliffwatch.worker.detection import Detection
 
@@ -70,8 +71,10 @@ class Journal:
         found = [event for event in events(self.directory) if event.type is type_]
         return [event for event in found if name is None or event.name == name]
 
-    def detection(self) -> Detection:
-        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"})
+    def detection(self, *limits: str) -> Detection:
+        """Detection of this run, whose workload has these limits."""
+        parsed = [parse_limit(limit) for limit in limits]
+        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"}, parsed)
 
     def _summary(self, times: float) -> dict[str, float | None]:
         summary: dict[str, float | None] = {"count": 10_000, "max": 1.0}

@@ -1,5 +1,6 @@
 """Detection beside a run: what is told of findings, once, and that nothing of it can end the run."""
 
+import math
 import signal
 import subprocess
 import sys
@@ -187,6 +188,22 @@ def test_what_comes_back_is_told_as_over_once(journal: Journal) -> None:
     assert set(told) <= set(keys(journal.told(EventType.FINDING)))
     over = told or keys(journal.told(EventType.FINDING, "recovery"))
     assert "publish.p99" in {series for _, series, _ in over}
+
+
+def test_a_drift_is_forecast_against_the_workloads_limit(journal: Journal) -> None:
+    detection = journal.detection("p99 <= 10ms over any 10m")
+    growth, hours = 1.05, 18
+    for index in range(hours * HOUR):
+        drifted = growth ** (max(0, index - 5 * HOUR) / HOUR)
+        detection.take(journal.commit(drifted))
+    figures = detection.figures
+    assert figures is not None
+    assert ("publish.p99", Kind.DRIFT) in figures.active
+    forecast = figures.forecasts["publish.p99"]
+    assert forecast.limit == 0.010
+    left_hours = math.log(0.010 / (0.004 * growth ** (hours - 5))) / math.log(growth)
+    assert forecast.likely == pytest.approx(left_hours * 3600, rel=0.1)
+    assert forecast.early < forecast.likely < forecast.late
 
 
 def test_a_detector_that_fails_says_so_once_and_is_left_alone(
