@@ -66,15 +66,16 @@ pub fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
             let partitions = topic
                 .partitions
                 .iter()
-                .map(|partition| {
-                    (partition.partition_index, (partition.leader_id.0, partition.replica_nodes.len()))
-                })
+                .map(|partition| (partition.partition_index, (partition.leader_id.0, partition.replica_nodes.len())))
                 .collect();
             Some((name.clone(), Topic { name, error: topic.error_code, partitions }))
         })
         .collect();
-    let missing =
-        |name: &String| Topic { name: name.clone(), error: code::UNKNOWN_TOPIC_OR_PARTITION, partitions: BTreeMap::new() };
+    let missing = |name: &String| Topic {
+        name: name.clone(),
+        error: code::UNKNOWN_TOPIC_OR_PARTITION,
+        partitions: BTreeMap::new(),
+    };
     let topics = topics.iter().map(|name| found.remove(name).unwrap_or_else(|| missing(name))).collect();
     Ok(Metadata { brokers, controller: answer.controller_id.0, topics })
 }
@@ -151,7 +152,11 @@ pub fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<Stri
     let answer = session.call("asking for settings", &request, 3)?;
     let mut settings = BTreeMap::new();
     for result in &answer.results {
-        refuse(&format!("asking for the settings of topic {name}"), result.error_code, result.error_message.as_deref())?;
+        refuse(
+            &format!("asking for the settings of topic {name}"),
+            result.error_code,
+            result.error_message.as_deref(),
+        )?;
         for config in &result.configs {
             if let Some(value) = &config.value {
                 settings.insert(config.name.as_str().to_owned(), value.as_str().to_owned());

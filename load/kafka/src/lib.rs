@@ -18,4 +18,4 @@ pub mod track;
 mod verdict;
 pub mod wire;
 
-pub use run::{BAD_INPUT, COMPLETED, FAILED, kafka};
+pub use run::{BAD_INPUT, COMPLETED, FAILED, carry_out, kafka};

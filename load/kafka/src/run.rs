@@ -53,7 +53,7 @@ const FOREVER_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
     let clock = Clock::anchored();
     let output = Output::new(std::io::stdout(), clock);
-    let outcome = Config::load(path).and_then(|config| Run::new(config, clock, output.clone())?.carry_out(only_prepare));
+    let outcome = Config::load(path).and_then(|config| carry_out(config, clock, output.clone(), only_prepare));
     let (status, told) = match outcome {
         Ok(()) => (COMPLETED, output.completed()),
         Err(error) => {
@@ -63,6 +63,14 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
         }
     };
     if told.is_err() { FAILED } else { status }
+}
+
+/// Carries out a load, or, with `only_prepare`, makes its topics. Tells windows and events on `output`, but not the end.
+///
+/// # Errors
+/// What cannot work, in words for whoever wrote the settings.
+pub fn carry_out(config: Config, clock: Clock, output: Output, only_prepare: bool) -> Result<()> {
+    Run::new(config, clock, output)?.carry_out(only_prepare)
 }
 
 struct Run {
@@ -90,19 +98,12 @@ impl Run {
             .bootstrap_servers
             .iter()
             .map(|text| {
-                Address::parse(text)
-                    .ok_or_else(|| Error::Config(format!("bootstrap_servers: {text} is not host:port")))
+                Address::parse(text).ok_or_else(|| Error::Config(format!("bootstrap_servers: {text} is not host:port")))
             })
             .collect::<Result<Vec<_>>>()?;
         let security = Security::load(&config.security)?;
         let dialer = Dialer { client_id: config.client_id.clone(), security, timeout: TIMEOUT };
-        Ok(Self {
-            config: Arc::new(config),
-            clock,
-            output,
-            dialer: Arc::new(dialer),
-            bootstrap: Arc::new(bootstrap),
-        })
+        Ok(Self { config: Arc::new(config), clock, output, dialer: Arc::new(dialer), bootstrap: Arc::new(bootstrap) })
     }
 
     fn carry_out(&self, only_prepare: bool) -> Result<()> {
@@ -141,10 +142,11 @@ impl Run {
         let begins: Vec<Option<i64>> =
             (0..shared.partitions.len()).map(|place| positions.get(&place).copied()).collect();
         teller.event("verification", verification(&shared, &reports, &reads, &begins));
-        if self.config.topics.prefix.is_some() && self.config.topics.delete_at_end {
-            if let Err(error) = topics::remove(&self.config, &self.dialer, &self.bootstrap) {
-                teller.event("topics_not_deleted", json!({"error": error.to_string()}));
-            }
+        if self.config.topics.prefix.is_some()
+            && self.config.topics.delete_at_end
+            && let Err(error) = topics::remove(&self.config, &self.dialer, &self.bootstrap)
+        {
+            teller.event("topics_not_deleted", json!({"error": error.to_string()}));
         }
         drop(teller);
         // Events come before the end.
@@ -154,9 +156,11 @@ impl Run {
 
     fn shared(&self, stop: Stop, metadata: &Metadata) -> Result<Shared> {
         let config = &self.config;
-        let partitions = metadata.topics.iter().enumerate().flat_map(|(topic, found)| {
-            found.partitions.keys().map(move |&index| Place { topic, index })
-        });
+        let partitions = metadata
+            .topics
+            .iter()
+            .enumerate()
+            .flat_map(|(topic, found)| found.partitions.keys().map(move |&index| Place { topic, index }));
         let trial = match config.search {
             Some(_) => Some(Mutex::new(Trial { publish: Latencies::new()?, end_to_end: Latencies::new()? })),
             None => None,
@@ -236,11 +240,7 @@ impl Run {
         for place in 0..settings.producers {
             let (errands, news, poller) = self.errands(shared)?;
             reached.push(errands.clone());
-            let producer_id = if settings.is_idempotent() {
-                Some(self.producer_id()?)
-            } else {
-                None
-            };
+            let producer_id = if settings.is_idempotent() { Some(self.producer_id()?) } else { None };
             let ratio = settings.catch_up_ratio;
             let steps = self.steps(&settings);
             let order = producer::Order {

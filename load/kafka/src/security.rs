@@ -119,8 +119,7 @@ impl Security {
     pub fn protect(&self, socket: TcpStream, host: &str) -> std::io::Result<Stream> {
         let Some((settings, name)) = &self.tls else { return Ok(Stream::Plain(socket)) };
         let name = ServerName::try_from(name.as_deref().unwrap_or(host).to_owned()).map_err(std::io::Error::other)?;
-        let connection =
-            rustls::ClientConnection::new(Arc::clone(settings), name).map_err(std::io::Error::other)?;
+        let connection = rustls::ClientConnection::new(Arc::clone(settings), name).map_err(std::io::Error::other)?;
         let mut stream = rustls::StreamOwned::new(connection, socket);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;

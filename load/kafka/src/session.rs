@@ -218,7 +218,11 @@ impl Session {
         let last = self.say(proof.message)?;
         let said = std::str::from_utf8(&last).unwrap_or_default();
         // A server that does not know the password cannot say this.
-        if said.split(',').next() == Some(proof.expected.as_str()) { Ok(()) } else { Err(Error::Protocol("SCRAM proof")) }
+        if said.split(',').next() == Some(proof.expected.as_str()) {
+            Ok(())
+        } else {
+            Err(Error::Protocol("SCRAM proof"))
+        }
     }
 
     fn say(&mut self, message: Vec<u8>) -> Result<Bytes> {

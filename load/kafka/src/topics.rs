@@ -49,7 +49,13 @@ fn make(topics: &Topics, names: &[String], dialer: &Dialer, session: &mut Sessio
     };
     let session = at_controller.as_mut().unwrap_or(session);
     for name in names {
-        admin::create_topic(session, name, topics.partitions as i32, topics.replication_factor, &topics.settings)?;
+        admin::create_topic(
+            session,
+            name,
+            topics.partitions.cast_signed(),
+            topics.replication_factor,
+            &topics.settings,
+        )?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 /// Appends `value`.
 pub fn write(bytes: &mut Vec<u8>, value: i64) {
-    let mut rest = ((value << 1) ^ (value >> 63)) as u64;
+    let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {
         bytes.push(rest as u8 | 0x80);
         rest >>= 7;
@@ -13,7 +13,7 @@ pub fn write(bytes: &mut Vec<u8>, value: i64) {
 /// How many bytes `value` takes.
 #[must_use]
 pub fn size(value: i64) -> usize {
-    let rest = ((value << 1) ^ (value >> 63)) as u64;
+    let rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     (64 - (rest | 1).leading_zeros() as usize).div_ceil(7)
 }
 
@@ -25,7 +25,7 @@ pub fn read(bytes: &mut &[u8]) -> Option<i64> {
         value |= u64::from(byte & 0x7f) << (7 * place);
         if byte < 0x80 {
             *bytes = &bytes[place + 1..];
-            return Some((value >> 1) as i64 ^ -((value & 1) as i64));
+            return Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
         }
     }
     None

@@ -8,6 +8,7 @@ use cliffwatch_measure::record::{HEADER_BYTES, Identity, Sealer};
 use super::compress::compress;
 use super::{CRC_AT, CRC_FROM, HEADER, LENGTH_FROM, varint};
 use crate::config::Compression;
+use crate::wire::length;
 
 /// Keys are so many digits.
 pub const KEY_BYTES: usize = 8;
@@ -178,17 +179,17 @@ impl Batch {
         self.bytes.truncate(begins);
         let size_bytes = shapes.shapes[shape].size_bytes;
         let key_bytes = if shapes.keyed { KEY_BYTES } else { 0 };
-        let key_length = if shapes.keyed { KEY_BYTES as i64 } else { -1 };
-        let (delta, length) = (self.count as i64, size_bytes as i64);
-        let framing = 2 + varint::size(delta) + varint::size(key_length) + varint::size(length) + 1;
-        varint::write(&mut self.bytes, (framing + key_bytes + size_bytes) as i64);
+        let key_length = if shapes.keyed { i64::from(length(KEY_BYTES)) } else { -1 };
+        let (delta, value_length) = (i64::from(length(self.count)), i64::from(length(size_bytes)));
+        let framing = 2 + varint::size(delta) + varint::size(key_length) + varint::size(value_length) + 1;
+        varint::write(&mut self.bytes, i64::from(length(framing + key_bytes + size_bytes)));
         self.bytes.push(0);
         varint::write(&mut self.bytes, 0);
         varint::write(&mut self.bytes, delta);
         varint::write(&mut self.bytes, key_length);
         let key_at = self.bytes.len();
         self.bytes.resize(key_at + key_bytes, b'0');
-        varint::write(&mut self.bytes, length);
+        varint::write(&mut self.bytes, value_length);
         let value_at = self.bytes.len();
         self.bytes.resize(value_at + HEADER_BYTES, 0);
         // An odd stride, so that payloads differ from record to record.
@@ -261,19 +262,20 @@ pub fn key_text(key: u32) -> [u8; KEY_BYTES] {
 }
 
 fn write_header(bytes: &mut [u8], author: Author, timestamp: i64, count: usize, compression: Compression) {
-    let length = (bytes.len() - LENGTH_FROM) as i32;
+    let count = length(count);
+    let after = length(bytes.len() - LENGTH_FROM);
     bytes[0..8].copy_from_slice(&0_i64.to_be_bytes());
-    bytes[8..12].copy_from_slice(&length.to_be_bytes());
+    bytes[8..12].copy_from_slice(&after.to_be_bytes());
     bytes[12..16].copy_from_slice(&(-1_i32).to_be_bytes());
     bytes[16] = 2;
     bytes[21..23].copy_from_slice(&compression.bits().to_be_bytes());
-    bytes[23..27].copy_from_slice(&(count as i32 - 1).to_be_bytes());
+    bytes[23..27].copy_from_slice(&(count - 1).to_be_bytes());
     bytes[27..35].copy_from_slice(&timestamp.to_be_bytes());
     bytes[35..43].copy_from_slice(&timestamp.to_be_bytes());
     bytes[43..51].copy_from_slice(&author.producer_id.to_be_bytes());
     bytes[51..53].copy_from_slice(&author.epoch.to_be_bytes());
     bytes[53..57].copy_from_slice(&author.sequence.to_be_bytes());
-    bytes[57..61].copy_from_slice(&(count as i32).to_be_bytes());
+    bytes[57..61].copy_from_slice(&count.to_be_bytes());
     let checksum = crc32c::crc32c(&bytes[CRC_FROM..]);
     bytes[CRC_AT..CRC_FROM].copy_from_slice(&checksum.to_be_bytes());
 }
@@ -304,7 +306,7 @@ mod tests {
         let mut found = Vec::new();
         while !records.is_empty() {
             let one = read::Record::take(&mut records).unwrap();
-            assert_eq!(one.offset_delta, found.len() as i64);
+            assert_eq!(one.offset_delta, i64::from(length(found.len())));
             let value = one.value.unwrap();
             found.push((one.key.map(<[u8]>::to_vec), record::check(value).unwrap().0, value.len()));
         }

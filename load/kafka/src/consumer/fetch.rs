@@ -137,7 +137,8 @@ impl Consumer {
         let mut next = advanced.iter();
         // It was walked through before, so it is whole.
         let _ = parts(rest, |part| {
-            if let (false, Some(&(at, from))) = (part.records.is_empty() || part.error != code::NONE, next.as_slice().first())
+            if let (false, Some(&(at, from))) =
+                (part.records.is_empty() || part.error != code::NONE, next.as_slice().first())
                 && self.is_at(at, &part)
             {
                 next.next();

@@ -303,18 +303,19 @@ impl Consumer {
                 }
             }
         }
-        let is_due = if self.wants_metadata { self.metadata_failures == 0 || self.metadata_at <= now } else { self.metadata_at <= now };
+        let is_due = if self.wants_metadata {
+            self.metadata_failures == 0 || self.metadata_at <= now
+        } else {
+            self.metadata_at <= now
+        };
         if is_due && !self.is_asking_metadata {
             self.is_asking_metadata = true;
             self.wants_metadata = false;
             self.metadata_at = now + METADATA_AGE_NANOSECONDS;
             self.errands.metadata(self.known_addresses());
         }
-        let nobody_writes = if self.reads_own {
-            self.shared.producing.load(Ordering::Acquire) == 0
-        } else {
-            self.shared.is_over(now)
-        };
+        let nobody_writes =
+            if self.reads_own { self.shared.producing.load(Ordering::Acquire) == 0 } else { self.shared.is_over(now) };
         if nobody_writes && self.over_since.is_none() {
             self.over_since = Some(now);
         }

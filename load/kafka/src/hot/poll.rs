@@ -81,8 +81,8 @@ impl Poller {
     /// # Errors
     /// What the system said.
     pub fn wait(&self, nanoseconds: u64, mut happened: impl FnMut(Readiness)) -> Result<()> {
-        let timeout =
-            Timespec { tv_sec: (nanoseconds / NANOSECONDS) as i64, tv_nsec: (nanoseconds % NANOSECONDS) as i64 };
+        let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
+        let timeout = Timespec { tv_sec: whole.cast_signed(), tv_nsec: rest.cast_signed() };
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_AT_ONCE];
         let events = match epoll::wait(&self.epoll, &mut room, Some(&timeout)) {
             Ok((events, _)) => events,

@@ -109,7 +109,7 @@ pub struct Producer {
     opened: VecDeque<(usize, u64)>,
     /// The partition that records without keys go to at present.
     current: usize,
-    spare: Vec<Box<Batch>>,
+    spare: Vec<Batch>,
     spare_bytes: usize,
     buffer_bytes: usize,
     live_bytes: usize,
@@ -213,7 +213,8 @@ impl Producer {
             if self.is_done(now) {
                 break;
             }
-            let wait = if made == RECORDS_AT_ONCE { 0 } else { self.wait_until().saturating_sub(self.shared.clock.now()) };
+            let wait =
+                if made == RECORDS_AT_ONCE { 0 } else { self.wait_until().saturating_sub(self.shared.clock.now()) };
             let readiness = &mut self.readiness;
             readiness.clear();
             self.poller.wait(wait, |ready| readiness.push(ready)).map_err(fault)?;
@@ -291,7 +292,7 @@ impl Producer {
 
     fn make_one(&mut self, now: u64, due: u64) {
         let shape = self.sizes.draw(&mut self.random);
-        let key = self.keys.next(&mut self.random);
+        let key = self.keys.draw(&mut self.random);
         let place = match key {
             Some(key) => {
                 let (from, to) = self.topic_ranges[(self.made % self.topic_ranges.len() as u64) as usize];
@@ -302,9 +303,8 @@ impl Producer {
         self.made += 1;
         let record_bytes = self.shapes.record_bytes_max(shape);
         let batch_size = self.settings.batch_size_bytes;
-        let is_full = |queue: &Queue| {
-            queue.open.as_ref().is_some_and(|open| open.batch.size_bytes() + record_bytes > batch_size)
-        };
+        let is_full =
+            |queue: &Queue| queue.open.as_ref().is_some_and(|open| open.batch.size_bytes() + record_bytes > batch_size);
         if is_full(&self.queues[place]) {
             self.queues[place].close();
             self.list(place);
@@ -343,24 +343,26 @@ impl Producer {
         }
         let count = self.queues.len();
         let next = (self.current + 1) % count;
-        self.current =
-            (0..count).map(|step| (next + step) % count).find(|&place| self.queues[place].is_available()).unwrap_or(next);
+        self.current = (0..count)
+            .map(|step| (next + step) % count)
+            .find(|&place| self.queues[place].is_available())
+            .unwrap_or(next);
         self.current
     }
 
-    fn fresh_batch(&mut self) -> Box<Batch> {
+    fn fresh_batch(&mut self) -> Batch {
         match self.spare.pop() {
             Some(mut batch) => {
                 self.spare_bytes -= batch.memory_bytes();
                 batch.clear();
                 batch
             }
-            None => Box::default(),
+            None => Batch::new(),
         }
     }
 
     /// Puts a buffer away for the next batch, unless there are enough.
-    fn put_away(&mut self, batch: Box<Batch>) {
+    fn put_away(&mut self, batch: Batch) {
         let bytes = batch.memory_bytes();
         if self.spare_bytes + bytes <= self.buffer_bytes {
             self.spare_bytes += bytes;

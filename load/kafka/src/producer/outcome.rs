@@ -3,9 +3,9 @@
 use cliffwatch_measure::clock::nanoseconds;
 use serde_json::json;
 
+use super::Producer;
 use super::broker::{Sent, State};
 use super::queue::Pending;
-use super::Producer;
 use crate::error::{Remedy, code, describe};
 use crate::names::{Counter, Latency};
 use crate::wire::produce::{Outcome, outcomes};

@@ -8,7 +8,7 @@ use crate::track::Sequences;
 /// A batch that is not acknowledged yet.
 pub struct Pending {
     /// Its records.
-    pub batch: Box<Batch>,
+    pub batch: Batch,
     /// Its place among the partition's batches.
     pub order: u64,
     /// When its first record was put in, in nanoseconds since the epoch.
@@ -77,10 +77,9 @@ impl Queue {
     }
 
     /// Opens a batch to put records in.
-    pub fn begin(&mut self, batch: Box<Batch>, now: u64, until: u64) {
+    pub fn begin(&mut self, batch: Batch, now: u64, until: u64) {
         self.open_until = until;
-        self.open =
-            Some(Pending { batch, order: self.next_order, made: now, sent: 0, author: None, failures: 0 });
+        self.open = Some(Pending { batch, order: self.next_order, made: now, sent: 0, author: None, failures: 0 });
         self.next_order += 1;
     }
 
@@ -183,7 +182,7 @@ mod tests {
     fn queue_with(count: u64) -> Queue {
         let mut queue = Queue::new(0, 0);
         for _ in 0..count {
-            queue.begin(Box::default(), 0, 0);
+            queue.begin(Batch::default(), 0, 0);
             queue.close();
         }
         queue
@@ -209,7 +208,7 @@ mod tests {
     #[test]
     fn an_open_batch_waits_for_its_moment_unless_it_is_closed() {
         let mut queue = Queue::new(0, 0);
-        queue.begin(Box::default(), 100, 200);
+        queue.begin(Batch::default(), 100, 200);
         assert!(!queue.may_send(199));
         assert!(queue.may_send(200));
         queue.close();

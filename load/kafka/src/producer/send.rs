@@ -80,7 +80,7 @@ impl Producer {
         for part in &mut sent.parts {
             let queue = &mut self.queues[part.partition];
             let Some(mut pending) = queue.take() else { continue };
-            let count = pending.batch.count() as i32;
+            let count = crate::wire::length(pending.batch.count());
             let author = match (pending.author, self.producer_id) {
                 (Some(author), _) => author,
                 (None, Some((producer_id, epoch))) => {
@@ -96,7 +96,9 @@ impl Producer {
             }
             if pending.author != Some(author) || pending.failures == 0 {
                 pending.author = Some(author);
-                if let Err(error) = pending.batch.finish(author, (now / 1_000_000) as i64, self.settings.compression) {
+                if let Err(error) =
+                    pending.batch.finish(author, (now / 1_000_000).cast_signed(), self.settings.compression)
+                {
                     self.teller.again("compression_failed", "", json!({"error": error.to_string()}));
                 }
             }

@@ -127,8 +127,7 @@ pub struct Part<'a> {
 /// `Malformed` when it is not such an answer; what was found before was told.
 pub fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(Part<'a>)) -> Result<Head, Malformed> {
     let mut reader = Reader::new(bytes);
-    let head =
-        Head { throttle_milliseconds: reader.int32()?, error: reader.int16()?, session_id: reader.int32()? };
+    let head = Head { throttle_milliseconds: reader.int32()?, error: reader.int16()?, session_id: reader.int32()? };
     for _ in 0..reader.count()? {
         let topic = reader.string()?;
         for _ in 0..reader.count()? {
@@ -165,7 +164,7 @@ mod tests {
         let places = places.map(|(topic, partition, offset)| Place { topic, partition, offset });
         let mut bytes = Vec::new();
         request(&mut bytes, 9, &terms, Session { id: 77, epoch: 3 }, places.into_iter());
-        assert_eq!(bytes[..4], (bytes.len() as i32 - 4).to_be_bytes());
+        assert_eq!(bytes[..4], (super::super::length(bytes.len()) - 4).to_be_bytes());
         let mut rest = Bytes::from(bytes).slice(4..);
         let header = RequestHeader::decode(&mut rest, 1).unwrap();
         assert_eq!((header.request_api_key, header.request_api_version), (API, VERSION));

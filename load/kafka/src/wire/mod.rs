@@ -14,14 +14,20 @@ pub fn begin(bytes: &mut Vec<u8>, api: i16, version: i16, correlation: i32, clie
     string(bytes, client_id);
 }
 
+/// A length as the protocol has it; no buffer here comes near the limit.
+#[must_use]
+pub fn length(bytes: usize) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
+}
+
 /// Says how long a request is in all, its own length not counted.
-pub fn set_length(bytes: &mut [u8], length: usize) {
-    bytes[..4].copy_from_slice(&(length as i32).to_be_bytes());
+pub fn set_length(bytes: &mut [u8], total: usize) {
+    bytes[..4].copy_from_slice(&length(total).to_be_bytes());
 }
 
 /// Appends a string of at most 32 KB.
 pub fn string(bytes: &mut Vec<u8>, text: &str) {
-    bytes.extend_from_slice(&(text.len() as i16).to_be_bytes());
+    bytes.extend_from_slice(&i16::try_from(text.len()).unwrap_or(i16::MAX).to_be_bytes());
     bytes.extend_from_slice(text.as_bytes());
 }
 

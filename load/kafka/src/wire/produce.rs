@@ -49,7 +49,7 @@ impl<'a> Head<'a> {
     /// A batch of `size` bytes for this partition is to be sent after what was written so far: up to the place returned.
     pub fn partition(&mut self, index: i32, size: usize) -> usize {
         self.bytes.extend_from_slice(&index.to_be_bytes());
-        self.bytes.extend_from_slice(&(size as i32).to_be_bytes());
+        self.bytes.extend_from_slice(&super::length(size).to_be_bytes());
         self.partitions += 1;
         self.batch_bytes += size;
         self.bytes.len()
@@ -122,8 +122,8 @@ pub fn outcomes<'a>(bytes: &'a [u8], version: i16, mut found: impl FnMut(Outcome
 mod tests {
     use super::*;
     use bytes::Bytes;
-    use kafka_protocol::messages::{ProduceRequest, ProduceResponse, RequestHeader, TopicName};
     use kafka_protocol::messages::produce_response::{PartitionProduceResponse, TopicProduceResponse};
+    use kafka_protocol::messages::{ProduceRequest, ProduceResponse, RequestHeader, TopicName};
     use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 
     #[test]
@@ -144,7 +144,7 @@ mod tests {
                 from = place;
             }
             assert_eq!((wire.len(), from), (length, bytes.len()));
-            assert_eq!(wire[..4], (length as i32 - 4).to_be_bytes());
+            assert_eq!(wire[..4], (super::super::length(length) - 4).to_be_bytes());
             let mut rest = Bytes::from(wire).slice(4..);
             let header = RequestHeader::decode(&mut rest, 1).unwrap();
             assert_eq!((header.request_api_key, header.request_api_version, header.correlation_id), (0, version, 42));

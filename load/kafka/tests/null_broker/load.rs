@@ -1,0 +1,95 @@
+//! A load on the null broker, and what it told.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine;
+use cliffwatch_kafka::config::Config;
+use cliffwatch_measure::clock::Clock;
+use cliffwatch_measure::output::Output;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use serde_json::{Value, json};
+
+/// What is asked for.
+pub struct Load {
+    /// Records a second.
+    pub rate: f64,
+    /// How long.
+    pub seconds: f64,
+    /// Whether what is written is read.
+    pub consumes: bool,
+}
+
+/// Latencies of a whole load.
+pub struct Told {
+    publish: Histogram<u64>,
+    end_to_end: Histogram<u64>,
+}
+
+impl Told {
+    /// A quantile of the latency from due time to acknowledgement.
+    pub fn publish(&self, quantile: f64) -> Duration {
+        Duration::from_nanos(self.publish.value_at_quantile(quantile))
+    }
+
+    /// A quantile of the latency from due time to reading.
+    #[allow(dead_code)] // Not every user of this module reads.
+    pub fn end_to_end(&self, quantile: f64) -> Duration {
+        Duration::from_nanos(self.end_to_end.value_at_quantile(quantile))
+    }
+
+    /// How many records were acknowledged.
+    #[allow(dead_code)] // Not every user of this module counts.
+    pub fn count(&self) -> u64 {
+        self.publish.len()
+    }
+}
+
+fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) {
+    let Some(text) = window["latency"][name].as_str() else { return };
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+    let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+    into.add(histogram).unwrap();
+}
+
+/// Where a load's lines go.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Carries it out in this process.
+pub fn carry_out(broker: SocketAddr, load: &Load) -> Told {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
+    let start = now.ceil() + 1.0;
+    let document = json!({
+        "start": start, "stop": start + load.seconds, "window_seconds": 1.0,
+        "bootstrap_servers": [broker.to_string()], "topics": {"existing": ["null"]},
+        "producer": {"rate": load.rate, "linger_seconds": 0.0},
+        "consumer": if load.consumes { json!({}) } else { Value::Null },
+    });
+    let (lines, clock) = (Lines::default(), Clock::anchored());
+    let config = Config::parse(&document.to_string()).unwrap();
+    cliffwatch_kafka::carry_out(config, clock, Output::new(lines.clone(), clock), false).unwrap();
+    let empty = || Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).unwrap();
+    let mut told = Told { publish: empty(), end_to_end: empty() };
+    let bytes = lines.0.lock().unwrap().clone();
+    for line in String::from_utf8(bytes).unwrap().lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        merge(&mut told.publish, &line, "publish");
+        merge(&mut told.end_to_end, &line, "end_to_end");
+    }
+    told
+}

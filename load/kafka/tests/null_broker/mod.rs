@@ -1,0 +1,293 @@
+//! A broker that keeps nothing but what is to be read next: what a client adds by itself is all that can be measured
+//! against it. It may be told to wait before it answers.
+
+pub mod load;
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use cliffwatch_kafka::wire::length;
+use kafka_protocol::messages::api_versions_response::ApiVersion;
+use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
+use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
+use kafka_protocol::messages::metadata_response::{
+    MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic,
+};
+use kafka_protocol::messages::{
+    ApiVersionsResponse, DescribeConfigsRequest, DescribeConfigsResponse, FetchRequest, InitProducerIdResponse,
+    ListOffsetsRequest, ListOffsetsResponse, MetadataRequest, MetadataResponse, RequestHeader, ResponseHeader,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, StrBytes};
+
+const PRODUCE: i16 = 0;
+const FETCH: i16 = 1;
+const LIST_OFFSETS: i16 = 2;
+const METADATA: i16 = 3;
+const API_VERSIONS: i16 = 18;
+const INIT_PRODUCER_ID: i16 = 22;
+const DESCRIBE_CONFIGS: i16 = 32;
+/// Batches kept for reading; the oldest go first.
+const KEPT: usize = 1 << 14;
+
+/// What a request that arrives so long after the broker began is answered after.
+pub type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
+
+#[derive(Default)]
+struct Log {
+    end: i64,
+    batches: VecDeque<(i64, Bytes)>,
+}
+
+struct Broker {
+    address: SocketAddr,
+    partitions: i32,
+    begun: Instant,
+    delay: Delay,
+    keeps: bool,
+    logs: Mutex<Vec<Log>>,
+    more: Condvar,
+}
+
+/// Starts one and returns where it listens. It has one topic of any name, and ends with the process. `keeps`: what is
+/// written can be read.
+pub fn start(partitions: i32, keeps: bool, delay: Delay) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let logs = Mutex::new((0..partitions).map(|_| Log::default()).collect());
+    let broker = Broker { address, partitions, begun: Instant::now(), delay, keeps, logs, more: Condvar::new() };
+    let broker = Arc::new(broker);
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let (broker, stream) = (Arc::clone(&broker), stream.unwrap());
+            std::thread::spawn(move || broker.serve(&stream));
+        }
+    });
+    address
+}
+
+impl Broker {
+    /// Answers go out through a thread of their own, each at its time, so that a delay does not slow reading down.
+    fn serve(self: &Arc<Self>, stream: &TcpStream) {
+        stream.set_nodelay(true).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
+        let mut out = stream.try_clone().unwrap();
+        std::thread::spawn(move || {
+            while let Ok((at, answer)) = receiver.recv() {
+                // Sleeping is a little late each time.
+                while let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+                    if left > Duration::from_micros(200) {
+                        std::thread::sleep(left - Duration::from_micros(150));
+                    } else {
+                        std::hint::spin_loop();
+                    }
+                }
+                if out.write_all(&answer).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut input = std::io::BufReader::with_capacity(1 << 20, stream);
+        let mut bytes = Vec::new();
+        loop {
+            let mut announced = [0; 4];
+            if input.read_exact(&mut announced).is_err() {
+                return;
+            }
+            bytes.resize(i32::from_be_bytes(announced) as usize, 0);
+            if input.read_exact(&mut bytes).is_err() {
+                return;
+            }
+            let arrived = Instant::now();
+            let (api, mut answer) = self.answer(&bytes);
+            if answer.is_empty() {
+                continue;
+            }
+            let after = length(answer.len()) - 4;
+            answer[..4].copy_from_slice(&after.to_be_bytes());
+            let delay = if api == PRODUCE { (self.delay)(arrived - self.begun) } else { Duration::ZERO };
+            if sender.send((arrived + delay, answer)).is_err() {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, bytes: &[u8]) -> (i16, Vec<u8>) {
+        let api = i16::from_be_bytes([bytes[0], bytes[1]]);
+        let version = i16::from_be_bytes([bytes[2], bytes[3]]);
+        if api == PRODUCE {
+            return (api, self.produced(bytes));
+        }
+        let header_version = match api {
+            METADATA if version >= 9 => 2,
+            INIT_PRODUCER_ID if version >= 2 => 2,
+            _ => 1,
+        };
+        let mut rest = Bytes::copy_from_slice(bytes);
+        let header = RequestHeader::decode(&mut rest, header_version).unwrap();
+        let mut answer = BytesMut::new();
+        answer.extend_from_slice(&[0; 4]);
+        let correlation = header.correlation_id;
+        match api {
+            API_VERSIONS => put(&mut answer, correlation, version, &versions()),
+            METADATA => put(&mut answer, correlation, version, &self.metadata(&mut rest, version)),
+            LIST_OFFSETS => put(&mut answer, correlation, version, &self.offsets(&mut rest, version)),
+            DESCRIBE_CONFIGS => put(&mut answer, correlation, version, &settings(&mut rest, version)),
+            INIT_PRODUCER_ID => put(&mut answer, correlation, version, &InitProducerIdResponse::default()),
+            FETCH => self.fetched(&mut answer, correlation, &FetchRequest::decode(&mut rest, version).unwrap()),
+            other => panic!("request {other} is not known here"),
+        }
+        (api, answer.to_vec())
+    }
+
+    /// Reads the batches out of a produce request (version 8) and acknowledges each.
+    fn produced(&self, bytes: &[u8]) -> Vec<u8> {
+        let int16 = |at: usize| i16::from_be_bytes([bytes[at], bytes[at + 1]]);
+        let int32 = |at: usize| i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+        let mut answer = vec![0; 4];
+        answer.extend_from_slice(&bytes[4..8]);
+        let mut at = 10 + int16(8).max(0) as usize + 2 + 2 + 4;
+        let topics = int32(at);
+        at += 4;
+        answer.extend_from_slice(&topics.to_be_bytes());
+        for _ in 0..topics {
+            let name = 2 + int16(at) as usize;
+            answer.extend_from_slice(&bytes[at..at + name]);
+            let partitions = int32(at + name);
+            answer.extend_from_slice(&partitions.to_be_bytes());
+            at += name + 4;
+            for _ in 0..partitions {
+                let (index, size) = (int32(at), int32(at + 4) as usize);
+                self.keep(index, &bytes[at + 8..at + 8 + size]);
+                at += 8 + size;
+                answer.extend_from_slice(&index.to_be_bytes());
+                // No error, offset 0, no append time, log start 0, no record errors, no message.
+                answer.extend_from_slice(&[0; 2 + 8]);
+                answer.extend_from_slice(&(-1_i64).to_be_bytes());
+                answer.extend_from_slice(&[0; 8 + 4]);
+                answer.extend_from_slice(&(-1_i16).to_be_bytes());
+            }
+        }
+        answer.extend_from_slice(&[0; 4]);
+        answer
+    }
+
+    fn keep(&self, index: i32, batch: &[u8]) {
+        if !self.keeps {
+            return;
+        }
+        let count = i32::from_be_bytes(batch[57..61].try_into().unwrap());
+        let mut batch = batch.to_vec();
+        let mut logs = self.logs.lock().unwrap();
+        let log = &mut logs[index as usize];
+        batch[..8].copy_from_slice(&log.end.to_be_bytes());
+        log.batches.push_back((log.end, Bytes::from(batch)));
+        log.end += i64::from(count);
+        if log.batches.len() > KEPT {
+            log.batches.pop_front();
+        }
+        drop(logs);
+        self.more.notify_all();
+    }
+
+    /// Waits for something to read, and answers without a session, so that every request names all partitions.
+    fn fetched(&self, answer: &mut BytesMut, correlation: i32, request: &FetchRequest) {
+        let until = Instant::now() + Duration::from_millis(request.max_wait_ms as u64);
+        let wanted = &request.topics[0];
+        let mut logs = self.logs.lock().unwrap();
+        while !wanted.partitions.iter().any(|one| logs[one.partition as usize].end > one.fetch_offset) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            logs = self.more.wait_timeout(logs, left).unwrap().0;
+        }
+        answer.extend_from_slice(&correlation.to_be_bytes());
+        // No throttling, no error, no session, one topic.
+        answer.extend_from_slice(&[0; 4 + 2 + 4]);
+        answer.extend_from_slice(&1_i32.to_be_bytes());
+        let name = wanted.topic.as_bytes();
+        answer.extend_from_slice(&(i16::try_from(name.len()).unwrap()).to_be_bytes());
+        answer.extend_from_slice(name);
+        answer.extend_from_slice(&length(wanted.partitions.len()).to_be_bytes());
+        for one in &wanted.partitions {
+            let log = &logs[one.partition as usize];
+            answer.extend_from_slice(&one.partition.to_be_bytes());
+            answer.extend_from_slice(&[0; 2]);
+            answer.extend_from_slice(&log.end.to_be_bytes());
+            answer.extend_from_slice(&log.end.to_be_bytes());
+            answer.extend_from_slice(&[0; 8 + 4]);
+            answer.extend_from_slice(&(-1_i32).to_be_bytes());
+            let from = log.batches.partition_point(|(offset, _)| *offset < one.fetch_offset);
+            let batches = log.batches.iter().skip(from);
+            let size: usize = batches.clone().map(|(_, batch)| batch.len()).sum();
+            answer.extend_from_slice(&length(size).to_be_bytes());
+            batches.for_each(|(_, batch)| answer.extend_from_slice(batch));
+        }
+    }
+
+    fn metadata(&self, rest: &mut Bytes, version: i16) -> MetadataResponse {
+        let request = MetadataRequest::decode(rest, version).unwrap();
+        let host = StrBytes::from_string(self.address.ip().to_string());
+        let broker = MetadataResponseBroker::default()
+            .with_node_id(1.into())
+            .with_host(host)
+            .with_port(self.address.port().into());
+        let partitions = (0..self.partitions).map(|index| {
+            MetadataResponsePartition::default()
+                .with_partition_index(index)
+                .with_leader_id(1.into())
+                .with_replica_nodes(vec![1.into()])
+        });
+        let topics = request.topics.unwrap_or_default().into_iter().map(|topic| {
+            MetadataResponseTopic::default().with_name(topic.name).with_partitions(partitions.clone().collect())
+        });
+        MetadataResponse::default()
+            .with_brokers(vec![broker])
+            .with_controller_id(1.into())
+            .with_topics(topics.collect())
+    }
+
+    fn offsets(&self, rest: &mut Bytes, version: i16) -> ListOffsetsResponse {
+        let request = ListOffsetsRequest::decode(rest, version).unwrap();
+        let logs = self.logs.lock().unwrap();
+        let topics = request.topics.into_iter().map(|topic| {
+            let partitions = topic.partitions.iter().map(|one| {
+                ListOffsetsPartitionResponse::default()
+                    .with_partition_index(one.partition_index)
+                    .with_offset(logs[one.partition_index as usize].end)
+            });
+            ListOffsetsTopicResponse::default().with_name(topic.name).with_partitions(partitions.collect())
+        });
+        ListOffsetsResponse::default().with_topics(topics.collect())
+    }
+}
+
+fn versions() -> ApiVersionsResponse {
+    let known =
+        [(PRODUCE, 8), (FETCH, 11), (LIST_OFFSETS, 5), (METADATA, 9), (INIT_PRODUCER_ID, 4), (DESCRIBE_CONFIGS, 3)];
+    let apis = known.map(|(api, version)| {
+        ApiVersion::default().with_api_key(api).with_min_version(version).with_max_version(version)
+    });
+    ApiVersionsResponse::default().with_api_keys(apis.to_vec())
+}
+
+fn settings(rest: &mut Bytes, version: i16) -> DescribeConfigsResponse {
+    let request = DescribeConfigsRequest::decode(rest, version).unwrap();
+    let results = request.resources.into_iter().map(|resource| {
+        DescribeConfigsResult::default()
+            .with_resource_type(resource.resource_type)
+            .with_resource_name(resource.resource_name)
+    });
+    DescribeConfigsResponse::default().with_results(results.collect())
+}
+
+fn put<M: Encodable + HeaderVersion>(answer: &mut BytesMut, correlation: i32, version: i16, message: &M) {
+    let header = ResponseHeader::default().with_correlation_id(correlation);
+    // This one answer keeps the old header, since whoever asks does not know yet what is spoken.
+    header.encode(answer, M::header_version(version)).unwrap();
+    message.encode(answer, version).unwrap();
+}
