@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import api, detection, drive, drive_memory, fio, kills, long_run, simulator, stack, storage
+from bench import api, detection, drive, drive_memory, fio, kafka, kills, long_run, simulator, stack, storage
 from bench.ebpf import probe_cost
 from bench.figures import Figure
 
@@ -15,6 +15,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "kills": kills.figures,
     "api": api.figures,
     "fio": fio.figures,
+    "kafka": kafka.figures,
     "ebpf": probe_cost.figures,
     "stack": stack.figures,
     "detection": detection.figures,

@@ -1,0 +1,189 @@
+"""The Kafka load against Kafka's own performance tools, in turn, on one broker and with one topic's settings.
+
+CPU-seconds are of the client's whole process, user and system, for a million records of 1 KiB.
+"""
+
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.figures import Figure
+from tests.engines.kafka import load
+from tests.engines.kafka.broker import ROOT, STATE, Cluster, java, start_cluster
+
+ROUNDS = 3
+PARTITIONS = 24
+RECORD_BYTES = 1024
+#: What all producers are given: batches as Kafka's tools make them unless told otherwise.
+BATCH_BYTES = 16 * 1024
+LARGE_BATCH_BYTES = 128 * 1024
+RECORDS = 1_000_000
+SECONDS = 12.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a process took; `records` are those that it produced or consumed."""
+
+    cpu_seconds: float
+    memory_bytes: int
+    records: int
+    seconds: float
+
+    @property
+    def per_million(self) -> float:
+        return self.cpu_seconds / self.records * 1e6
+
+    def __str__(self) -> str:
+        rate = self.records / self.seconds
+        return f"{self.per_million:.2f} CPU-s a million, {rate:,.0f} records/s, {self.memory_bytes / 2**20:.0f} MB"
+
+
+def measured(command: Sequence[str]) -> tuple[str, float, int, float]:
+    """Run it to its end: what it printed, its CPU-seconds, its largest memory, how long it took."""
+    begun = time.monotonic()
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(command, stdout=printed, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0, f"{command[0]} failed"
+        printed.seek(0)
+        text = printed.read().decode()
+    return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, time.monotonic() - begun
+
+
+def cliffwatch(cluster: Cluster, seconds: float, **changes: object) -> tuple[Cost, load.Outcome]:
+    """A load of ours. Its cost is a million of what it produced, or of what it consumed where it produces nothing."""
+    document = load.configuration(cluster.bootstrap, seconds, window=1.0) | changes
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(document, file)
+        file.flush()
+        text, cpu_seconds, memory, _ = measured([load.program(), "kafka", "--config", file.name])
+    outcome = load.Outcome(0)
+    for line in text.splitlines():
+        load.take(outcome, json.loads(line))
+    found = outcome.verification
+    assert found["lost"] == found["corrupted"] == found["unacknowledged"] == 0, found
+    records = outcome.total("operations")
+    return Cost(cpu_seconds, memory, records, seconds), outcome
+
+
+def produce(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
+    producer = {"linger_seconds": 0.001, "batch_size_bytes": batch_bytes, "acks": "all"}
+    topics = {"existing": [topic]}
+    return cliffwatch(cluster, SECONDS, topics=topics, producer=producer, consumer=None)[0]
+
+
+def produce_java(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
+    properties = f"bootstrap.servers={cluster.bootstrap} acks=all linger.ms=1 batch.size={batch_bytes}"
+    arguments = f"--topic {topic} --num-records {RECORDS} --record-size {RECORD_BYTES} --throughput -1"
+    command = java(
+        "org.apache.kafka.tools.ProducerPerformance", *arguments.split(), "--producer-props", *properties.split()
+    )
+    _, cpu_seconds, memory, seconds = measured(command)
+    return Cost(cpu_seconds, memory, RECORDS, seconds)
+
+
+def consume(cluster: Cluster, topic: str) -> Cost:
+    """All that is in the topic: the load ends soon and reading goes on until the topic's end."""
+    consumer = {"from": "earliest"}
+    topics = {"existing": [topic]}
+    begun = time.monotonic()
+    changes = {"topics": topics, "producer": None, "consumer": consumer, "drain_timeout_seconds": 300}
+    cost, outcome = cliffwatch(cluster, 1.0, **changes)
+    assert outcome.verification["partitions_not_drained"] == 0
+    return Cost(cost.cpu_seconds, cost.memory_bytes, cost.records, time.monotonic() - begun)
+
+
+def consume_java(cluster: Cluster, topic: str, records: int) -> Cost:
+    arguments = f"--bootstrap-server {cluster.bootstrap} --topic {topic} --num-records {records} --timeout 60000"
+    command = java("org.apache.kafka.tools.ConsumerPerformance", *arguments.split())
+    _, cpu_seconds, memory, seconds = measured(command)
+    return Cost(cpu_seconds, memory, records, seconds)
+
+
+def both_sides(cluster: Cluster) -> Cost:
+    topics = {"prefix": "both", "partitions": 288}
+    cost, _ = cliffwatch(cluster, SECONDS, topics=topics, producer={"rate": 20_000.0}, consumer={})
+    return cost
+
+
+def added_latency() -> dict[str, tuple[float, float]]:
+    """Median and 99th percentile in microseconds of what the client itself adds, by the Rust benchmark."""
+    done = subprocess.run(
+        ["cargo", "bench", "--locked", "--package", "cliffwatch-kafka", "--bench", "added_latency"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env=os.environ | {"CARGO_TARGET_DIR": str(STATE / "target")},
+    )
+    rows = (line.split() for line in done.stdout.splitlines())
+    return {row[0]: (float(row[1]), float(row[2])) for row in rows if len(row) == 3}
+
+
+def figures() -> list[Figure]:
+    base = Path(tempfile.mkdtemp(prefix="cliffwatch-kafka-"))
+    costs: dict[str, list[Cost]] = {}
+
+    def note(name: str, cost: Cost) -> None:
+        costs.setdefault(name, []).append(cost)
+        print(f"# {name}: {cost}", flush=True)
+
+    cluster = start_cluster(base, heap="1g")
+    try:
+        for number in range(ROUNDS):
+            topic = f"bench-{number}"
+            cluster.create_topic(topic, PARTITIONS)
+            note("ProducerPerformance", produce_java(cluster, topic, BATCH_BYTES))
+            note("produce", produce(cluster, topic, BATCH_BYTES))
+            note("ProducerPerformance, large batches", produce_java(cluster, topic, LARGE_BATCH_BYTES))
+            note("produce, large batches", produce(cluster, topic, LARGE_BATCH_BYTES))
+            cluster.delete_topic(topic)
+            # Records of ours alone, so that every one of them is checked.
+            cluster.create_topic(f"{topic}-read", PARTITIONS)
+            made = produce(cluster, f"{topic}-read", LARGE_BATCH_BYTES).records
+            note("consume", consume(cluster, f"{topic}-read"))
+            note("ConsumerPerformance", consume_java(cluster, f"{topic}-read", made))
+            cluster.delete_topic(f"{topic}-read")
+            note("20,000/s, 288 partitions, both sides", both_sides(cluster))
+    finally:
+        cluster.stop()
+        shutil.rmtree(base)
+    latencies = added_latency()
+
+    def median(name: str) -> float:
+        return statistics.median(cost.per_million for cost in costs[name])
+
+    memory = max(cost.memory_bytes for name, found in costs.items() if "Performance" not in name for cost in found)
+    produced, consumed = median("produce, large batches"), median("consume")
+    times = median("ProducerPerformance, large batches") / produced
+    consumed_times = median("ConsumerPerformance") / consumed
+    both = median("20,000/s, 288 partitions, both sides")
+    return [
+        Figure("kafka: produce, maximum rate, batches of 128 KiB", produced, "CPU-s/M", 0.7),
+        Figure("kafka: ProducerPerformance / ours, the same batches", times, "×", 20, at_least=True),
+        Figure("kafka: produce, maximum rate, batches of 16 KiB", median("produce"), "CPU-s/M", 0.7),
+        Figure(
+            "kafka: ProducerPerformance / ours, batches of 16 KiB",
+            median("ProducerPerformance") / median("produce"),
+            "×",
+            20,
+            at_least=True,
+        ),
+        Figure("kafka: consume, maximum rate", consumed, "CPU-s/M", 0.6),
+        Figure("kafka: ConsumerPerformance / ours", consumed_times, "×", 10, at_least=True),
+        Figure("kafka: 20,000/s on 288 partitions, both sides", both, "CPU-s/M", 3),
+        Figure("kafka: memory, the largest of all", memory / 1e6, "MB", 100),
+        *[
+            Figure(f"kafka: {name} added by the client at 100,000/s, p99", p99, "µs", 200)
+            for name, (_, p99) in latencies.items()
+        ],
+    ]
