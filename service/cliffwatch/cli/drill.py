@@ -165,6 +165,7 @@ def _print_result(how: Output, variant: Variant, observed: Observed, found: list
                 "variant": variant.name.value,
                 "run_id": run.get("id"),
                 "verdict": run.get("verdict"),
+                "reasons": run.get("reasons"),
                 "report": run.get("report"),
                 "device": observed.device,
                 "expectations": [{"what": each.what, "holds": each.holds, "detail": each.detail} for each in found],
