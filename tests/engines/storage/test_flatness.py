@@ -1,6 +1,7 @@
 """What a load costs does not grow with time: memory and open files over tens of thousands of segments."""
 
 import os
+import shutil
 from pathlib import Path
 
 from tests.engines.storage.running import load_of, running
@@ -11,7 +12,7 @@ def _resident_bytes(pid: int) -> int:
 
 
 def _open_files(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
 def test_memory_and_open_files_are_flat_over_many_segments(tmp_path: Path) -> None:
@@ -37,8 +38,6 @@ def test_memory_and_open_files_are_flat_over_many_segments(tmp_path: Path) -> No
             after = _resident_bytes(at_work.process.pid), _open_files(at_work.process.pid)
             outcome = at_work.finish()
     finally:
-        import shutil
-
         shutil.rmtree(directory, ignore_errors=True)
     assert outcome.counters["segments_begun"] > 500
     assert after[0] - before[0] < 512 * 1024
