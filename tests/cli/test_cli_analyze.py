@@ -1,0 +1,102 @@
+"""`cliffwatch analyze` on a CSV and on a journal, with no service anywhere."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.detect.generators import lognormal
+from tests.detect.generators.soak import Soak
+from tests.recorded_runs import JournalPlan, make_journal
+from typer.testing import CliRunner, Result
+
+from cliffwatch.cli.main import app
+from cliffwatch.errors import Code, Problem
+
+HOURS = 12
+
+
+def analyze(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["analyze", *map(str, arguments)])
+
+
+def document(result: Result) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(result.stdout)
+    return body
+
+
+def stored(soak: Soak, directory: Path) -> Path:
+    path = directory / "soak.csv"
+    path.write_text(soak.to_csv(), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_a_cliff_in_a_csv_is_degraded_and_told_with_when_it_was_raised(tmp_path: Path, mode: str) -> None:
+    soak = lognormal.make(4, ("cliff",), (), HOURS).only("p99", "device_write_latency")
+    result = analyze(stored(soak, tmp_path), "--mode", mode, "--format", "json")
+    assert result.exit_code == 1
+    body = document(result)
+    assert body["verdict"] == "degraded"
+    (finding,) = body["findings"]
+    assert {"kind", "onset_seconds", "detected_seconds", "series", "ratio", "confidence"} <= set(finding)
+    assert (finding["kind"], finding["series"]) == ("cliff", "p99")
+    onset = soak.truths[0].onset
+    assert abs(finding["onset_seconds"] - onset) <= 60
+    assert 0 < finding["detected_seconds"] - onset <= 180
+
+
+def test_a_healthy_csv_passes(tmp_path: Path) -> None:
+    result = analyze(stored(lognormal.make(4, (), (), HOURS).only("p99"), tmp_path), "--format", "json")
+    assert result.exit_code == 0
+    assert document(result)["verdict"] == "pass"
+    assert document(result)["findings"] == []
+
+
+def test_text_names_what_was_found(tmp_path: Path) -> None:
+    result = analyze(stored(lognormal.make(4, ("cliff",), (), HOURS).only("p99"), tmp_path))
+    assert result.exit_code == 1
+    assert result.stdout.startswith("verdict: degraded\n")
+    assert "cliff" in result.stdout
+
+
+def test_a_csv_with_too_much_missing_is_invalid(tmp_path: Path) -> None:
+    lines = stored(lognormal.make(4, (), (), HOURS).only("p99"), tmp_path).read_text(encoding="utf-8").splitlines()
+    path = tmp_path / "holes.csv"
+    path.write_text("\n".join([*lines[:2000], *lines[2300:]]), encoding="utf-8")
+    result = analyze(path, "--format", "json")
+    assert result.exit_code == 1
+    assert document(result)["verdict"] == "invalid"
+
+
+def test_a_known_restart_is_told_by_events(tmp_path: Path) -> None:
+    rows = [f"{at},{0.05 if 3000 <= at < 3045 else 0.01}" for at in range(4000)]
+    path, events = tmp_path / "soak.csv", tmp_path / "events.csv"
+    path.write_text("\n".join(["elapsed_seconds,p99", *rows]), encoding="utf-8")
+    events.write_text("elapsed_seconds,name\n3000,broker restart\n", encoding="utf-8")
+    assert document(analyze(path, "--mode", "online", "--format", "json"))["verdict"] == "degraded"
+    told = analyze(path, "--mode", "online", "--format", "json", "--events", events)
+    assert document(told)["verdict"] == "pass"
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_a_journal_is_analysed_from_its_directory_and_by_the_runs_name(tmp_path: Path, mode: str) -> None:
+    directory = make_journal(tmp_path / "runs" / "one", JournalPlan())
+    by_path = analyze(directory, "--mode", mode, "--format", "json")
+    by_name = CliRunner().invoke(
+        app, ["--state-directory", str(tmp_path), "analyze", "one", "--mode", mode, "--format", "json"]
+    )
+    assert document(by_path)["verdict"] == document(by_name)["verdict"] == "pass"
+
+
+def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.csv"
+    bad.write_text("seconds,p99\n0,1\n", encoding="utf-8")
+    for arguments, code in (
+        ((bad,), Code.BAD_REQUEST),
+        ((tmp_path / "nothing",), Code.NOT_FOUND),
+        ((tmp_path, "--events", bad), Code.BAD_REQUEST),
+    ):
+        problem = analyze(*arguments).exception
+        assert isinstance(problem, Problem)
+        assert problem.code is code
