@@ -67,7 +67,6 @@ def test_of_one_drive_there_are_totals_to_the_request(drive: LoopDrive) -> None:
         (interval.counters["device_write_milliseconds"] + interval.counters["device_read_milliseconds"]) / 10_000,
         abs=0.01,
     )
-    assert 0 <= interval.gauges["device_busy_ratio"] <= 1
     assert not [name for name in interval.counters if not name.startswith("device_")]
 
 
@@ -152,6 +151,23 @@ def test_an_engine_under_a_cpu_limit_is_seen_to_be_throttled() -> None:
             busy.wait()
 
 
+def test_an_engine_that_shares_its_cpu_is_seen_to_wait_for_it() -> None:
+    cpu = str(min(os.sched_getaffinity(0)))
+    both = [subprocess.Popen(["taskset", "-c", cpu, sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    try:
+        conditions = HostConditions()
+        conditions.restart(both[0].pid)
+        waited, deadline = 0, time.monotonic() + 30
+        while waited < 200 and time.monotonic() < deadline:
+            time.sleep(0.1)
+            waited += conditions.since_last().counters["engine_waiting_milliseconds"]
+        assert waited >= 200
+    finally:
+        for each in both:
+            each.kill()
+            each.wait()
+
+
 def test_what_the_engine_itself_writes_is_counted(tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         writer = subprocess.Popen(
@@ -178,7 +194,12 @@ def test_what_the_engine_itself_writes_is_counted(tmp_path: Path) -> None:
 def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
     """A captured tree: two readings, between which each total grew by a known amount."""
     proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
-    for place in (proc / "41", proc / "pressure", cgroup / "soak" / "engine"):
+    for place in (
+        proc / "41" / "task" / "41",
+        proc / "41" / "task" / "42",
+        proc / "pressure",
+        cgroup / "soak" / "engine",
+    ):
         place.mkdir(parents=True)
     (cgroup / "cgroup.controllers").write_text("cpu\n")
     (proc / "41" / "cgroup").write_text("0::/soak/engine\n")
@@ -189,8 +210,9 @@ def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
         (proc / "41" / "stat").write_text(f"41 (a (b) c) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 1 0 0 20 0\n")
         (proc / "41" / "io").write_text(f"rchar: 1\nread_bytes: 512\nwrite_bytes: {written}\n")
         (proc / "stat").write_text(f"cpu  {cpu} 0 0\ncpu0 1 1\n")
-        for resource in ("cpu", "io"):
-            (proc / "pressure" / resource).write_text(f"some avg10=0.00 total={stalled}\nfull avg10=0.00 total=0\n")
+        (proc / "pressure" / "io").write_text(f"some avg10=0.00 total={stalled}\nfull avg10=0.00 total=0\n")
+        for thread in ("41", "42"):
+            (proc / "41" / "task" / thread / "schedstat").write_text(f"9 {throttled * 30} 7\n")
         (cgroup / "soak" / "cpu.stat").write_text(f"nr_periods 5\nthrottled_usec {throttled}\n")
         (cgroup / "soak" / "engine" / "cpu.stat").write_text("nr_periods 0\nthrottled_usec 0\n")
 
@@ -201,6 +223,7 @@ def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
     interval = conditions.since_last()
     assert interval.counters == {
         "engine_cpu_milliseconds": 50 * 1000 // os.sysconf("SC_CLK_TCK"),
+        "engine_waiting_milliseconds": 30,
         "engine_throttled_milliseconds": 500,
         "engine_written_bytes": 8192,
         "engine_read_bytes": 0,
@@ -208,7 +231,6 @@ def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
     assert interval.gauges == {
         "host_cpu_busy_ratio": 0.6,
         "host_cpu_steal_ratio": 0.1,
-        "host_cpu_pressure_ratio": 0.2,
         "host_io_pressure_ratio": 0.2,
         "host_dirty_bytes": 10 * page,
         "host_writeback_bytes": 3 * page,

@@ -45,11 +45,7 @@ class DeviceIo:
                 "device_read_milliseconds": _milliseconds(total.read_time_seconds),
                 **_rare(total),
             },
-            {
-                "device_queue_depth": four_digits(total.weighted_io_time_seconds / seconds),
-                # The busiest of several: a mean would hide the one that holds all others up.
-                "device_busy_ratio": four_digits(min(1.0, max(m.io_time_seconds for m in moved.values()) / seconds)),
-            },
+            {"device_queue_depth": four_digits(total.weighted_io_time_seconds / seconds)},
         )
         if len(moved) > 1:
             _add_each(interval, moved, seconds)

@@ -16,6 +16,8 @@ _TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 #: Control groups lie at most so deep here; what is above is not looked at.
 _DEPTH_LIMIT = 12
+#: Of so many threads of the engine is asked how long they waited for a CPU.
+_THREADS_LIMIT = 128
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 _DIRTY = {
     "nr_dirty": "host_dirty_bytes",
@@ -31,11 +33,11 @@ class _Totals:
     at: float
     engine: dict[str, float] = field(default_factory=dict)
     cpu_ticks: dict[str, int] = field(default_factory=dict)
-    pressure_seconds: dict[str, float] = field(default_factory=dict)
+    io_pressure_seconds: float | None = None
 
 
 class HostConditions:
-    """Interval by interval: the engine's CPU time, throttling and I/O, the host's CPUs, pressure and dirty pages."""
+    """Interval by interval: the engine's CPU time, waiting and I/O, the host's CPUs, I/O pressure and dirty pages."""
 
     def __init__(self, clock: Clock | None = None, proc: Path = Path("/proc"), cgroup: Path | None = None) -> None:
         """`cgroup`: where control groups are mounted; found out by default."""
@@ -63,10 +65,9 @@ class HostConditions:
             if total >= before.engine.get(name, float("inf"))
         }
         gauges = _cpu_ratios(before.cpu_ticks, now.cpu_ticks)
-        for name, total in now.pressure_seconds.items():
-            if name in before.pressure_seconds:
-                stalled = total - before.pressure_seconds[name]
-                gauges[f"host_{name}_pressure_ratio"] = four_digits(min(1.0, max(0.0, stalled / seconds)))
+        if now.io_pressure_seconds is not None and before.io_pressure_seconds is not None:
+            stalled = now.io_pressure_seconds - before.io_pressure_seconds
+            gauges["host_io_pressure_ratio"] = four_digits(min(1.0, max(0.0, stalled / seconds)))
         gauges.update(self._dirty())
         return Interval(counters, gauges)
 
@@ -83,6 +84,7 @@ class HostConditions:
             ticks = (directory / "stat").read_text(errors="replace").rpartition(")")[2].split()
             # utime, stime, and those of children that were waited for: proc(5).
             totals["engine_cpu_milliseconds"] = sum(map(int, ticks[11:15])) * _TICK_MILLISECONDS
+            totals["engine_waiting_milliseconds"] = _waited_milliseconds(directory)
             throttled = self._throttled_milliseconds((directory / "cgroup").read_text())
             if throttled is not None:
                 totals["engine_throttled_milliseconds"] = throttled
@@ -123,16 +125,13 @@ class HostConditions:
         with (self._proc / "stat").open() as file:
             return dict(zip(_CPU_FIELDS, map(int, file.readline().split()[1:]), strict=False))
 
-    def _pressure(self) -> dict[str, float]:
-        """Seconds during which at least one task waited, by resource."""
-        totals = {}
-        for resource in ("cpu", "io"):
-            try:
-                some = (self._proc / "pressure" / resource).read_text().splitlines()[0]
-                totals[resource] = int(some.rpartition("total=")[2]) / 1e6
-            except (OSError, ValueError, IndexError):
-                continue
-        return totals
+    def _pressure(self) -> float | None:
+        """Seconds during which at least one task waited for I/O."""
+        try:
+            some = (self._proc / "pressure" / "io").read_text().splitlines()[0]
+            return int(some.rpartition("total=")[2]) / 1e6
+        except (OSError, ValueError, IndexError):
+            return None
 
     def _dirty(self) -> dict[str, float]:
         """Bytes of the page cache that wait to be written, and at how many the kernel makes writers wait."""
@@ -142,6 +141,17 @@ class HostConditions:
             return {}
         pages = dict(line.split() for line in lines if line.startswith(("nr_dirty", "nr_writeback")))
         return {name: int(pages[key]) * _PAGE_BYTES for key, name in _DIRTY.items() if key in pages}
+
+
+def _waited_milliseconds(process: Path) -> float:
+    """How long the process's threads were ready to run and had no CPU, added up. Raises OSError when it is gone."""
+    nanoseconds = 0
+    for thread in list((process / "task").iterdir())[:_THREADS_LIMIT]:
+        try:
+            nanoseconds += int((thread / "schedstat").read_text().split()[1])
+        except (OSError, IndexError):
+            continue
+    return nanoseconds / 1e6
 
 
 def _throttled(group: Path) -> float | None:
