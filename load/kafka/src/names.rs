@@ -93,4 +93,14 @@ mod tests {
         let names: Vec<&str> = NAMES.gauges.iter().map(|(name, _)| *name).collect();
         assert_eq!(names, Gauge::NAMES);
     }
+
+    #[test]
+    fn every_name_stands_in_a_table_of_the_documentation() {
+        let page = include_str!("../../../docs/kafka-engine.md");
+        let first_cells: String =
+            page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
+        for name in Latency::NAMES.iter().chain(Counter::NAMES).chain(Gauge::NAMES) {
+            assert!(first_cells.contains(&format!("`{name}`")), "{name}");
+        }
+    }
 }
