@@ -39,6 +39,17 @@ def test_the_rise_is_put_in_the_layer_that_grew() -> None:
         assert "41 ms instead of 1 ms" in comparison.sentence
 
 
+def test_a_slow_device_is_named_although_most_of_the_time_is_spent_waiting_for_it() -> None:
+    """An engine with a schedule falls behind when the drive is slow: the wait is a consequence and not the cause."""
+    before = times(3.7, 0.5, 5.0, service_seconds=2.9, queue_seconds=0.04)
+    after = times(5150.0, 110.0, 4.4, service_seconds=1770.0, queue_seconds=85.0)
+    comparison = compare(before, after)
+    assert comparison.grew is Layer.DEVICE
+    assert comparison.share is not None
+    assert comparison.share < 0.2
+    assert "what waits for it has the rest, most of it waiting until the engine began" in comparison.sentence
+
+
 def test_time_above_the_block_layer_is_named_and_so_are_requests_that_nobody_waits_for() -> None:
     assert "remaining 8 ms lie above the block layer" in name_gap(times(10.0, 2.0))
     assert "5 ms passed before the engine began it" in name_gap(times(10.0, 5.0, service_seconds=5.0))

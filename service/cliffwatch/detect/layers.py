@@ -13,6 +13,9 @@ from cliffwatch.units import format_latency
 
 #: A difference below this part of the client's latency is rounding and not worth a name.
 _NEGLIGIBLE = 0.05
+#: A layer became slower when it takes this many times as long, and that is this part of the rise, and of what an
+#: operation took before.
+_SLOWER, _PART, _NOTICEABLE = 1.5, 0.1, 0.3
 
 
 class Layer(StrEnum):
@@ -82,8 +85,9 @@ class LayerTimes:
 
 @dataclass(frozen=True, slots=True)
 class LayerComparison:
-    """`grew` is the layer in which most of the rise is, with its share of the rise (0…1); None where nothing rose.
+    """`grew` is the lowest layer that became slower, since those above it wait for it; None where nothing rose.
 
+    `share` is its own share of the rise (0…1); the rest is what those above it waited.
     `gap` names the difference between client and device after the onset, in a sentence; empty where it is not known.
     """
 
@@ -105,12 +109,25 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
         return LayerComparison(before, after, None, None, "", gap)
     if after.client_seconds - before.client_seconds <= before.client_seconds * _NEGLIGIBLE:
         return LayerComparison(before, after, None, None, "", gap)
-    grew = max(rises, key=lambda layer: rises[layer])
+    # Of a schedule that slips, the wait grows for as long as it lasts: it says nothing of what became slower.
+    begun = sum(max(0.0, each) for layer, each in rises.items() if layer is not Layer.SCHEDULE)
+    slower = [
+        layer
+        for layer in rises
+        if new[layer] > _SLOWER * old[layer]
+        and rises[layer] >= _PART * (rise if layer is Layer.SCHEDULE else begun)
+        and rises[layer] >= _NOTICEABLE * before.client_seconds
+    ]
+    largest = max(rises, key=lambda layer: rises[layer])
+    # From the top down: the last is the lowest.
+    grew = slower[-1] if slower else largest
     share = max(0.0, rises[grew]) / rise
     sentence = (
         f"On average an operation took {format_latency(after.client_seconds)} instead of "
-        f"{format_latency(before.client_seconds)}; {share * 100:.0f} % of the rise is in one layer: {TITLES[grew]}."
+        f"{format_latency(before.client_seconds)}. The lowest layer that became slower: {TITLES[grew]}, with "
+        f"{share * 100:.0f} % of the rise"
     )
+    sentence += "." if grew is largest else f"; what waits for it has the rest, most of it {TITLES[largest]}."
     return LayerComparison(before, after, grew, round(share, 3), sentence, gap)
 
 

@@ -10,11 +10,12 @@ from cliffwatch.detect.layers import TITLES, LayerComparison, compare
 from cliffwatch.detect.offline import analyse
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
 from cliffwatch.detect.wording import subject_of
+from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
 from cliffwatch.report.headline import primary_latency
-from cliffwatch.report.measures import compare_around
+from cliffwatch.report.measures import Comparison, compare_around
 from cliffwatch.report.spans import Drive, drives_of
 from cliffwatch.units import format_latency
 
@@ -26,6 +27,8 @@ _SAME_ONSET_WINDOWS = 120
 _SPOKEN_OF = (0.99, 0.999, 0.9, 0.9999, 0.5)
 #: Held back by a processor limit for so much of the whole load, the client was its own limit.
 CLIENT_LIMITED_RATIO = 0.2
+#: The latency that a run is spoken of by rose too when it rose by this factor.
+TOLD_OF_PRIMARY_FROM = 1.3
 #: A cliff and a step are told apart by size and speed, which look different while the run still goes on.
 _SUDDEN = frozenset({Kind.CLIFF, Kind.STEP})
 
@@ -148,6 +151,10 @@ def _found(
     if finding.kind is Kind.RECOVERY:
         return Found(finding, series, False, None, None, None, sentence_of(run, finding, series, None, None, None))
     comparison = compare_around(run, finding, series.operation or primary)
+    if series.role is Role.LATENCY:
+        finding, series = _measured(finding, series, primary, comparison)
+        if series.operation == primary:
+            comparison = compare_around(run, finding, primary)
     diagnosis = diagnose(comparison.measures)
     layers = compare(comparison.layers_before, comparison.layers_after)
     return Found(
@@ -159,6 +166,35 @@ def _found(
         layers=layers,
         sentence=sentence_of(run, finding, series, comparison.drive, diagnosis, layers),
     )
+
+
+def _measured(finding: Finding, series: Series, primary: str | None, comparison: Comparison) -> tuple[Finding, Series]:
+    """The finding with its size read off the merged histograms of the windows after it.
+
+    Where the latency that the run is spoken of by rose too, the finding is told of that one: whoever waits for an
+    append does not care which of its parts was slow. Spikes stay as they are, since most of their windows are healthy.
+    """
+    if series.operation is None or series.quantile is None or finding.kind is Kind.SPIKES:
+        return finding, series
+    before = _quantile(comparison.before, primary, series.quantile)
+    after = _quantile(comparison.after, primary, series.quantile)
+    if series.operation != primary and before and after and after > before * TOLD_OF_PRIMARY_FROM:
+        name = series.name.replace(series.operation, str(primary), 1)
+        also = tuple(dict.fromkeys([series.name, *finding.corroborated_by]))
+        told = Series(name, Role.LATENCY, primary, series.quantile)
+        also = tuple(each for each in also if each != name)
+        return replace(
+            finding, series=name, baseline=before, level=after, ratio=after / before, corroborated_by=also
+        ), told
+    level = _quantile(comparison.after, series.operation, series.quantile)
+    if level is None or finding.baseline <= 0:
+        return finding, series
+    return replace(finding, level=level, ratio=level / finding.baseline), series
+
+
+def _quantile(histograms: dict[str, Histogram], operation: str | None, quantile: float) -> float | None:
+    histogram = histograms.get(operation or "")
+    return None if histogram is None else histogram.percentiles_seconds([quantile])[0]
 
 
 def sentence_of(

@@ -6,7 +6,7 @@ from cliffwatch.report.format import count, duration, latency
 from cliffwatch.runs.states import VerdictName
 
 #: The latency that a run is spoken of by, the most telling first: what a client waits for comes before what it causes.
-_SPOKEN_OF = ("publish", "end_to_end", "write", "sync", "append", "read")
+_SPOKEN_OF = ("publish", "end_to_end", "append", "write", "sync", "read")
 
 #: An hour is told apart from the first and the last when it was so many times as slow as both.
 _WORTH_MENTIONING = 1.1

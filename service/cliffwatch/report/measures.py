@@ -46,12 +46,17 @@ _DELETIONS = ("segments_deleted", "files_deleted")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything about one finding that its cause and its layer are told from; `drive` is the one that slowed down."""
+    """Everything about one finding that its cause and its layer are told from; `drive` is the one that slowed down.
+
+    `before` and `after` are the merged histograms of both spans, by latency name.
+    """
 
     measures: Measures
     layers_before: LayerTimes
     layers_after: LayerTimes
     drive: Drive | None
+    before: dict[str, Histogram]
+    after: dict[str, Histogram]
 
 
 def compare_around(run: Collected, finding: Finding, operation: str | None) -> Comparison:
@@ -69,7 +74,8 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     ]
     measures = _measures(source, run, finding, layers)
     write_latency = measures.device_write_latency_seconds
-    return Comparison(measures, layers[0], layers[1], drive if write_latency.rose(DEVICE_ROSE) else None)
+    slowed = drive if write_latency.rose(DEVICE_ROSE) else None
+    return Comparison(measures, layers[0], layers[1], slowed, latencies[0], latencies[1])
 
 
 def _measures(source: Source, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
