@@ -6,7 +6,7 @@
 import sys
 from collections.abc import Callable
 
-from bench import api, detection, drive, drive_memory, fio, kafka, kills, long_run, simulator, stack, storage
+from bench import api, detection, drive, drive_memory, fio, kafka, kills, long_run, pages, simulator, stack, storage
 from bench.ebpf import probe_cost
 from bench.figures import Figure
 
@@ -23,6 +23,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "drive": drive.figures,
     "drive-memory": drive_memory.figures,
     "storage": storage.figures,
+    "pages": pages.figures,
 }
 
 
