@@ -89,9 +89,9 @@ def begun(machine: Machine) -> Iterator[tuple["subprocess.Popen[str]", str]]:
         process.communicate()
 
 
-def test_a_drill_that_is_interrupted_stops_its_run_and_takes_its_drive_away(machine: Machine) -> None:
+def test_a_drill_that_is_ended_stops_its_run_and_takes_its_drive_away(machine: Machine) -> None:
     with begun(machine) as (process, run_id):
-        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
         said = process.communicate()[1]
         assert process.returncode == 130, said
     assert remains(machine) == []
@@ -110,3 +110,9 @@ def test_a_drill_that_is_killed_leaves_a_drive_that_is_found_and_removed_once_it
     cleaned = machine.run("drive", "clean")
     assert "removed the drive drill" in cleaned.stderr
     assert remains(machine) == []
+
+
+def test_another_machines_service_cannot_soak_the_drive_of_this_one(machine: Machine) -> None:
+    done = machine.run("--url", "http://127.0.0.1:9", "drill")
+    assert done.returncode == 2
+    assert "--url: the drill's drive is on this machine" in done.stderr

@@ -1,6 +1,7 @@
 """`cliffwatch drill`: the whole chain, from the flash to the report, proven on a small aging drive in minutes."""
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -49,6 +50,11 @@ def drill(
     that is trimmed, or a quarter of which is left empty, does not.
     """
     session = session_of(context)
+    if session.service_url() != session.local_url():
+        detail = "--url: the drill's drive is on this machine, so that only this machine's own service can soak it"
+        raise Problem(Code.BAD_REQUEST, detail)
+    # Whoever ends the drill wants its drive gone, however politely it is asked.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     how = session.how(output)
     clock = SystemClock()
     chosen = VARIANTS[variant]
