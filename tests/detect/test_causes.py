@@ -155,6 +155,15 @@ def test_a_broker_that_lost_its_leaders_is_seen_without_being_told() -> None:
     assert diagnose(lost).first.cause is Cause.BROKER
 
 
+def test_a_machine_without_processor_time_is_told_from_its_drive() -> None:
+    starved = replace(SLOW_CLIENT, cpu_busy_ratio=Change(0.3, 1.0), cpu_pressure_ratio=Change(0.05, 0.9))
+    assert diagnose(starved).first.cause is Cause.CLIENT
+    collecting = replace(
+        MADE[Cause.GARBAGE_COLLECTION], cpu_busy_ratio=Change(0.3, 1.0), cpu_pressure_ratio=Change(0.05, 0.9)
+    )
+    assert diagnose(collecting).first.cause is Cause.GARBAGE_COLLECTION
+
+
 def test_a_late_engine_whose_requests_are_as_fast_as_before_is_the_cause_itself() -> None:
     late = replace(HEALTHY, latency_seconds=Change(0.0011, 0.4), schedule_debt_seconds=Change(0.001, 0.9))
     found = diagnose(late)

@@ -92,6 +92,8 @@ def _measures(source: Source, run: Collected, finding: Finding, layers: list[Lay
             source.rate("engine_throttled_milliseconds", zero_with="engine_cpu_milliseconds")
         ),
         engine_cpu_waiting_ratio=_thousandth(source.rate("engine_waiting_milliseconds")),
+        cpu_busy_ratio=source.mean("host_cpu_busy_ratio"),
+        cpu_pressure_ratio=source.mean("host_cpu_pressure_ratio"),
         cpu_steal_ratio=source.mean("host_cpu_steal_ratio"),
         dirty_bytes=source.mean("host_dirty_bytes"),
         writeback_bytes=source.mean("host_writeback_bytes"),

@@ -57,7 +57,8 @@ class Measures:
     its own schedule; how much of the time its processes ran, waited for a processor, and were held back by a limit of
     their control group.
 
-    The machine: processor time stolen by the hypervisor; dirty pages, those under write-back, and the limit at which
+    The machine: share of its processors' time that was used, of time in which some task waited for one, and of time
+    stolen by the hypervisor; dirty pages, those under write-back, and the limit at which
     writers are held up.
 
     The drive: mean time of its writes and reads, block-layer queue included; what it was given by everybody; what
@@ -80,6 +81,8 @@ class Measures:
     engine_cpu_waiting_ratio: Change = UNKNOWN_CHANGE
     engine_cpu_throttled_ratio: Change = UNKNOWN_CHANGE
 
+    cpu_busy_ratio: Change = UNKNOWN_CHANGE
+    cpu_pressure_ratio: Change = UNKNOWN_CHANGE
     cpu_steal_ratio: Change = UNKNOWN_CHANGE
     dirty_bytes: Change = UNKNOWN_CHANGE
     writeback_bytes: Change = UNKNOWN_CHANGE

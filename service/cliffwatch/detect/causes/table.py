@@ -74,7 +74,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "the client itself",
         "give the engine more processor time: it goes away",
         "the engine's processor time",
-        ("engine_cpu_throttled_ratio", "engine_cpu_waiting_ratio", "schedule_debt_seconds"),
+        ("engine_cpu_throttled_ratio", "cpu_pressure_ratio", "schedule_debt_seconds"),
         weigh.client,
     ),
     CauseRow(

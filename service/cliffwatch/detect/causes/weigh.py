@@ -23,6 +23,8 @@ AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY = 1.2, 0.15
 CLEAN_BLOCKS_FELL = 0.75
 #: Share of time, from which on held-back, waiting or stolen processor time can explain anything.
 HELD_BACK_RATIO, WAITING_RATIO, STEAL_RATIO = 0.05, 0.25, 0.03
+#: Processors that are so busy have no time left.
+BUSY_RATIO = 0.95
 #: Other people's share of what the drive did, from which on they are a neighbour, in bytes or in requests.
 NEIGHBOUR_SHARE = 0.25
 #: Share of what was written that stayed in memory before the onset, when the page cache took it.
@@ -173,6 +175,10 @@ def client(measures: Measures) -> Iterator[Evidence]:
     if waiting.rose(1.5, by=WAITING_RATIO):
         words = _from_to(waiting, _number)
         yield Evidence(f"The engine's threads waited for a processor: {words} of them at a time.", FAIR, shows=True)
+    pressure, busy = measures.cpu_pressure_ratio, measures.cpu_busy_ratio
+    if pressure.rose(1.5, by=WAITING_RATIO) and busy.after is not None and busy.after >= BUSY_RATIO:
+        words = f"tasks waited for a processor {_from_to(pressure, _percent)} of the time"
+        yield Evidence(f"The machine's processors are {_percent(busy.after)} busy, and {words}.", FAIR, shows=True)
     debt, service = measures.schedule_debt_seconds, measures.service_latency_seconds
     if debt.rose(2.0, by=0.01) and service.is_known and not service.rose(DEVICE_SAME):
         words = _from_to(debt, format_latency)
