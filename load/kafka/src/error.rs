@@ -73,9 +73,11 @@ pub mod code {
     pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
     pub const DUPLICATE_SEQUENCE_NUMBER: i16 = 46;
     pub const INVALID_PRODUCER_EPOCH: i16 = 47;
+    pub const REBALANCE_IN_PROGRESS: i16 = 27;
     pub const UNKNOWN_PRODUCER_ID: i16 = 59;
     pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
     pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
+    pub const MEMBER_ID_REQUIRED: i16 = 79;
 }
 
 /// What to do about an error code.

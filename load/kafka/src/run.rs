@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -18,6 +18,7 @@ use serde_json::json;
 use crate::admin::{self, Metadata, Which};
 use crate::conduct::Conductor;
 use crate::config::{self, Config};
+use crate::consumer::group::Membership;
 use crate::consumer::{self, Consumer, Read};
 use crate::error::{Error, Result};
 use crate::hot::errands::{Errands, News, offsets_at};
@@ -90,6 +91,9 @@ struct Threads {
     producers: Vec<JoinHandle<Result<Report>>>,
     consumers: Vec<JoinHandle<Result<Vec<Read>>>>,
     others: Vec<JoinHandle<()>>,
+    memberships: Vec<JoinHandle<()>>,
+    /// Set once nothing is left to read.
+    ended: Arc<AtomicBool>,
 }
 
 impl Run {
@@ -138,7 +142,10 @@ impl Run {
         // Where the windows could not be told any more, the threads are still there to be ended.
         stop.request();
         told?;
-        let (reports, reads) = outcome?;
+        let (reports, mut reads) = outcome?;
+        // What nobody of this process read at the end: a group's others may have.
+        let parked = std::mem::take(&mut *shared.parked());
+        reads.extend(parked.into_iter().map(|(place, track)| Read { place, position: None, end: None, track }));
         let begins: Vec<Option<i64>> =
             (0..shared.partitions.len()).map(|place| positions.get(&place).copied()).collect();
         teller.event("verification", verification(&shared, &reports, &reads, &begins));
@@ -169,6 +176,8 @@ impl Run {
         let now = self.clock.now();
         let window = config.window_seconds;
         let forever = ((config.start + FOREVER_SECONDS) / window).round() * window;
+        let partitions: Vec<Place> = partitions.collect();
+        let positions = partitions.iter().map(|_| AtomicI64::new(-1)).collect();
         Ok(Shared {
             clock: self.clock,
             stop,
@@ -176,13 +185,15 @@ impl Run {
             load_stop: nanoseconds(config.stop.unwrap_or(forever)),
             drain_nanoseconds: nanoseconds(config.drain_timeout_seconds),
             topics: config.topics.names(),
-            partitions: partitions.collect(),
+            partitions,
             // Another process, or this one at another time, has another.
             incarnation: ((now / 1_000_000) as u32 ^ std::process::id().rotate_left(16)) & 0x00ff_ffff,
             acknowledged: Count::default(),
             consumed: Count::default(),
             paused: AtomicBool::new(false),
             producing: AtomicU32::new(producers),
+            positions,
+            parked: Mutex::default(),
             debts: (0..producers).map(|_| AtomicU64::new(0)).collect(),
             trial,
         })
@@ -304,7 +315,22 @@ impl Run {
         };
         for place in 0..settings.consumers {
             let (errands, news, poller) = self.errands(shared)?;
-            let is_ours = |partition: &usize| partition % settings.consumers as usize == place as usize;
+            // A member of a group is told what is its own.
+            let is_dealt_out = settings.group.is_none();
+            let is_ours = |partition: &usize| is_dealt_out && partition % settings.consumers as usize == place as usize;
+            if let Some(group) = &settings.group {
+                let membership = Membership {
+                    group: group.clone(),
+                    dialer: Arc::clone(&self.dialer),
+                    bootstrap: Arc::clone(&self.bootstrap),
+                    shared: Arc::clone(shared),
+                    consumer: errands.clone(),
+                    initial: positions.clone(),
+                    teller: teller.clone(),
+                    ended: Arc::clone(&threads.ended),
+                };
+                threads.memberships.push(spawn("membership", move || membership.run())?);
+            }
             let order = consumer::Order {
                 place,
                 shared: Arc::clone(shared),
@@ -343,7 +369,8 @@ impl Threads {
         for thread in self.consumers {
             reads.extend(thread.join().map_err(died)??);
         }
-        for thread in self.others {
+        self.ended.store(true, Ordering::Release);
+        for thread in self.memberships.into_iter().chain(self.others) {
             thread.join().map_err(died)?;
         }
         Ok((reports, reads))

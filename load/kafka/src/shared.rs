@@ -1,11 +1,14 @@
 //! What all threads of a run see.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::histogram::Latencies;
 use cliffwatch_measure::stop::Stop;
+
+use crate::track::Track;
 
 /// A partition of the run: its place among all is what it is known by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub struct Shared {
     pub paused: AtomicBool,
     /// Producers that have not ended yet.
     pub producing: AtomicU32,
+    /// The offset of the next record of each partition, by place; -1 where nothing was read.
+    pub positions: Vec<AtomicI64>,
+    /// What became of the records of partitions that are nobody's at the moment, by place.
+    pub parked: Mutex<BTreeMap<usize, Track>>,
     /// How far each producer is behind its schedule, in nanoseconds.
     pub debts: Vec<AtomicU64>,
     /// Latencies of the present trial, while the highest sustainable rate is looked for.
@@ -86,6 +93,11 @@ impl Shared {
     pub fn backlog(&self) -> (u64, u64) {
         let (acknowledged, consumed) = (self.acknowledged.get(), self.consumed.get());
         (acknowledged.0.saturating_sub(consumed.0), acknowledged.1.saturating_sub(consumed.1))
+    }
+
+    /// What is nobody's at the moment.
+    pub fn parked(&self) -> MutexGuard<'_, BTreeMap<usize, Track>> {
+        self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The present trial, when there is one.

@@ -1,5 +1,7 @@
 //! Asks for records and takes the answers apart.
 
+use std::sync::atomic::Ordering;
+
 use serde_json::json;
 
 use super::{BACKOFF_NANOSECONDS, Consumer, State};
@@ -268,5 +270,9 @@ impl Consumer {
             }
         }
         self.contents = contents;
+        let partition = &self.partitions[at];
+        if let Some(position) = partition.position {
+            self.shared.positions[partition.place].store(position, Ordering::Release);
+        }
     }
 }

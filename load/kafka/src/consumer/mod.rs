@@ -4,6 +4,7 @@
 
 pub mod broker;
 mod fetch;
+pub mod group;
 pub mod partition;
 
 use std::collections::BTreeMap;
@@ -93,6 +94,7 @@ pub struct Consumer {
     /// Where a partition, by its place among all, stands among ours.
     where_is: Vec<Option<usize>>,
     brokers: Vec<Broker>,
+    metadata: Metadata,
     is_asking_metadata: bool,
     wants_metadata: bool,
     metadata_at: u64,
@@ -130,6 +132,7 @@ impl Consumer {
             partitions: Vec::new(),
             where_is: vec![None; shared.partitions.len()],
             brokers: Vec::new(),
+            metadata: Metadata::default(),
             is_asking_metadata: false,
             wants_metadata: false,
             metadata_at: 0,
@@ -146,8 +149,8 @@ impl Consumer {
             room: Vec::new(),
             shared,
         };
+        consumer.metadata = order.metadata;
         consumer.assign(&order.positions);
-        consumer.learn(&order.metadata);
         consumer
     }
 
@@ -197,15 +200,38 @@ impl Consumer {
         self.partitions.iter().all(Partition::is_drained) || now > since + self.shared.drain_nanoseconds
     }
 
-    /// These partitions are ours from now on.
+    /// These partitions, and no others, are ours from now on.
     fn assign(&mut self, positions: &BTreeMap<usize, i64>) {
+        let mut parked = self.shared.parked();
+        let (kept, gone) = std::mem::take(&mut self.partitions)
+            .into_iter()
+            .partition(|partition: &Partition| positions.contains_key(&partition.place));
+        self.partitions = kept;
+        for partition in gone {
+            parked.insert(partition.place, partition.track);
+        }
+        self.where_is.fill(None);
+        for (at, partition) in self.partitions.iter().enumerate() {
+            self.where_is[partition.place] = Some(at);
+        }
         for (&place, &position) in positions {
+            if self.where_is[place].is_some() {
+                continue;
+            }
             let found = &self.shared.partitions[place];
             let mut partition = Partition::new(place, found.topic, found.index);
             partition.position = Some(position);
+            partition.track = parked.remove(&place).unwrap_or_default();
             self.where_is[place] = Some(self.partitions.len());
             self.partitions.push(partition);
         }
+        drop(parked);
+        for broker in &mut self.brokers {
+            broker.must_begin = true;
+        }
+        let metadata = std::mem::take(&mut self.metadata);
+        self.learn(&metadata);
+        self.metadata = metadata;
     }
 
     fn hear(&mut self, now: u64) {
@@ -217,6 +243,7 @@ impl Consumer {
                     match answer {
                         Ok(metadata) => {
                             self.learn(&metadata);
+                            self.metadata = metadata;
                             self.metadata_failures = 0;
                             self.metadata_at = now + METADATA_AGE_NANOSECONDS;
                         }
@@ -230,7 +257,12 @@ impl Consumer {
                     }
                 }
                 News::Offsets(which, offsets) => self.found_offsets(which, &offsets),
-                News::ProducerId(_) | News::Rate(_) | News::Assigned(_) => {}
+                News::Assigned(positions, taken_over) => {
+                    self.assign(&positions);
+                    // Whoever told it may have stopped waiting.
+                    let _ = taken_over.send(());
+                }
+                News::ProducerId(_) | News::Rate(_) => {}
             }
         }
     }

@@ -26,8 +26,9 @@ pub enum News {
     Offsets(Which, BTreeMap<usize, i64>),
     /// Records a second that are due from now on.
     Rate(f64),
-    /// The partitions that are this consumer's from now on, each by its place, with the offsets to begin at.
-    Assigned(BTreeMap<usize, i64>),
+    /// The partitions that are this consumer's from now on, each by its place, with the offsets to begin at; whoever told
+    /// it waits to hear that it was taken over.
+    Assigned(BTreeMap<usize, i64>, Sender<()>),
 }
 
 /// Sends out for things on behalf of one thread.

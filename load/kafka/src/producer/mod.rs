@@ -435,7 +435,7 @@ impl Producer {
                         self.teller.event("rate_refused", json!({"error": error.to_string()}));
                     }
                 }
-                News::Offsets(..) | News::Assigned(_) => {}
+                News::Offsets(..) | News::Assigned(..) => {}
             }
         }
     }

@@ -1,0 +1,298 @@
+//! Membership of a consumer group: one thread beside each consumer, which tells it what its partitions are.
+//!
+//! The classic protocol, eagerly: at each rebalance everybody gives up everything, so that no two read the same partition.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use kafka_protocol::messages::consumer_protocol_assignment::TopicPartition;
+use kafka_protocol::messages::join_group_request::JoinGroupRequestProtocol;
+use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
+use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
+use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
+use kafka_protocol::messages::{
+    ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest, GroupId, HeartbeatRequest,
+    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
+    TopicName,
+};
+use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
+use serde_json::json;
+
+use crate::error::{Error, Result, code, describe};
+use crate::hot::errands::{Errands, News};
+use crate::hot::tell::Teller;
+use crate::session::{Address, Dialer, Session, refuse};
+use crate::shared::Shared;
+
+const PROTOCOL: &str = "roundrobin";
+const HEARTBEATS_APART: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(50);
+/// The group goes on without a member that was not heard of for so long.
+const SESSION_MILLISECONDS: i32 = 10_000;
+/// … or that does not rejoin in this; shorter than the time for which an answer is waited for.
+const REBALANCE_MILLISECONDS: i32 = 6_000;
+
+/// A partition's offsets by its place.
+type Positions = BTreeMap<usize, i64>;
+
+/// What a membership is given.
+pub struct Membership {
+    /// The group's name.
+    pub group: String,
+    /// How connections are made.
+    pub dialer: Arc<Dialer>,
+    /// Brokers to begin with.
+    pub bootstrap: Arc<Vec<Address>>,
+    /// What all see.
+    pub shared: Arc<Shared>,
+    /// What reaches the consumer.
+    pub consumer: Errands,
+    /// Where reading begins where nobody of the group has read yet.
+    pub initial: Positions,
+    /// Where it tells.
+    pub teller: Teller,
+    /// Set when nothing is left to read.
+    pub ended: Arc<AtomicBool>,
+}
+
+/// A place in the group, for as long as its generation lasts.
+#[derive(Default)]
+struct Place {
+    member: StrBytes,
+    generation: i32,
+}
+
+fn text(text: &str) -> StrBytes {
+    StrBytes::from_string(text.to_owned())
+}
+
+impl Membership {
+    /// Keeps the membership until nothing is left to read.
+    pub fn run(mut self) {
+        let mut place = Place::default();
+        while !self.ended.load(Ordering::Acquire) {
+            if let Err(error) = self.take_part(&mut place) {
+                self.teller.again("group_disturbed", "", json!({"error": error.to_string()}));
+                std::thread::sleep(LOOK);
+            }
+        }
+    }
+
+    fn group_id(&self) -> GroupId {
+        GroupId(text(&self.group))
+    }
+
+    /// Joins, and stays until the group is rebalanced or the end.
+    fn take_part(&mut self, place: &mut Place) -> Result<()> {
+        let mut session = self.coordinator()?;
+        let joined = match self.join(&mut session, place) {
+            Ok(joined) => joined,
+            Err(error) => {
+                // A member that the group has forgotten comes as a new one.
+                place.member = StrBytes::default();
+                return Err(error);
+            }
+        };
+        let places = self.sync(&mut session, place, &joined)?;
+        let positions = self.positions(&mut session, &places)?;
+        self.teller.event("group_assigned", json!({"generation": place.generation, "partitions": positions.len()}));
+        self.assign(positions);
+        let stayed = self.stay(&mut session, place);
+        self.assign(Positions::new());
+        let committed = self.commit(&mut session, place, &places);
+        if self.ended.load(Ordering::Acquire) {
+            let leave =
+                LeaveGroupRequest::default().with_group_id(self.group_id()).with_member_id(place.member.clone());
+            // The group finds out by itself when it is not told.
+            let _ = session.call("leaving a group", &leave, 2);
+        }
+        stayed.and(committed)
+    }
+
+    fn coordinator(&self) -> Result<Session> {
+        let doing = "looking for the group's coordinator";
+        let mut session = self.dialer.open_any(self.bootstrap.iter())?;
+        let request = FindCoordinatorRequest::default().with_key(text(&self.group)).with_key_type(0);
+        let answer = session.call(doing, &request, 3)?;
+        refuse(doing, answer.error_code, answer.error_message.as_deref())?;
+        let port = u16::try_from(answer.port).map_err(|_| Error::Protocol(doing))?;
+        self.dialer.open(&Address { host: answer.host.as_str().to_owned(), port })
+    }
+
+    fn join(&self, session: &mut Session, place: &mut Place) -> Result<JoinGroupResponse> {
+        let topics = self.shared.topics.iter().map(|topic| text(topic)).collect();
+        let subscription = versioned(&ConsumerProtocolSubscription::default().with_topics(topics))?;
+        let doing = "joining a group";
+        loop {
+            let protocol = JoinGroupRequestProtocol::default()
+                .with_name(StrBytes::from_static_str(PROTOCOL))
+                .with_metadata(subscription.clone());
+            let request = JoinGroupRequest::default()
+                .with_group_id(self.group_id())
+                .with_session_timeout_ms(SESSION_MILLISECONDS)
+                .with_rebalance_timeout_ms(REBALANCE_MILLISECONDS)
+                .with_member_id(place.member.clone())
+                .with_protocol_type(StrBytes::from_static_str("consumer"))
+                .with_protocols(vec![protocol]);
+            let answer = session.call(doing, &request, 5)?;
+            if answer.error_code == code::MEMBER_ID_REQUIRED {
+                place.member = answer.member_id;
+                continue;
+            }
+            refuse(doing, answer.error_code, None)?;
+            place.member = answer.member_id.clone();
+            place.generation = answer.generation_id;
+            return Ok(answer);
+        }
+    }
+
+    /// Takes what is ours; the group's leader deals out before.
+    fn sync(&self, session: &mut Session, place: &Place, joined: &JoinGroupResponse) -> Result<Vec<usize>> {
+        let doing = "taking part in a group";
+        let is_leader = joined.leader == joined.member_id;
+        let assignments = if is_leader { self.deal_out(joined)? } else { Vec::new() };
+        let request = SyncGroupRequest::default()
+            .with_group_id(self.group_id())
+            .with_generation_id(place.generation)
+            .with_member_id(place.member.clone())
+            .with_assignments(assignments);
+        let mut answer = session.call(doing, &request, 3)?;
+        refuse(doing, answer.error_code, None)?;
+        if answer.assignment.len() < 2 {
+            return Ok(Vec::new());
+        }
+        let _version = answer.assignment.split_to(2);
+        let ours = ConsumerProtocolAssignment::decode(&mut answer.assignment, 0).map_err(|_| Error::Protocol(doing))?;
+        let is_ours = |topic: &str, index: i32| {
+            let mut named = ours.assigned_partitions.iter().filter(|found| found.topic.as_str() == topic);
+            named.any(|found| found.partitions.contains(&index))
+        };
+        let partitions = self.shared.partitions.iter().enumerate();
+        let ours = partitions.filter(|(_, found)| is_ours(&self.shared.topics[found.topic], found.index));
+        Ok(ours.map(|(place, _)| place).collect())
+    }
+
+    fn deal_out(&self, joined: &JoinGroupResponse) -> Result<Vec<SyncGroupRequestAssignment>> {
+        let count = joined.members.len().max(1);
+        let of_member =
+            |(number, member): (usize, &kafka_protocol::messages::join_group_response::JoinGroupResponseMember)| {
+                let mut by_topic: BTreeMap<usize, Vec<i32>> = BTreeMap::new();
+                for found in self.shared.partitions.iter().skip(number).step_by(count) {
+                    by_topic.entry(found.topic).or_default().push(found.index);
+                }
+                let partitions = by_topic.into_iter().map(|(topic, indexes)| {
+                    TopicPartition::default()
+                        .with_topic(TopicName(text(&self.shared.topics[topic])))
+                        .with_partitions(indexes)
+                });
+                let assignment = ConsumerProtocolAssignment::default().with_assigned_partitions(partitions.collect());
+                Ok(SyncGroupRequestAssignment::default()
+                    .with_member_id(member.member_id.clone())
+                    .with_assignment(versioned(&assignment)?))
+            };
+        joined.members.iter().enumerate().map(of_member).collect()
+    }
+
+    /// Where to begin: where this process stopped, else where the group did, else at the beginning that was asked for.
+    fn positions(&self, session: &mut Session, places: &[usize]) -> Result<Positions> {
+        let doing = "asking where the group is";
+        let topics = self.by_topic(places).into_iter().map(|(topic, list)| {
+            OffsetFetchRequestTopic::default()
+                .with_name(TopicName(text(&self.shared.topics[topic])))
+                .with_partition_indexes(list.iter().map(|(index, _)| *index).collect())
+        });
+        let request = OffsetFetchRequest::default().with_group_id(self.group_id()).with_topics(Some(topics.collect()));
+        let answer = session.call(doing, &request, 5)?;
+        refuse(doing, answer.error_code, None)?;
+        let mut committed = BTreeMap::new();
+        for topic in &answer.topics {
+            for partition in &topic.partitions {
+                committed.insert((topic.name.as_str(), partition.partition_index), partition.committed_offset);
+            }
+        }
+        let position = |&place: &usize| {
+            let found = &self.shared.partitions[place];
+            let ours = self.shared.positions[place].load(Ordering::Acquire);
+            let groups = committed.get(&(self.shared.topics[found.topic].as_str(), found.index)).copied().unwrap_or(-1);
+            let offset = [ours, groups].into_iter().find(|offset| *offset >= 0);
+            Some((place, offset.or_else(|| self.initial.get(&place).copied())?))
+        };
+        Ok(places.iter().filter_map(position).collect())
+    }
+
+    fn by_topic(&self, places: &[usize]) -> BTreeMap<usize, Vec<(i32, usize)>> {
+        let mut by_topic: BTreeMap<usize, Vec<(i32, usize)>> = BTreeMap::new();
+        for &place in places {
+            let found = &self.shared.partitions[place];
+            by_topic.entry(found.topic).or_default().push((found.index, place));
+        }
+        by_topic
+    }
+
+    /// Tells the consumer what is its own, and waits until it has taken that over.
+    fn assign(&self, positions: Positions) {
+        let (sender, receiver) = channel();
+        self.consumer.bring(News::Assigned(positions, sender));
+        // A consumer that has ended does not answer, and needs nothing any more.
+        let _ = receiver.recv_timeout(Duration::from_secs(5));
+    }
+
+    /// Stays until the group is rebalanced or the end. An error is the broker's, or the connection's.
+    fn stay(&self, session: &mut Session, place: &mut Place) -> Result<()> {
+        let doing = "staying in a group";
+        loop {
+            let mut waited = Duration::ZERO;
+            while waited < HEARTBEATS_APART {
+                if self.ended.load(Ordering::Acquire) {
+                    return Ok(());
+                }
+                std::thread::sleep(LOOK);
+                waited += LOOK;
+            }
+            let request = HeartbeatRequest::default()
+                .with_group_id(self.group_id())
+                .with_generation_id(place.generation)
+                .with_member_id(place.member.clone());
+            let answer = session.call(doing, &request, 3)?;
+            match answer.error_code {
+                code::NONE => {}
+                code::REBALANCE_IN_PROGRESS => return Ok(()),
+                other => {
+                    place.member = StrBytes::default();
+                    return refuse(doing, other, Some(describe(other).0));
+                }
+            }
+        }
+    }
+
+    fn commit(&self, session: &mut Session, place: &Place, places: &[usize]) -> Result<()> {
+        let topics = self.by_topic(places).into_iter().map(|(topic, list)| {
+            let partitions = list.iter().filter_map(|&(index, at)| {
+                let offset = self.shared.positions[at].load(Ordering::Acquire);
+                let partition = OffsetCommitRequestPartition::default();
+                (offset >= 0).then(|| partition.with_partition_index(index).with_committed_offset(offset))
+            });
+            OffsetCommitRequestTopic::default()
+                .with_name(TopicName(text(&self.shared.topics[topic])))
+                .with_partitions(partitions.collect())
+        });
+        let request = OffsetCommitRequest::default()
+            .with_group_id(self.group_id())
+            .with_generation_id_or_member_epoch(place.generation)
+            .with_member_id(place.member.clone())
+            .with_topics(topics.collect());
+        session.call("committing offsets", &request, 5).map(|_| ())
+    }
+}
+
+/// What members say to each other has its version before it.
+fn versioned<M: Encodable>(message: &M) -> Result<Bytes> {
+    let mut bytes = BytesMut::new();
+    bytes.extend_from_slice(&[0; 2]);
+    message.encode(&mut bytes, 0).map_err(|_| Error::Protocol("group"))?;
+    Ok(bytes.freeze())
+}
