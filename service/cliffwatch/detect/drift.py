@@ -20,6 +20,8 @@ SIGNIFICANCE_BEFORE = 3.0
 CONTRADICTED_RATIO = 1.15
 #: Blocks whose median is the level now, and hours' worth before it that it is compared with (0: the baseline).
 SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
+#: Which part of the noise's share a device that rises too takes away.
+_TOGETHER = 0.4
 #: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
 _INFERRED = 1.3
 _INFERRED_FROM = 20
@@ -52,9 +54,11 @@ def find_drift(channel: Channel, base: float, sigma: float | None, surroundings:
             rise = now - max(base, middle(before))
             swing = 2 * SWING * math.sin(math.pi * hours / 24)
             needed = log_ratio(1 + swing) + MARGIN + SIGNIFICANCE_BEFORE * noise
+        devices = surroundings.risen(span, rise)
+        # Two that rise together are less likely to be noise than one.
+        needed -= _TOGETHER * SIGNIFICANCE * noise if devices else 0.0
         if rise < needed:
             continue
-        devices = surroundings.risen(span, rise)
         if devices or not surroundings.devices or rise >= needed + log_ratio(CONTRADICTED_RATIO):
             return Drift(now - base, (hours or 4) * HOUR_BLOCKS, devices)
     return None

@@ -90,6 +90,8 @@ class OnlineDetector:
         if is_block:
             evidence = self._evidence(8 * BLOCK)
             judge.statistics.update(channel, evidence.more_load or evidence.contradicts)
+            if judge.active is None and not evidence.more_load:
+                judge.statistics.pair(self._surroundings.statistics)
             yield from self._end(judge, sample)
         if judge.active is not None and self._window - judge.found_window <= SETTLING:
             if self._window - judge.found_window == SETTLING:
@@ -128,7 +130,7 @@ class OnlineDetector:
         yield self._changed(judge, sample, height, excursions.windows, (), 0.5)
 
     def _spikes(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
-        if self._evidence(FAST).more_load:
+        if self._surroundings.is_busy() or self._evidence(FAST).more_load:
             judge.spikes.forget()
             return
         spike = judge.spikes.follow(

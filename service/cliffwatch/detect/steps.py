@@ -19,6 +19,8 @@ from cliffwatch.detect.spread import Spread, lower_middle, middle
 RATIO_MINIMUM = {8: 1.15, 12: 1.13, 20: 1.12, 30: 1.11, 60: 1.11}
 #: In how many of the run's own standard deviations.
 SIGNIFICANCE = {8: 5.0, 12: 4.6, 20: 4.2, 30: 4.0, 60: 4.0}
+#: The client's own part of it; and what one of the two can contribute at most.
+OWN_SIGNIFICANCE, _ENOUGH = 2.2, 8.0
 #: Without a device that shows the same, a step has to be longer and larger.
 ALONE_SPAN = 30
 ALONE_RATIO = 1.15
@@ -28,6 +30,8 @@ CONTRADICTED_SPAN = 60
 _LONG = 20
 #: How many spans fit between two values of a spread: half of them overlap.
 _STRIDE = 2
+#: The span whose statistics are held against each other to see what noise client and device share.
+_PAIRED_SPAN = 12
 #: A run whose level falls by more than this (a logarithm) within an hour warms up.
 _FALLING = 0.06
 #: How long after a block its statistics count as healthy, in blocks: a step would have been found by then.
@@ -45,6 +49,8 @@ class SpanStatistics:
         #: The last three blocks, and the last one, against the shortest span's reference.
         self.present = self.last = 0.0
         self._largest: dict[int, float] = {}
+        self._pairs: dict[str, deque[tuple[float, float]]] = {}
+        self._blocks_to_pair = 0
 
     def update(self, channel: Channel, is_explained: bool = False) -> None:
         """After each block of the channel. `is_explained`: more load or a device that is not slower than usual."""
@@ -74,6 +80,29 @@ class SpanStatistics:
                 _, aged, peak = waiting.popleft()
                 self._spreads[span].add(aged)
                 self._largest[span] = max(0.999 * self._largest.get(span, 0.0), peak)
+
+    def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
+        """Keep what this and the devices' statistics are at the same time, now and then."""
+        mine = self.values.get(_PAIRED_SPAN)
+        self._blocks_to_pair -= 1
+        if mine is None or self._blocks_to_pair > 0:
+            return
+        self._blocks_to_pair = _PAIRED_SPAN // _STRIDE
+        for name, device in devices.items():
+            other = device.values.get(_PAIRED_SPAN)
+            if other is not None:
+                self._pairs.setdefault(name, deque(maxlen=96)).append((mine, other))
+
+    def shared_noise(self, name: str) -> float:
+        """The correlation of this with a device's statistic while nothing was wrong; one half while it is not known."""
+        pairs = self._pairs.get(name)
+        if pairs is None or len(pairs) < 24:
+            return 0.5
+        # Of signs, which outliers do not rule; an estimate from few is taken to be too small.
+        values = np.array(pairs)
+        signs = np.sign(values - np.median(values, axis=0))
+        agreement = float(np.mean(signs[:, 0] * signs[:, 1]))
+        return min(1.0, max(0.0, math.sin(math.pi / 2 * agreement)) + 1 / math.sqrt(len(pairs)))
 
     @staticmethod
     def _trend(channel: Channel) -> float | None:
@@ -141,30 +170,33 @@ def find_step(
         # A step is still there, and is not still growing.
         if client.last < 0.4 * value or not 0.6 * value < client.present < 1.7 * value:
             continue
-        step = _significant(span, value, sigma, devices, factor)
+        step = _significant(client, span, value, sigma, devices, factor)
         if step is not None and may_fire(span, value):
             return step
     return None
 
 
 def _significant(
-    span: int, value: float, sigma: float, devices: Mapping[str, SpanStatistics], factor: float
+    client: SpanStatistics,
+    span: int,
+    value: float,
+    sigma: float,
+    devices: Mapping[str, SpanStatistics],
+    factor: float,
 ) -> Step | None:
     own = value / sigma
     share, least = (0.3, 3.5) if span < _LONG else (0.25, 2.2)
-    best, names = 0.0, []
+    joint, names = 0.0, []
     for name, device in devices.items():
         moved, spread = device.values.get(span), device.sigma(span)
         if moved is None or spread is None or moved < max(share * value, log_ratio(1.04)):
             continue
-        if moved / spread > least:
+        if moved / spread > least and own > OWN_SIGNIFICANCE:
             names.append(name)
-        best = max(best, moved / spread)
-    if best > least and own > 2.2:
-        # Half of what the two have in common is taken for shared noise.
-        joint = (min(own, 8.0) + min(best, 8.0)) / (2 + 2 * 0.5) ** 0.5
-        if joint >= factor * SIGNIFICANCE[span]:
-            return Step(span, value, joint, True, True, tuple(names))
+            shared = client.shared_noise(name)
+            joint = max(joint, (min(own, _ENOUGH) + min(moved / spread, _ENOUGH)) / math.sqrt(2 + 2 * shared))
+    if joint >= factor * SIGNIFICANCE[span]:
+        return Step(span, value, joint, True, True, tuple(names))
     shortest = CONTRADICTED_SPAN if devices else ALONE_SPAN
     if span >= shortest and own >= factor * ALONE_SIGNIFICANCE and value >= factor * log_ratio(ALONE_RATIO):
         return Step(span, value, own, False, bool(devices))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import Evidence
 from cliffwatch.detect.finding import Role
-from cliffwatch.detect.spans import BLOCK, log_ratio
+from cliffwatch.detect.spans import BLOCK, FAST, log_ratio
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import SpanStatistics
 
@@ -73,6 +73,13 @@ class Surroundings:
         # A burst that was over before the span's half would still have raised its share of the blocks.
         busy = now - usual > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
         return float(busy.mean()) > _BURST_SHARE
+
+    def is_busy(self) -> bool:
+        """Whether there is more load than in the hours before: in a burst that has gone on for long, too."""
+        if self._rate is None or self._rate.usual is None:
+            return False
+        level = self._rate.level(FAST)
+        return level is not None and level - self._rate.usual > max(log_ratio(1.08), 5 * self._rate.fast_sigma())
 
     def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
         """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""
