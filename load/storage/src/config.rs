@@ -9,6 +9,8 @@ use std::path::PathBuf;
 
 const PARTITIONS_LIMIT: u32 = 100_000;
 const MEBIBYTE: u64 = 1 << 20;
+const BACKGROUND_LIMIT: u32 = 64;
+const SNAPSHOT_LIMIT: u32 = 1 << 20;
 
 /// All that a load is.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -141,6 +143,12 @@ pub struct Log {
     /// A full segment is synced, in the background.
     #[serde(default)]
     pub sync_on_roll: bool,
+    /// A file of so many bytes is made beside a full segment, and synced with it and their directory; 0: there is none.
+    #[serde(default)]
+    pub snapshot_bytes: u32,
+    /// Threads that close and sync full segments; those that do so at once share commits of the file system.
+    #[serde(default = "one")]
+    pub background_threads: u32,
     /// A segment is full when the next batch would make it longer.
     pub segment_bytes: u64,
     /// A segment may be full so much earlier, as a share of its length, each at another point.
@@ -294,7 +302,7 @@ impl Config {
         if matches!(self.retention, Retention::Share(share) if !(share > 0.0 && share <= 1.0)) {
             return Err(Error::setting("retention", "take a share of the volume above 0, and 1 at most"));
         }
-        if self.trim_interval_seconds.is_some_and(|seconds| !(seconds >= 1.0)) {
+        if self.trim_interval_seconds.is_some_and(|seconds| seconds.is_nan() || seconds < 1.0) {
             return Err(Error::setting("trim_interval_seconds", "take 1 second or more"));
         }
         Ok(())
@@ -318,7 +326,7 @@ impl Config {
     }
 
     fn check_rate(&self) -> Result<()> {
-        if !(self.window_seconds >= 0.01) {
+        if self.window_seconds.is_nan() || self.window_seconds < 0.01 {
             return Err(Error::setting("window_seconds", "take 0.01 or more"));
         }
         if !(self.burst_seconds >= 0.0 && self.burst_seconds.is_finite()) {
@@ -345,6 +353,12 @@ impl Config {
         }
         if self.log.index_interval_bytes > 0 && (self.log.layout == Layout::Shared || self.log.direct) {
             return Err(Error::setting("log.index_interval_bytes", "indexes go with buffered logs, one a partition"));
+        }
+        if self.log.background_threads == 0 || self.log.background_threads > BACKGROUND_LIMIT {
+            return Err(Error::setting("log.background_threads", format!("take 1 to {BACKGROUND_LIMIT}")));
+        }
+        if self.log.snapshot_bytes > SNAPSHOT_LIMIT {
+            return Err(Error::setting("log.snapshot_bytes", format!("take {SNAPSHOT_LIMIT} or less")));
         }
         if !(0.0..=0.5).contains(&self.log.segment_jitter) {
             return Err(Error::setting("log.segment_jitter", "take a share, 0 to 0.5"));

@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +22,8 @@ pub const RECORDS: &str = "log";
 pub const OFFSET_INDEX: &str = "index";
 /// A segment's time index.
 pub const TIME_INDEX: &str = "timeindex";
+/// What a broker knew of its producers when a segment was full.
+pub const SNAPSHOT: &str = "snapshot";
 
 /// The directory of log `number` below `parent`.
 pub fn log_directory(parent: &Path, number: u32) -> PathBuf {
@@ -130,6 +133,8 @@ pub enum Chore {
         bytes: u64,
         /// Its indexes, which are sealed too.
         indexes: Option<Box<Indexes>>,
+        /// A file beside it, which is synced like it, and their directory after them.
+        snapshot: Option<PathBuf>,
         /// Sync it.
         sync: bool,
     },
@@ -141,17 +146,19 @@ pub enum Chore {
     Rest(Sender<()>),
 }
 
-/// Two threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
-/// deleted segment is free before the next is made; the other seals and discards, which nobody waits for.
+/// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
+/// deleted segment is free before the next is made; the others seal and discard, which nobody waits for.
 #[derive(Clone)]
 pub struct Keeper {
     waited_for: Sender<Chore>,
-    background: Sender<Chore>,
+    background: Vec<Sender<Chore>>,
+    turn: Arc<AtomicUsize>,
 }
 
 impl Keeper {
-    /// Starts the threads. What goes wrong with a file nobody waits for is told to `failure`.
-    pub fn start(failure: &Failure) -> Result<Self> {
+    /// Starts the threads, so many of them in the background. What goes wrong with a file nobody waits for is told to
+    /// `failure`.
+    pub fn start(background_threads: u32, failure: &Failure) -> Result<Self> {
         let begin = |name: &str| -> Result<Sender<Chore>> {
             let (chores, taken) = channel();
             let failure = failure.clone();
@@ -159,20 +166,24 @@ impl Keeper {
             thread.spawn(move || keep(&taken, &failure)).map_err(Error::system("starting a thread"))?;
             Ok(chores)
         };
-        Ok(Self { waited_for: begin("make")?, background: begin("seal")? })
+        let background = (0..background_threads).map(|_| begin("seal")).collect::<Result<_>>()?;
+        Ok(Self { waited_for: begin("make")?, background, turn: Arc::default() })
     }
 
     /// Asks for something.
     pub fn ask(&self, chore: Chore) {
-        let thread =
-            if matches!(chore, Chore::Seal { .. } | Chore::Trim(_)) { &self.background } else { &self.waited_for };
+        let thread = if matches!(chore, Chore::Seal { .. } | Chore::Trim(_)) {
+            &self.background[self.turn.fetch_add(1, Ordering::Relaxed) % self.background.len()]
+        } else {
+            &self.waited_for
+        };
         // The threads end with the last of those who ask.
         let _ = thread.send(chore);
     }
 
     /// Waits until everything that was asked for is done.
     pub fn rest(&self) {
-        for thread in [&self.waited_for, &self.background] {
+        for thread in self.background.iter().chain([&self.waited_for]) {
             let (done, waits) = channel();
             let _ = thread.send(Chore::Rest(done));
             let _ = waits.recv();
@@ -189,9 +200,13 @@ fn keep(chores: &Receiver<Chore>, failure: &Failure) {
                 inbox.put(Done { token, result });
                 Ok(())
             }
-            Chore::Seal { file, path, bytes, indexes, sync } => {
-                let sealed = seal(&file, bytes, sync).map_err(Error::file(path, "seal it"));
-                sealed.and(indexes.map_or(Ok(()), |indexes| indexes.seal(sync)))
+            Chore::Seal { file, path, bytes, indexes, snapshot, sync } => {
+                let snapshot = snapshot.filter(|_| sync);
+                let begun = snapshot.as_deref().map_or(Ok(()), sync_file);
+                let sealed = begun.and_then(|()| seal(&file, bytes, sync).map_err(Error::file(&path, "seal it")));
+                let indexed = sealed.and_then(|()| indexes.map_or(Ok(()), |indexes| indexes.seal(sync)));
+                let directory = snapshot.as_deref().and_then(Path::parent);
+                indexed.and_then(|()| directory.map_or(Ok(()), sync_directory))
             }
             Chore::Delete(paths) => paths.into_iter().try_for_each(delete),
             Chore::Trim(path) => trim(&path),
@@ -222,6 +237,14 @@ fn make(path: &Path, direct: bool, allocate_bytes: u64) -> rustix::io::Result<Ow
 fn seal(file: &OwnedFd, bytes: u64, sync: bool) -> rustix::io::Result<()> {
     ftruncate(file, bytes)?;
     if sync { fdatasync(file) } else { Ok(()) }
+}
+
+/// Syncs a file, unless retention was faster.
+fn sync_file(path: &Path) -> Result<()> {
+    match open(path, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty()) {
+        Err(Errno::NOENT) => Ok(()),
+        opened => fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it")),
+    }
 }
 
 fn delete(path: PathBuf) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::buffers::BLOCK_BYTES;
 use crate::config::{Acknowledge, Config};
-use crate::files::{Catalogue, OFFSET_INDEX, RECORDS, Segment, TIME_INDEX, log_directory, segment_path};
+use crate::files::{Catalogue, OFFSET_INDEX, RECORDS, SNAPSHOT, Segment, TIME_INDEX, log_directory, segment_path};
 use crate::index::Indexes;
 use cliffwatch_measure::record::mix;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -37,6 +37,8 @@ pub struct Shape {
     pub sync: bool,
     /// A full segment is synced.
     pub sync_on_roll: bool,
+    /// The length of the file that is made beside a full segment; 0: there is none.
+    pub snapshot_bytes: u32,
     /// Space is allocated in such steps; 0: never.
     pub preallocate_bytes: u64,
     /// The longest segment.
@@ -62,6 +64,7 @@ impl Shape {
             coalesce: log.coalesce || journaled,
             sync: log.acknowledge == Acknowledge::Synced && !journaled,
             sync_on_roll: log.sync_on_roll,
+            snapshot_bytes: log.snapshot_bytes,
             preallocate_bytes: log.preallocate_bytes,
             segment_bytes: log.segment_bytes,
             segment_jitter: log.segment_jitter,
@@ -81,6 +84,7 @@ impl Shape {
             coalesce: true,
             sync: true,
             sync_on_roll: false,
+            snapshot_bytes: 0,
             preallocate_bytes: journal.preallocate_bytes,
             segment_bytes: journal.segment_bytes,
             segment_jitter: 0.0,
@@ -177,10 +181,16 @@ impl AppendLog {
     }
 
     /// Files of one of its segments.
-    pub fn paths(&self, base: u64, with_indexes: bool) -> Vec<PathBuf> {
-        let directory = self.catalogue.directory(self.number as usize);
-        let kinds: &[&str] = if with_indexes { &[RECORDS, OFFSET_INDEX, TIME_INDEX] } else { &[RECORDS] };
-        kinds.iter().map(|kind| segment_path(directory, base, kind)).collect()
+    pub fn paths(&self, base: u64, shape: &Shape) -> Vec<PathBuf> {
+        let indexes: &[&str] = if shape.index_interval_bytes > 0 { &[OFFSET_INDEX, TIME_INDEX] } else { &[] };
+        let snapshot: &[&str] = if shape.snapshot_bytes > 0 { &[SNAPSHOT] } else { &[] };
+        let kinds = [RECORDS].iter().chain(indexes).chain(snapshot);
+        kinds.map(|kind| segment_path(self.directory(), base, kind)).collect()
+    }
+
+    /// The file beside the active segment that is made when that is full.
+    pub fn snapshot_path(&self) -> PathBuf {
+        segment_path(self.directory(), self.base, SNAPSHOT)
     }
 
     /// The file of the active segment.

@@ -64,7 +64,7 @@ impl Load {
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
-        let keeper = Keeper::start(&failure)?;
+        let keeper = Keeper::start(config.log.background_threads, &failure)?;
         let log_shape = Shape::of_log(&config, 0);
         let (mut segments, mut sequences) = (Vec::new(), Vec::new());
         for number in 0..config.logs() {

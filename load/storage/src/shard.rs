@@ -412,7 +412,7 @@ impl Shard {
         (log.length, log.tail) = (0, None);
         let expired = log.expire(shape.retention_bytes, log.limit);
         for segment in &expired {
-            self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, shape.index_interval_bytes > 0)));
+            self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, &shape)));
         }
         log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
         log.state = State::Opening;
@@ -426,13 +426,17 @@ impl Shard {
     }
 
     fn close_segment(&mut self, at: usize) -> Result<()> {
-        let sync = self.shape(at).sync_on_roll;
+        let (sync, snapshot_bytes) = (self.shape(at).sync_on_roll, self.shape(at).snapshot_bytes);
         let log = &mut self.plan.logs[at];
-        let path = log.path();
+        let (path, snapshot_path) = (log.path(), log.snapshot_path());
         let indexes = log.indexes.take();
-        if let Some((file, full)) = log.fill_up() {
-            self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, sync });
+        let Some((file, full)) = log.fill_up() else { return Ok(()) };
+        let snapshot = (snapshot_bytes > 0).then_some(snapshot_path);
+        if let Some(path) = &snapshot {
+            // Before anybody is asked to delete it.
+            std::fs::write(path, vec![0; snapshot_bytes as usize]).map_err(Error::file(path, "write it"))?;
         }
+        self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });
         Ok(())
     }
 
@@ -672,7 +676,7 @@ impl Shard {
         let (role, interval) = (shape.role, shape.index_interval_bytes);
         let log = &mut self.plan.logs[at];
         let was_synced = log.state == State::Syncing;
-        let flight = std::mem::replace(&mut log.flight, Flight::default());
+        let flight = std::mem::take(&mut log.flight);
         log.state = State::Idle;
         log.publish();
         if interval > 0
@@ -720,10 +724,9 @@ impl Shard {
 
     /// The entries hold what full journals do, so those are deleted.
     fn release_journals(&mut self) {
-        let journal = &mut self.plan.logs[0];
-        let expired = journal.expire(0, 0);
+        let expired = self.plan.logs[0].expire(0, 0);
         for segment in expired {
-            self.plan.keeper.ask(Chore::Delete(journal.paths(segment.base, false)));
+            self.plan.keeper.ask(Chore::Delete(self.plan.logs[0].paths(segment.base, &self.plan.shapes[0])));
         }
     }
 

@@ -51,7 +51,7 @@ struct Reading {
 pub fn verify(catalogue: &Catalogue, shared: bool, record_bytes: Option<u32>, extent: Extent) -> Result<Report> {
     let begun = Instant::now();
     let logs = catalogue.count() as u64;
-    let share = extent.bytes.map(|bytes| bytes / logs.min(SAMPLED_LOGS).max(1));
+    let share = extent.bytes.map(|bytes| bytes / logs.clamp(1, SAMPLED_LOGS));
     let mut left = extent.bytes.unwrap_or(u64::MAX);
     let mut report = Report { complete: true, ..Report::default() };
     let mut places: Vec<usize> = (0..catalogue.count()).collect();

@@ -59,6 +59,8 @@ def _log(style: Style) -> dict[str, Any]:
         "acknowledge": style.acknowledge,
         "coalesce": style.coalesce,
         "sync_on_roll": style.sync_on_roll,
+        "snapshot_bytes": style.snapshot_size,
+        "background_threads": style.background_threads,
         "segment_bytes": style.segment_size,
         "segment_jitter": style.segment_jitter,
         "index_interval_bytes": style.index_interval,

@@ -1,6 +1,6 @@
 """How a broker writes, as a set of parameters, and the sets of three brokers.
 
-docs/storage-engine.md says for each value which of the broker's settings it is and where that is documented.
+docs/engines/storage.md says for each value which of the broker's settings it is and where that is documented.
 """
 
 from dataclasses import dataclass, replace
@@ -27,6 +27,8 @@ class Style:
     acknowledge: Literal["written", "synced"]
     coalesce: bool
     sync_on_roll: bool
+    snapshot_size: int
+    background_threads: int
     segment_size: int
     segment_jitter: float
     index_interval: int
@@ -51,6 +53,8 @@ class StyleChanges(Strict):
     acknowledge: Literal["written", "synced"] | None = None
     coalesce: bool | None = None
     sync_on_roll: bool | None = None
+    snapshot_size: Annotated[Size, Field(ge=0, le=_MEBIBYTE)] | None = None
+    background_threads: Annotated[int, Field(ge=1, le=64)] | None = None
     segment_size: Annotated[Size, Field(ge=16 * _KIBIBYTE, le=1024 * _GIBIBYTE)] | None = None
     segment_jitter: Annotated[float, Field(ge=0, le=0.5)] | None = None
     index_interval: Annotated[Size, Field(ge=0, le=_GIBIBYTE)] | None = None
@@ -79,6 +83,8 @@ STYLES: dict[str, Style] = {
         acknowledge="written",
         coalesce=False,
         sync_on_roll=True,
+        snapshot_size=512,
+        background_threads=10,
         segment_size=_GIBIBYTE,
         segment_jitter=0.0,
         index_interval=4096,
@@ -93,6 +99,8 @@ STYLES: dict[str, Style] = {
         acknowledge="synced",
         coalesce=True,
         sync_on_roll=False,
+        snapshot_size=0,
+        background_threads=1,
         segment_size=128 * _MEBIBYTE,
         segment_jitter=0.05,
         index_interval=0,
@@ -107,6 +115,8 @@ STYLES: dict[str, Style] = {
         acknowledge="synced",
         coalesce=True,
         sync_on_roll=True,
+        snapshot_size=0,
+        background_threads=1,
         segment_size=_GIBIBYTE,
         segment_jitter=0.0,
         index_interval=0,
