@@ -3,23 +3,26 @@
 The disk is the aging drive, so that how long a write takes is the model's and not the machine's that tests run on.
 """
 
+import json
 import os
-import threading
 import time
 from pathlib import Path
 from statistics import median
 
 import pytest
 from tests.causes.disturbances import DriveWatch, ProcessorLimit, hammer, limit_dirty_pages, neighbours
-from tests.causes.exchange import Broker, Client, Network
+from tests.causes.exchange import Broker, Client, Network, write_windows
 from tests.causes.stage import AFTER, BEFORE, ROOMY, Made, carried_out, fio_run, halfway, matrix, told
 from tests.drives.aging.machine import State
+from tests.engines.kafka.broker import start_cluster
+from tests.engines.kafka.load import Outcome, configuration, read_until, started
 from tests.worker.runs import queue_run
 
 from cliffwatch.detect.causes import Cause
 from cliffwatch.drives.aging.lifecycle import AgingDrive, Order
 from cliffwatch.journal import JournalWindow
 from cliffwatch.runs.specification import DirectoryTarget
+from cliffwatch.window import parse_engine_line
 
 #: A tenth of what the drive can take.
 MODEST = "[w]\nrw=randwrite\nbs=16k\nsize=64m\ndirect=1\nioengine=psync\nrate_iops=150\n"
@@ -108,22 +111,23 @@ def test_a_neighbour_that_hammers_the_same_drive(tmp_path: Path, drive: AgingDri
 
 
 def test_a_broker_that_is_restarted(tmp_path: Path) -> None:
-    broker = Broker()
-    client = Client(tmp_path, broker.port)
-
-    def restart() -> None:
-        for _ in range(3):
-            broker.stop()
-            time.sleep(0.5)
-            broker.start()
-            time.sleep(1.0)
-
+    """A real Kafka broker, killed under a real load, and started again."""
+    cluster = start_cluster(tmp_path / "broker")
+    outcome = Outcome(0)
     try:
-        onset = client.carry_out(16, 8, threading.Thread(target=restart))
+        with started(configuration(cluster.bootstrap, seconds=120.0, window=1.0)) as process:
+            read_until(process, outcome, BEFORE)
+            onset = time.time()
+            cluster.nodes[0].kill()
+            cluster.nodes[0].start()
+            cluster.nodes[0].wait_ready()
+            read_until(process, outcome, BEFORE + AFTER)
+            cluster.nodes[0].kill()
     finally:
-        client.close()
-        broker.stop()
-    assert_found(Cause.BROKER, Made(client.journal, onset, "publish"))
+        cluster.stop()
+    journal = queue_run(tmp_path / "run", window="1s", phases={"soak": "2m"})
+    write_windows(journal, [parse_engine_line(json.dumps(window)) for window in outcome.windows])
+    assert_found(Cause.BROKER, Made(journal, onset, "publish"))
 
 
 def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
@@ -135,11 +139,11 @@ def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
         network.delay_seconds = 0.02
 
     try:
-        onset = client.carry_out(16, 8, threading.Thread(target=slow))
+        onset = client.carry_out(BEFORE + AFTER, BEFORE, slow)
     finally:
         client.close()
         network.close()
-        broker.stop()
+        broker.close()
     assert_found(Cause.NETWORK, Made(client.journal, onset, "publish"))
 
 

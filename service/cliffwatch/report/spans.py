@@ -30,10 +30,14 @@ class Drive:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The windows that are compared. Either may be empty."""
+    """The windows that are compared; either may be empty.
+
+    `since` is `after` with the windows that the onset lies in, where what happens only once is counted.
+    """
 
     before: Windows
     after: Windows
+    since: Windows
 
 
 def drives_of(run: Collected) -> list[Drive]:
@@ -54,10 +58,12 @@ def spans_around(windows: Windows, finding: Finding) -> Spans:
     before = [window for window in loaded if window.end <= finding.onset + 1e-6]
     after = [window for window in windows if window.start >= finding.onset - 1e-6 and window.end <= until + 1e-6]
     if finding.kind is Kind.DRIFT:
-        return Spans(before[:SPAN_WINDOWS], after[-SPAN_WINDOWS:])
+        return Spans(before[:SPAN_WINDOWS], after[-SPAN_WINDOWS:], after)
     guarded = before[-SPAN_WINDOWS - GUARD_WINDOWS : -GUARD_WINDOWS] if len(before) > GUARD_WINDOWS else before
     rest = after[GUARD_WINDOWS : SPAN_WINDOWS + GUARD_WINDOWS] if len(after) > GUARD_WINDOWS else after
-    return Spans(guarded, rest)
+    first = guarded[-1].end if guarded else finding.onset
+    last = rest[-1].end if rest else finding.onset
+    return Spans(guarded, rest, [window for window in windows if first <= window.start and window.end <= last])
 
 
 class Source:
@@ -74,6 +80,13 @@ class Source:
     def rate(self, *names: str, zero_with: str = "") -> Change:
         """Of the first counter that is there, per second; 0 where only `zero_with` is."""
         return self.change(lambda windows: rate_of(windows, names, zero_with))
+
+    def rate_since(self, name: str) -> Change:
+        """Of a counter of what happens once, such as a connection that breaks, per second."""
+        before, since = (
+            rate_of(windows, (name,)) if windows else None for windows in (self.spans.before, self.spans.since)
+        )
+        return Change(before, since)
 
     def mean(self, name: str) -> Change:
         """Of a gauge."""

@@ -197,7 +197,7 @@ def broker(measures: Measures) -> Iterator[Evidence]:
         (measures.leader_changes_per_second, "Partitions changed their leader"),
         (measures.disconnects_per_second, "Connections to the broker broke"),
     ):
-        if change.rose(2.0, by=0.01):
+        if change.rose(2.0, by=0.002):
             yield Evidence(f"{words}: {_from_to(change, _number)} a second.", STRONG, shows=True)
     if measures.broker_pause_ratio.rose(1.5, by=0.02):
         words = _from_to(measures.broker_pause_ratio, _percent)
