@@ -89,3 +89,16 @@ def test_a_known_restart_is_left_out() -> None:
 def test_nothing_is_said_of_too_little() -> None:
     assert analyse(SERIES, drill(1)[:10], [], 1.0) == []
     assert analyse(SERIES, [], [], 1.0) == []
+
+
+@GENERATORS
+def test_what_comes_back_within_45_minutes_is_no_change_of_level(generator: ModuleType) -> None:
+    soak = generator.make(12, (), (), 24).only("p99", "device_write_latency")
+    first = len(soak.times) // 2
+    for column in soak.columns.values():
+        column[first : first + 220] *= 2.5
+    assert analysed(soak) == []
+    for column in soak.columns.values():
+        column[first + 220 :] *= 2.5
+    (finding,) = analysed(soak)
+    assert abs(finding.onset - float(soak.times[first])) <= MINUTE

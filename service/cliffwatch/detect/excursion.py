@@ -25,11 +25,15 @@ _PATIENCE_OTHERWISE = 360
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """A rise that came back: its length in windows, and the client's and the device's rise as logarithms."""
+    """A rise that came back: its length in windows, and the client's and the device's rise as logarithms.
+
+    `had_more_load`: it came with more load, and says nothing of rises without.
+    """
 
     windows: int
     client: float
     device: float
+    had_more_load: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Excursions:
         self.enter = log_ratio(1.3)
         self._peak = 0.0
         self._device_peak = 0.0
+        self._had_more_load = False
 
     @property
     def is_open(self) -> bool:
@@ -96,7 +101,7 @@ class Excursions:
         else:
             self.windows += 1
             if level < 0.6 * enter:
-                self._transients.append(Transient(self.windows, self._peak, self._device_peak))
+                self._transients.append(Transient(self.windows, self._peak, self._device_peak, self._had_more_load))
                 self.forget()
                 return None
         span = sorted(list(self._span)[-min(self.windows, FAST) :])
@@ -106,7 +111,7 @@ class Excursions:
 
     def forget(self) -> None:
         """End the present excursion without remembering it."""
-        self.windows, self._peak, self._device_peak = 0, 0.0, 0.0
+        self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
 
     def learn(self, windows: int, client: float, device: float) -> None:
         """What was taken for a change came back after all."""
@@ -114,6 +119,7 @@ class Excursions:
 
     def is_change(self, height: float, sigma: float, evidence: Evidence, windows: int, is_learned: bool) -> bool:
         """Whether the present excursion has outlasted what may come back. `windows`: how many the run has had."""
+        self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
         if self.windows < CORROBORATED or height < max(log_ratio(RATIO_MINIMUM), 5 * sigma):
@@ -139,11 +145,11 @@ class Excursions:
     def longest(self, height: float, device: float | None) -> tuple[int, int]:
         """Windows of the longest transient that was about as high, and how many there were of them.
 
-        With `device`, of those that the device had too.
+        With `device`, of those that the device had too, and that no load explains.
         """
         alike = [
             one.windows
             for one in self._transients
-            if one.client >= 0.6 * height and (device is None or one.device >= 0.6 * device)
+            if one.client >= 0.6 * height and (device is None or (one.device >= 0.6 * device and not one.had_more_load))
         ]
         return max(alike, default=0), len(alike)

@@ -269,7 +269,9 @@ def _drift(view: _View, client: Array) -> Finding | None:
     if count < 3 * _DRIFT_SHORTEST:
         return None
     first = view.skip + len(column) - count * size
-    coarse = np.median(client[first:].reshape(count, size), axis=1)
+    # What comes back within 45 blocks is no part of a drift either.
+    width = 2 * (segments.RETURNS_BLOCKS // size) + 3
+    coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
     noise = 1.25 * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
     best: tuple[float, ramps.Ramp] | None = None
     for with_trend in (False, True):

@@ -34,6 +34,8 @@ RECOVERY_WINDOWS = 180
 #: Windows whose median is compared with the baseline, by the span's name.
 RATIO_SPANS = {"fast": BLOCK, "slow": 180, "drift": 720}
 _ENDS_KEPT = 720
+#: Windows after a burst of load in which what it raised is still in the medians.
+_AFTER_LOAD = 180
 
 
 class OnlineDetector:
@@ -51,6 +53,7 @@ class OnlineDetector:
         self._judges += [Judge(self._channels[name], False) for name in others]
         self._window = 0
         self._masked_until = 0
+        self._explained_until = 0
         self._ends: deque[float] = deque(maxlen=_ENDS_KEPT)
         self._present: dict[str, float] = {}
 
@@ -89,8 +92,11 @@ class OnlineDetector:
         is_block = channel.windows % BLOCK == 0
         if is_block:
             evidence = self._evidence(8 * BLOCK)
-            judge.statistics.update(channel, evidence.more_load or evidence.contradicts)
-            if judge.active is None and not evidence.more_load:
+            if evidence.more_load or self._surroundings.is_busy():
+                self._explained_until = self._window + _AFTER_LOAD
+            is_busy = self._window < self._explained_until
+            judge.statistics.update(channel, is_busy or evidence.contradicts)
+            if judge.active is None and not is_busy:
                 judge.statistics.pair(self._surroundings.statistics)
             yield from self._end(judge, sample)
         if judge.active is not None and self._window - judge.found_window <= SETTLING:

@@ -79,7 +79,7 @@ class Surroundings:
         if self._rate is None or self._rate.usual is None:
             return False
         level = self._rate.level(FAST)
-        return level is not None and level - self._rate.usual > max(log_ratio(1.08), 5 * self._rate.fast_sigma())
+        return level is not None and level - self._rate.usual > max(log_ratio(1.06), 3.5 * self._rate.fast_sigma())
 
     def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
         """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""
