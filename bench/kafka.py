@@ -4,6 +4,7 @@ CPU-seconds are of the client's whole process, user and system, for a million re
 """
 
 import json
+import math
 import os
 import shutil
 import statistics
@@ -25,7 +26,11 @@ RECORD_BYTES = 1024
 BATCH_BYTES = 16 * 1024
 LARGE_BATCH_BYTES = 128 * 1024
 RECORDS = 1_000_000
-SECONDS = 12.0
+#: Of windows as long as those of a soak, or as near to it as a benchmark can come.
+WINDOW_SECONDS = 5.0
+SECONDS = 15.0
+#: By then topics are made.
+AHEAD_SECONDS = 4.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,9 @@ def measured(command: Sequence[str]) -> tuple[str, float, int, float]:
 
 def cliffwatch(cluster: Cluster, seconds: float, **changes: object) -> tuple[Cost, load.Outcome]:
     """A load of ours. Its cost is a million of what it produced, or of what it consumed where it produces nothing."""
-    document = load.configuration(cluster.bootstrap, seconds, window=1.0) | changes
+    start = math.ceil((time.time() + AHEAD_SECONDS) / WINDOW_SECONDS) * WINDOW_SECONDS
+    span = {"start": start, "stop": start + seconds, "window_seconds": WINDOW_SECONDS}
+    document = load.configuration(cluster.bootstrap) | span | changes
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(document, file)
         file.flush()
@@ -97,7 +104,7 @@ def consume(cluster: Cluster, topic: str) -> Cost:
     topics = {"existing": [topic]}
     begun = time.monotonic()
     changes = {"topics": topics, "producer": None, "consumer": consumer, "drain_timeout_seconds": 300}
-    cost, outcome = cliffwatch(cluster, 1.0, **changes)
+    cost, outcome = cliffwatch(cluster, WINDOW_SECONDS, **changes)
     assert outcome.verification["partitions_not_drained"] == 0
     return Cost(cost.cpu_seconds, cost.memory_bytes, cost.records, time.monotonic() - begun)
 

@@ -50,7 +50,8 @@ impl Error {
     }
 }
 
-const TRANSIENT: [&str; 9] = [
+const TRANSIENT: [&str; 10] = [
+    "OFFSET_NOT_AVAILABLE",
     "LEADER_NOT_AVAILABLE",
     "NOT_CONTROLLER",
     "REQUEST_TIMED_OUT",

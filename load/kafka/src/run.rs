@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::histogram::Latencies;
@@ -28,7 +28,7 @@ use crate::names::NAMES;
 use crate::producer::pace::Pace;
 use crate::producer::{self, Producer, Report};
 use crate::security::Security;
-use crate::session::{Address, Dialer, patiently};
+use crate::session::{Address, Dialer, patiently, refuse};
 use crate::shared::{Count, Place, Shared, Trial};
 use crate::topics;
 use crate::verdict::verification;
@@ -213,19 +213,19 @@ impl Run {
                 by_leader.entry(*leader).or_default().push((place, topic.name.clone(), partition.index));
             }
         }
-        let mut found = Positions::new();
-        let since = Instant::now();
+        let doing = "asking for offsets";
         // A broker that has just become a leader may not know it yet.
-        while found.len() < shared.partitions.len() {
+        patiently(PATIENCE, || {
+            let mut found = Positions::new();
             for (leader, wanted) in &by_leader {
                 let Some(address) = metadata.brokers.get(leader) else { continue };
-                found.extend(offsets_at(&mut self.dialer.open(address)?, which, wanted)?);
+                let (offsets, fault) = offsets_at(&mut self.dialer.open(address)?, which, wanted)?;
+                refuse(doing, fault, None)?;
+                found.extend(offsets);
             }
-            if since.elapsed() > TIMEOUT {
-                return Err(Error::Protocol("asking for offsets"));
-            }
-        }
-        Ok(found)
+            let is_complete = found.len() == shared.partitions.len();
+            if is_complete { Ok(found) } else { Err(Error::Protocol(doing)) }
+        })
     }
 
     fn errands(&self, shared: &Shared) -> Result<(Errands, std::sync::mpsc::Receiver<News>, Poller)> {

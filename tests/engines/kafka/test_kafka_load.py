@@ -120,6 +120,13 @@ def test_a_backlog_is_built_and_drained_with_its_latency(broker: Cluster) -> Non
     assert max(window["gauges"]["backlog_records"] for window in outcome.windows) > 300
 
 
+def test_members_of_a_group_share_the_partitions_and_read_every_record_once(broker: Cluster) -> None:
+    consumer = {"group": "soak", "consumers": 3}
+    outcome = run(configuration(broker.bootstrap, seconds=4, producer={"rate": 500.0}, consumer=consumer))
+    assert_clean(outcome.verification)
+    assert sum(assigned["partitions"] for assigned in outcome.told("group_assigned")[-3:]) == 6
+
+
 def test_steps_of_the_rate_come_at_their_time(broker: Cluster) -> None:
     steps = [{"after_seconds": 1.0, "rate": 3000.0}, {"after_seconds": 2.0, "rate": 500.0}]
     outcome = run(configuration(broker.bootstrap, seconds=3, producer={"steps": steps}))

@@ -124,7 +124,9 @@ impl Errands {
             let mut found = BTreeMap::new();
             for (address, partitions) in &wanted {
                 let Ok(mut session) = errands.dialer.open(address) else { continue };
-                found.extend(offsets_at(&mut session, which, partitions).unwrap_or_default());
+                if let Ok((offsets, _)) = offsets_at(&mut session, which, partitions) {
+                    found.extend(offsets);
+                }
             }
             News::Offsets(which, found)
         };
@@ -132,23 +134,26 @@ impl Errands {
     }
 }
 
-/// The offsets of these partitions, by place, as far as this broker leads them.
+/// The offsets of these partitions, by place, as far as this broker knows them, and the error code of one that it does
+/// not.
 ///
 /// # Errors
 /// What the session said.
-pub fn offsets_at(session: &mut Session, which: Which, partitions: &[Wanted]) -> Result<BTreeMap<usize, i64>> {
+pub fn offsets_at(session: &mut Session, which: Which, partitions: &[Wanted]) -> Result<(BTreeMap<usize, i64>, i16)> {
     let mut by_topic: BTreeMap<&str, Vec<(i32, usize)>> = BTreeMap::new();
     for (place, topic, index) in partitions {
         by_topic.entry(topic).or_default().push((*index, *place));
     }
-    let mut found = BTreeMap::new();
+    let (mut found, mut fault) = (BTreeMap::new(), 0);
     for (topic, places) in by_topic {
         let indexes: Vec<i32> = places.iter().map(|(index, _)| *index).collect();
         for (index, error, offset) in admin::offsets(session, topic, &indexes, which)? {
-            if let (0, Some((_, place))) = (error, places.iter().find(|(candidate, _)| *candidate == index)) {
+            if error != 0 {
+                fault = error;
+            } else if let Some((_, place)) = places.iter().find(|(candidate, _)| *candidate == index) {
                 found.insert(*place, offset);
             }
         }
     }
-    Ok(found)
+    Ok((found, fault))
 }
