@@ -222,7 +222,7 @@ class Detection:
         }
         if not news:
             return
-        levels = {name: baseline.level for name, baseline in news.items()}
+        levels = {name: float(f"{baseline.level:.6g}") for name, baseline in news.items()}
         self._baselines.update(levels)
         start = min(baseline.start for baseline in news.values())
         end = max(baseline.end for baseline in news.values())
