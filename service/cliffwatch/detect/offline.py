@@ -203,9 +203,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
     joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
     if names and edge.significance >= segments.OWN_SIGNIFICANCE and joint >= segments.SIGNIFICANCE:
         confidence = min(0.99, 0.8 + 0.02 * joint)
-    elif edge.significance >= segments.ALONE_SIGNIFICANCE and edge.height >= log_ratio(segments.ALONE_RATIO):
-        if view.devices and lasts < HOUR_BLOCKS:
-            return None
+    elif _stands_alone(view, edge, lasts):
         confidence = 0.5 if view.devices else 0.6
     else:
         return None
@@ -221,6 +219,14 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
         confidence=confidence,
         corroborated_by=tuple(names),
     )
+
+
+def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
+    """Whether a change is a finding although no device shows it: none was measured, or one was and did not change."""
+    if not view.devices:
+        return edge.significance >= segments.ALONE_SIGNIFICANCE and edge.height >= log_ratio(segments.ALONE_RATIO)
+    is_large = edge.height >= log_ratio(segments.CONTRADICTED_RATIO)
+    return lasts >= HOUR_BLOCKS and is_large and edge.significance >= segments.CONTRADICTED_SIGNIFICANCE
 
 
 def _has_more_load(view: _View, edge: int, lasts: int) -> bool:

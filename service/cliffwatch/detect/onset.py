@@ -9,6 +9,11 @@ REACH = 120
 #: What a single window may weigh, in nats: an outlier is one window, not a change.
 _CLIENT_WEIGHT, _DEVICE_WEIGHT = 4.0, 2.0
 
+#: Windows whose means show how long a channel's memory is.
+_MEMORY_WINDOWS = 12
+#: Splits that explain the client's latencies worse than the best one by no more than this, in nats, are left open.
+_LEFT_OPEN = 5.0
+
 
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
     """For each window how much more it looks like `after` than like `before`, in nats; 0 where nothing was measured."""
@@ -16,11 +21,9 @@ def evidence_of_change(column: Array, before: float, after: float, sigma: float,
     return np.asarray(np.clip(np.nan_to_num(nats), -weight, weight))
 
 
-def split(evidence: Array) -> int:
-    """The first window of what looks like after the change."""
-    # Before the split everything should look like before: the least that was gathered up to it.
-    gathered = np.concatenate(([0.0], np.cumsum(evidence)))
-    return int(np.argmin(gathered))
+def gathered(evidence: Array) -> Array:
+    """For each split the evidence before it: the less it looks like after the change, the better the split."""
+    return np.concatenate(([0.0], np.cumsum(evidence)))
 
 
 def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int, sides: int) -> int:
@@ -30,7 +33,7 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
     side of what is searched, so that the change itself is in neither.
     """
     first, last = max(0, near - reach), min(len(client), near + reach)
-    total = np.zeros(last - first)
+    clients, devices = np.zeros(last - first), np.zeros(last - first)
     for column, is_device in [(client, False), *others]:
         levels = _levels(column, first, last, near, sides)
         if levels is None:
@@ -39,8 +42,15 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
         if after <= before or (column is not client and after - before < 1.5 * sigma / sides**0.5 + 0.03):
             continue
         weight = _DEVICE_WEIGHT if is_device else _CLIENT_WEIGHT
-        total += evidence_of_change(column[first:last], before, after, sigma, weight)
-    return first + split(total)
+        evidence = evidence_of_change(column[first:last], before, after, sigma, weight)
+        if is_device:
+            devices += evidence
+        else:
+            clients += evidence
+    # A device may lead: it chooses among the moments that the client's own latencies leave open.
+    by_client = gathered(clients)
+    is_open = by_client <= by_client.min() + _LEFT_OPEN
+    return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)))
 
 
 def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tuple[float, float, float] | None:
@@ -52,4 +62,15 @@ def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tupl
     low, high = float(np.median(before)), float(np.median(after))
     spread = 1.4826 * float(np.median(np.abs(before - low)))
     spread_after = 1.4826 * float(np.median(np.abs(after - high)))
-    return low, high, max(spread, min(spread_after, 2 * spread), 0.01)
+    sigma = max(spread, min(spread_after, 2 * spread), 0.01)
+    return low, high, sigma * _memory(before) ** 0.5
+
+
+def _memory(values: Array) -> float:
+    """How many windows say no more than one that is independent of the others: 1 without autocorrelation."""
+    count = len(values) // _MEMORY_WINDOWS
+    if count < 6:
+        return 1.0
+    rows = values[len(values) - count * _MEMORY_WINDOWS :].reshape(count, _MEMORY_WINDOWS)
+    single, means = np.median(np.abs(np.diff(values))), np.median(np.abs(np.diff(rows.mean(axis=1))))
+    return float(np.clip(_MEMORY_WINDOWS * (means / max(single, 1e-9)) ** 2, 1.0, _MEMORY_WINDOWS))
