@@ -230,7 +230,7 @@ fn requests_take_as_long_as_the_model_says() {
 #[test]
 fn requests_at_the_same_time_are_each_answered_when_the_model_says() {
     let Some(_machine) = machine() else { return };
-    let mut drive = Drive::new("together", &format!("{BASE} --overhead-latency 40ms"));
+    let mut drive = Drive::new("together", &format!("{BASE} --overhead-latency 400ms"));
     let device = drive.attach();
     let write_some = |writer: u64| -> Vec<f64> {
         let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&device).unwrap();
@@ -239,10 +239,10 @@ fn requests_at_the_same_time_are_each_answered_when_the_model_says() {
         let aligned = &mut memory[start..start + 16384];
         let timed = |i: u64| {
             let before = Instant::now();
-            file.write_all_at(aligned, (writer * 25 + i) * 16384).unwrap();
+            file.write_all_at(aligned, (writer * 5 + i) * 16384).unwrap();
             before.elapsed().as_secs_f64()
         };
-        (0..25).map(timed).collect()
+        (0..5).map(timed).collect()
     };
     let mut seen: Vec<f64> = std::thread::scope(|scope| {
         let write_some = &write_some;
@@ -251,12 +251,13 @@ fn requests_at_the_same_time_are_each_answered_when_the_model_says() {
     });
     seen.sort_by(f64::total_cmp);
     let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
-    assert_eq!(modelled["write"]["count"], 200);
-    // As far as a machine that is busy with other tests can be held to it; `python -m bench drive` measures it.
-    for (rank, name) in [(100, "p50_seconds"), (198, "p99_seconds")] {
+    assert_eq!(modelled["write"]["count"], 40);
+    // The model counts in buckets of about a hundredth. Later than so is a machine busy with other tests, perhaps;
+    // `python -m bench drive` measures it.
+    for (rank, name) in [(20, "p50_seconds"), (39, "p99_seconds")] {
         let decided = modelled["write"][name].as_f64().unwrap();
         assert!(
-            (decided..1.5 * decided).contains(&seen[rank]),
+            (0.99 * decided..1.5 * decided).contains(&seen[rank]),
             "{name}: {} where the model said {decided}",
             seen[rank]
         );
