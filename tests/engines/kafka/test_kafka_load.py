@@ -127,6 +127,16 @@ def test_members_of_a_group_share_the_partitions_and_read_every_record_once(brok
     assert sum(assigned["partitions"] for assigned in outcome.told("group_assigned")[-3:]) == 6
 
 
+def test_a_broker_that_asks_for_patience_gets_it_and_is_told_of(broker: Cluster) -> None:
+    configs = ("--bootstrap-server", broker.bootstrap, "--entity-type", "clients", "--entity-name", "hasty", "--alter")
+    broker.run("kafka.admin.ConfigCommand", *configs, "--add-config", "producer_byte_rate=20000")
+    outcome = run(configuration(broker.bootstrap, seconds=3, producer={"rate": 150.0}, client_id="hasty"))
+    broker.run("kafka.admin.ConfigCommand", *configs, "--delete-config", "producer_byte_rate")
+    assert_clean(outcome.verification)
+    assert outcome.total("throttle_milliseconds") > 100
+    assert outcome.told("throttled")
+
+
 def test_steps_of_the_rate_come_at_their_time(broker: Cluster) -> None:
     steps = [{"after_seconds": 1.0, "rate": 3000.0}, {"after_seconds": 2.0, "rate": 500.0}]
     outcome = run(configuration(broker.bootstrap, seconds=3, producer={"steps": steps}))

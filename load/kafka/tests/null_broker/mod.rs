@@ -9,6 +9,7 @@ pub mod load;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -73,11 +74,14 @@ pub fn start(partitions: i32, keeps: bool, delay: Delay) -> SocketAddr {
 }
 
 impl Broker {
-    /// Answers go out through a thread of their own, each at its time, so that a delay does not slow reading down.
+    /// Answers that are delayed go out through a thread of their own, each at its time, so that a delay does not slow
+    /// reading down; the others at once.
     fn serve(self: &Arc<Self>, stream: &TcpStream) {
         stream.set_nodelay(true).unwrap();
         let (sender, receiver) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
-        let mut out = stream.try_clone().unwrap();
+        let (mut at_once, mut out) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
+        let delayed = Arc::new(AtomicUsize::new(0));
+        let waiting = Arc::clone(&delayed);
         std::thread::spawn(move || {
             while let Ok((at, answer)) = receiver.recv() {
                 // Sleeping is a little late each time.
@@ -91,6 +95,7 @@ impl Broker {
                 if out.write_all(&answer).is_err() {
                     return;
                 }
+                waiting.fetch_sub(1, Ordering::AcqRel);
             }
         });
         let mut input = std::io::BufReader::with_capacity(1 << 20, stream);
@@ -112,7 +117,13 @@ impl Broker {
             let after = length(answer.len()) - 4;
             answer[..4].copy_from_slice(&after.to_be_bytes());
             let delay = if api == PRODUCE { (self.delay)(arrived - self.begun) } else { Duration::ZERO };
-            if sender.send((arrived + delay, answer)).is_err() {
+            let is_sent = if delay.is_zero() && delayed.load(Ordering::Acquire) == 0 {
+                at_once.write_all(&answer).is_ok()
+            } else {
+                delayed.fetch_add(1, Ordering::AcqRel);
+                sender.send((arrived + delay, answer)).is_ok()
+            };
+            if !is_sent {
                 return;
             }
         }
