@@ -12,6 +12,7 @@ from cliffwatch.journal import JournalWindow
 from cliffwatch.report.collect import Collected
 from cliffwatch.telemetry.increases import sum_of_increases
 from cliffwatch.telemetry.reader import Samples
+from cliffwatch.telemetry.series import HOST_WRITTEN
 
 #: Windows on each side of an onset that are compared, and those next to it that are left out, since it lies in them.
 SPAN_WINDOWS, GUARD_WINDOWS = 30, 1
@@ -41,12 +42,15 @@ class Spans:
 
 
 def drives_of(run: Collected) -> list[Drive]:
-    """The drives that the facts name."""
+    """The drives that the facts name. One without a serial of its own has that which its exporter gave it."""
     found = run.facts.get("drives")
+    told = run.telemetry.of(HOST_WRITTEN) if run.telemetry is not None else ()
+    serials = {samples.labels.get("device"): samples.labels.get("serial") for samples in told}
     drives = []
     for each in found if isinstance(found, list) else ():
         if isinstance(each, dict) and isinstance(each.get("name"), str):
-            identity = each.get("serial") or each.get("wwn") or each.get("backing_file") or ""
+            own = each.get("serial") or each.get("wwn")
+            identity = own or serials.get(each["name"]) or each.get("backing_file") or ""
             drives.append(Drive(each["name"], str(each.get("major_minor", "")), str(identity)))
     return drives
 
