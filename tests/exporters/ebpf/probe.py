@@ -69,6 +69,18 @@ class Scrape:
         wanted = q * counts[math.inf]
         return min(bound for bound, value in counts.items() if value >= wanted)
 
+    def counts(self, histogram: str, device: str, operation: str, before: "Scrape") -> dict[float, float]:
+        """How many were counted since `before` in each bucket that has any, by upper bound."""
+        earlier = before._buckets(histogram, device, operation)
+        below = 0.0
+        counts = {}
+        for bound, value in sorted(self._buckets(histogram, device, operation).items()):
+            upto = value - earlier.get(bound, 0.0)
+            if upto > below:
+                counts[bound] = upto - below
+            below = upto
+        return counts
+
     def _buckets(self, histogram: str, device: str, operation: str) -> dict[float, float]:
         wanted = {("device", device), ("operation", operation)}
         return {
