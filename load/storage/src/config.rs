@@ -146,6 +146,9 @@ pub struct Log {
     /// A file of so many bytes is made beside a full segment, and synced with it and their directory; 0: there is none.
     #[serde(default)]
     pub snapshot_bytes: u32,
+    /// A file with a line for each partition is replaced, and synced with its directory, so often; never when absent.
+    #[serde(default)]
+    pub offset_checkpoint_seconds: Option<f64>,
     /// Threads that close and sync full segments; those that do so at once share commits of the file system.
     #[serde(default = "one")]
     pub background_threads: u32,
@@ -353,6 +356,9 @@ impl Config {
         }
         if self.log.index_interval_bytes > 0 && (self.log.layout == Layout::Shared || self.log.direct) {
             return Err(Error::setting("log.index_interval_bytes", "indexes go with buffered logs, one a partition"));
+        }
+        if self.log.offset_checkpoint_seconds.is_some_and(|seconds| seconds.is_nan() || seconds < 0.1) {
+            return Err(Error::setting("log.offset_checkpoint_seconds", "take 0.1 seconds or more"));
         }
         if self.log.background_threads == 0 || self.log.background_threads > BACKGROUND_LIMIT {
             return Err(Error::setting("log.background_threads", format!("take 1 to {BACKGROUND_LIMIT}")));

@@ -25,6 +25,9 @@ pub const TIME_INDEX: &str = "timeindex";
 /// What a broker knew of its producers when a segment was full.
 pub const SNAPSHOT: &str = "snapshot";
 
+/// Where the offsets of all partitions are noted now and then.
+pub const OFFSETS: &str = "offset-checkpoint";
+
 /// The directory of log `number` below `parent`.
 pub fn log_directory(parent: &Path, number: u32) -> PathBuf {
     parent.join(format!("{number:06}"))
@@ -77,6 +80,11 @@ impl Catalogue {
     /// The directory of a log.
     pub fn directory(&self, log: usize) -> &Path {
         &self.directories[log]
+    }
+
+    /// A line for each log: its number and the sequence of the next record to be acknowledged.
+    pub fn offsets(&self) -> String {
+        (0..self.count()).map(|log| format!("{log} {}\n", self.segments(log).next_sequence)).collect()
     }
 
     /// The segments of a log.
@@ -140,6 +148,8 @@ pub enum Chore {
     },
     /// Delete files; those that are not there do not matter.
     Delete(Vec<PathBuf>),
+    /// Replace a file by one with this text, so that one of them is there after a crash.
+    Replace(PathBuf, String),
     /// Discard what is free on the volume below this directory.
     Trim(PathBuf),
     /// Answer when everything before is done.
@@ -147,7 +157,7 @@ pub enum Chore {
 }
 
 /// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
-/// deleted segment is free before the next is made; the others seal and discard, which nobody waits for.
+/// deleted segment is free before the next is made; the others seal, discard and note offsets, which nobody waits for.
 #[derive(Clone)]
 pub struct Keeper {
     waited_for: Sender<Chore>,
@@ -172,7 +182,7 @@ impl Keeper {
 
     /// Asks for something.
     pub fn ask(&self, chore: Chore) {
-        let thread = if matches!(chore, Chore::Seal { .. } | Chore::Trim(_)) {
+        let thread = if matches!(chore, Chore::Seal { .. } | Chore::Trim(_) | Chore::Replace(..)) {
             &self.background[self.turn.fetch_add(1, Ordering::Relaxed) % self.background.len()]
         } else {
             &self.waited_for
@@ -209,6 +219,7 @@ fn keep(chores: &Receiver<Chore>, failure: &Failure) {
                 indexed.and_then(|()| directory.map_or(Ok(()), sync_directory))
             }
             Chore::Delete(paths) => paths.into_iter().try_for_each(delete),
+            Chore::Replace(path, text) => replace(&path, &text),
             Chore::Trim(path) => trim(&path),
             Chore::Rest(done) => {
                 let _ = done.send(());
@@ -245,6 +256,14 @@ fn sync_file(path: &Path) -> Result<()> {
         Err(Errno::NOENT) => Ok(()),
         opened => fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it")),
     }
+}
+
+fn replace(path: &Path, text: &str) -> Result<()> {
+    let written = path.with_extension("tmp");
+    std::fs::write(&written, text).map_err(Error::file(&written, "write it"))?;
+    sync_file(&written)?;
+    std::fs::rename(&written, path).map_err(Error::file(path, "put another in its place"))?;
+    path.parent().map_or(Ok(()), sync_directory)
 }
 
 fn delete(path: PathBuf) -> Result<()> {

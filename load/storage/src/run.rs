@@ -3,7 +3,7 @@
 use crate::config::{Config, Layout, Retention};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
-use crate::files::{Catalogue, Chore, Failure, Keeper, make_directory, sync_directory};
+use crate::files::{Catalogue, Chore, Failure, Keeper, OFFSETS, make_directory, sync_directory};
 use crate::log::{AppendLog, Shape};
 use crate::memory::Budget;
 use crate::readers::{self, Reader};
@@ -196,7 +196,7 @@ impl Load {
         Ok(handles)
     }
 
-    /// A thread for what is asked for now and then: SIGUSR1 reads back a sample, and freed space is discarded.
+    /// A thread for what is asked for now and then: SIGUSR1 reads back a sample, freed space is discarded, offsets noted.
     fn attend(&self, output: &Output, over: &Arc<AtomicBool>) -> Result<JoinHandle<()>> {
         let asked = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&asked))
@@ -206,12 +206,19 @@ impl Load {
         let (failure, stop) = (self.failure.clone(), self.stop.clone());
         let every = config.trim_interval_seconds.map(nanoseconds);
         let mut trim_at = every.map_or(u64::MAX, |every| clock.now() + every);
+        let checkpoint_every = config.log.offset_checkpoint_seconds.map(nanoseconds);
+        let mut checkpoint_at = checkpoint_every.map_or(u64::MAX, |every| clock.now() + every);
+        let checkpoint_path = self.shapes[self.shapes.len() - 1].parent.join(OFFSETS);
         thread("attend", move || {
             while !over.load(Ordering::Acquire) {
                 std::thread::sleep(Duration::from_millis(50));
                 if clock.now() >= trim_at {
                     trim_at = clock.now() + every.unwrap_or(u64::MAX / 2);
                     keeper.ask(Chore::Trim(config.directory.clone()));
+                }
+                if clock.now() >= checkpoint_at {
+                    checkpoint_at = clock.now() + checkpoint_every.unwrap_or(u64::MAX / 2);
+                    keeper.ask(Chore::Replace(checkpoint_path.clone(), catalogue.offsets()));
                 }
                 if failure.is_told() {
                     stop.request();

@@ -28,6 +28,7 @@ class Style:
     coalesce: bool
     sync_on_roll: bool
     snapshot_size: int
+    offset_checkpoint_interval: float
     background_threads: int
     segment_size: int
     segment_jitter: float
@@ -54,6 +55,7 @@ class StyleChanges(Strict):
     coalesce: bool | None = None
     sync_on_roll: bool | None = None
     snapshot_size: Annotated[Size, Field(ge=0, le=_MEBIBYTE)] | None = None
+    offset_checkpoint_interval: Annotated[Duration, Field(ge=0, le=3600)] | None = None
     background_threads: Annotated[int, Field(ge=1, le=64)] | None = None
     segment_size: Annotated[Size, Field(ge=16 * _KIBIBYTE, le=1024 * _GIBIBYTE)] | None = None
     segment_jitter: Annotated[float, Field(ge=0, le=0.5)] | None = None
@@ -84,9 +86,10 @@ STYLES: dict[str, Style] = {
         coalesce=False,
         sync_on_roll=True,
         snapshot_size=512,
+        offset_checkpoint_interval=5.0,
         background_threads=10,
         segment_size=_GIBIBYTE,
-        segment_jitter=0.0,
+        segment_jitter=0.1,
         index_interval=4096,
         threads=8,
         io="inline",
@@ -100,6 +103,7 @@ STYLES: dict[str, Style] = {
         coalesce=True,
         sync_on_roll=False,
         snapshot_size=0,
+        offset_checkpoint_interval=0.0,
         background_threads=1,
         segment_size=128 * _MEBIBYTE,
         segment_jitter=0.05,
@@ -116,6 +120,7 @@ STYLES: dict[str, Style] = {
         coalesce=True,
         sync_on_roll=True,
         snapshot_size=0,
+        offset_checkpoint_interval=0.0,
         background_threads=1,
         segment_size=_GIBIBYTE,
         segment_jitter=0.0,
