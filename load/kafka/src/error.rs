@@ -33,6 +33,14 @@ pub enum Error {
     /// An answer that is not of the protocol.
     #[error("{0}: the answer is not one of the Kafka protocol")]
     Protocol(&'static str),
+    /// Records that were acknowledged are not all there, or not as they were written.
+    #[error("{lost} acknowledged records are lost and {corrupted} are not as they were written; `verification` says where")]
+    Unproven {
+        /// Acknowledged and not read, of partitions that were read to their end.
+        lost: u64,
+        /// Read, and changed.
+        corrupted: u64,
+    },
     /// Measuring failed.
     #[error(transparent)]
     Measure(#[from] cliffwatch_measure::error::Error),
@@ -45,7 +53,7 @@ impl Error {
         match self {
             Self::Unreachable(_) | Self::Connection { .. } | Self::Protocol(_) => true,
             Self::Broker { name, .. } => TRANSIENT.contains(name),
-            Self::Config(_) | Self::Measure(_) => false,
+            Self::Config(_) | Self::Unproven { .. } | Self::Measure(_) => false,
         }
     }
 }

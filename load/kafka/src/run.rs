@@ -31,7 +31,7 @@ use crate::security::Security;
 use crate::session::{Address, Dialer, patiently, refuse};
 use crate::shared::{Count, Place, Shared, Trial};
 use crate::topics;
-use crate::verdict::verification;
+use crate::verdict::{unproven, verification};
 use crate::wire::fetch::Terms;
 
 /// The exit status of a load that was carried out.
@@ -60,7 +60,10 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
         Err(error) => {
             eprintln!("cliffwatch-load kafka: {error}");
             let status = if matches!(error, Error::Config(_)) { BAD_INPUT } else { FAILED };
-            (status, output.failed(&error.to_string()))
+            let message = error.to_string();
+            // Another engine would find the same settings, and could not undo what was lost.
+            let is_for_good = matches!(error, Error::Config(_) | Error::Unproven { .. });
+            (status, if is_for_good { output.failed_for_good(&message) } else { output.failed(&message) })
         }
     };
     if told.is_err() { FAILED } else { status }
@@ -148,7 +151,9 @@ impl Run {
         reads.extend(parked.into_iter().map(|(place, track)| Read { place, position: None, end: None, track }));
         let begins: Vec<Option<i64>> =
             (0..shared.partitions.len()).map(|place| positions.get(&place).copied()).collect();
-        teller.event("verification", verification(&shared, &reports, &reads, &begins));
+        let account = verification(&shared, &reports, &reads, &begins);
+        let unproven = unproven(&account);
+        teller.event("verification", account);
         if self.config.topics.prefix.is_some()
             && self.config.topics.delete_at_end
             && let Err(error) = topics::remove(&self.config, &self.dialer, &self.bootstrap)
@@ -158,7 +163,7 @@ impl Run {
         drop(teller);
         // Events come before the end.
         let _ = telling.join();
-        Ok(())
+        unproven.map_or(Ok(()), Err)
     }
 
     fn shared(&self, stop: Stop, metadata: &Metadata) -> Result<Shared> {

@@ -50,6 +50,14 @@ pub fn verification(shared: &Shared, reports: &[Report], reads: &[Read], begins:
     })
 }
 
+/// What keeps the load from counting as proven: losses where partitions were read to their end, and changed bytes.
+pub fn unproven(account: &Value) -> Option<Error> {
+    let count = |name: &str| account[name].as_u64().unwrap_or_default();
+    let lost = if count("partitions_not_drained") == 0 { count("lost") } else { 0 };
+    let corrupted = count("corrupted");
+    (lost + corrupted > 0).then_some(Error::Unproven { lost, corrupted })
+}
+
 fn lost_of(read: &Read, reports: &[Report]) -> u64 {
     if reports.is_empty() {
         return read.track.missing();

@@ -40,6 +40,8 @@ use queue::Queue;
 
 /// Looked after this often: expiry, time-outs, gauges.
 const UPKEEP_NANOSECONDS: u64 = 20_000_000;
+/// Records that fall due within this are made together, where they come so fast.
+const GRAIN_NANOSECONDS: u64 = 40_000;
 /// Records made before connections are looked after again.
 const RECORDS_AT_ONCE: usize = 2_048;
 /// Metadata is asked for this often although nothing seems wrong.
@@ -256,8 +258,12 @@ impl Producer {
         let is_waiting = !self.pace.is_unbounded() || self.pace.due(now) > now;
         if self.has_due() && self.has_memory() && is_waiting {
             let records = self.settings.batch_size_bytes / self.shapes.record_bytes_max(0);
-            let full_after = self.pace.interval().saturating_mul(records.saturating_sub(1) as u64);
-            let patience = if self.opened.is_empty() { full_after.min(self.linger) } else { full_after };
+            let interval = self.pace.interval();
+            let full_after = interval.saturating_mul(records.saturating_sub(1) as u64);
+            // To wake for each of many records would cost more time than it saves.
+            let grain = if interval < GRAIN_NANOSECONDS { GRAIN_NANOSECONDS } else { 0 };
+            let linger = self.linger.max(grain);
+            let patience = if self.opened.is_empty() { full_after.min(linger) } else { full_after };
             moment = moment.min(self.pace.allowed(now).saturating_add(patience));
         }
         moment
