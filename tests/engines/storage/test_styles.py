@@ -13,7 +13,7 @@ from cliffwatch.window import EngineWindow
 
 STYLES: dict[str, dict[str, Any]] = {
     "redpanda": {},
-    "kafka": {"style": "kafka", "style_changes": {"segment_size": "128KiB", "threads": 2}},
+    "kafka": {"style": "kafka", "style_changes": {"segment_size": "128KiB", "segment_jitter": 0, "threads": 2}},
     "bookkeeper": {
         "style": "bookkeeper",
         "style_changes": {
@@ -65,11 +65,11 @@ def test_a_style_writes_the_way_it_says(tmp_path: Path) -> None:
     synced = run(load_of(), tmp_path / "synced", 1).counters
     assert synced["sync_operations"] > 0
     assert synced["written_bytes"] / synced["write_operations"] <= 16 * 1024
-    buffered = run(load_of(**STYLES["kafka"]), tmp_path / "buffered", 1)
+    buffered = run(load_of(**STYLES["kafka"]), tmp_path / "buffered", 2)
     assert buffered.counters["sync_operations"] == 0
     assert buffered.counters["write_operations"] == buffered.counters["batches"]
-    full = sorted((tmp_path / "buffered" / "log" / "000000").glob("*.index"))[0]
-    offsets = full.read_bytes()
+    full = next(path for path in segments(tmp_path / "buffered") if path.stat().st_size == 128 * 1024)
+    offsets = full.with_suffix(".index").read_bytes()
     # One entry for each batch of 16 KiB but the first, of a relative offset and a position.
     assert len(offsets) == 8 * (128 // 16 - 1)
     assert offsets[:8] == (16).to_bytes(4) + (16 * 1024).to_bytes(4)

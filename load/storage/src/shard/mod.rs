@@ -1,22 +1,21 @@
 //! One thread that appends: what is due goes into buffers, buffers into files, and what is on them is acknowledged.
 
+mod finish;
+mod lay;
+mod plan;
+
+pub use plan::{Outcome, Plan, Work};
+
 use crate::buffers::Buffers;
-use crate::config::Config;
 use crate::encode::Encoder;
 use crate::error::{Error, Result};
 use crate::figures;
-use crate::files::{Chore, Failure, Keeper};
-use crate::index::Indexes;
+use crate::files::Chore;
 use crate::io::{Done, Inbox, Io, Request, Way};
-use crate::log::{AppendLog, Flight, Role, Shape, State};
+use crate::log::{AppendLog, Role, Shape, State};
 use cliffwatch_measure::NANOSECONDS;
-use cliffwatch_measure::clock::{Clock, nanoseconds, seconds};
-use cliffwatch_measure::record::Identity;
-use cliffwatch_measure::recorder::Recorder;
-use cliffwatch_measure::schedule::Schedule;
-use cliffwatch_measure::stop::Stop;
+use cliffwatch_measure::clock::{nanoseconds, seconds};
 use std::collections::VecDeque;
-use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::Arc;
 
 /// The longest wait: then somebody may have asked to stop.
@@ -39,50 +38,6 @@ fn token(kind: u64, buffer: u32, log: usize) -> u64 {
     kind << 56 | u64::from(buffer) << 32 | log as u64
 }
 
-/// When a shard's work is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// At a moment, in nanoseconds since the epoch; until then batches are written as they are due.
-    Until(u64),
-    /// When so many batches are written, which are all due at once.
-    Batches(u64),
-}
-
-/// What a shard is made of. It is made in its own thread, because a ring belongs to the thread that made it.
-pub struct Plan {
-    /// What is asked for.
-    pub config: Arc<Config>,
-    /// When batches are due.
-    pub schedule: Schedule,
-    /// The load's start, in nanoseconds since the epoch.
-    pub start: u64,
-    /// Its end.
-    pub work: Work,
-    /// Its logs: those of its partitions, or a shared one with the journal before it.
-    pub logs: Vec<AppendLog>,
-    /// How they write, by role.
-    pub shapes: Vec<Shape>,
-    /// How many buffers of `config.log.chunk_bytes` it has.
-    pub buffers: usize,
-    /// The time.
-    pub clock: Clock,
-    /// Where it counts.
-    pub recorder: Recorder,
-    /// Who makes, seals and deletes its files.
-    pub keeper: Keeper,
-    /// Where failures are told.
-    pub failure: Failure,
-    /// When to stop before the end.
-    pub stop: Stop,
-}
-
-/// What became of a shard.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Batches that were due and had not begun to be written.
-    pub unwritten: u64,
-}
-
 #[derive(Clone, Copy, Default)]
 struct Part {
     file: i32,
@@ -92,15 +47,6 @@ struct Part {
     begun: u64,
     /// The part of the buffer whose payload was another's.
     foreign: (u32, u32),
-}
-
-/// A buffer that is being filled.
-struct Chunk {
-    buffer: u32,
-    from: usize,
-    at: usize,
-    foreign_to: usize,
-    file_offset: u64,
 }
 
 /// A thread that appends.
@@ -438,296 +384,6 @@ impl Shard {
         }
         self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });
         Ok(())
-    }
-
-    /// Puts batches into buffers and the buffers on their way.
-    fn write(&mut self, at: usize, batches: u64) -> Result<()> {
-        let log = &mut self.plan.logs[at];
-        log.state = State::Writing;
-        log.flight.first = log.next;
-        log.flight.batches = batches;
-        log.next += batches * log.stride;
-        let position = log.length;
-        let (first, stride) = (log.flight.first, log.stride);
-        let mut chunk = None;
-        let mut end = position;
-        for index in (0..batches).map(|batch| first + batch * stride) {
-            end = self.lay(at, index, &mut chunk, end)?;
-        }
-        if let Some(chunk) = chunk {
-            self.send(at, chunk)?;
-        }
-        self.plan.logs[at].flight.bytes = end - position;
-        Ok(())
-    }
-
-    /// Lays one batch into buffers from `position` in the file on; returns where it ends.
-    fn lay(&mut self, at: usize, index: u64, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
-        let due = self.plan.schedule.due(index);
-        let log = &self.plan.logs[at];
-        let carried = log.sequences.len() as u64;
-        let place = if carried > 1 { (index % carried) as usize } else { 0 };
-        let mut identity = Identity {
-            producer: 0,
-            partition: log.first_partition + place as u32,
-            sequence: log.sequences[place],
-            timestamp_microseconds: due / 1_000,
-        };
-        let slot_bytes = self.encoder.slot_bytes();
-        for _ in 0..self.plan.config.batch_records {
-            if slot_bytes > 0 {
-                let chunk = match open {
-                    Some(chunk) => chunk,
-                    None => open.insert(self.open_chunk(at, position)?),
-                };
-                self.encoder.seal_slot(&mut self.buffers, chunk.buffer, chunk.at, &identity);
-                chunk.at += slot_bytes;
-                position += slot_bytes as u64;
-                if chunk.at == self.buffers.buffer_bytes()
-                    && let Some(full) = open.take()
-                {
-                    self.send(at, full)?;
-                }
-            } else {
-                position = self.copy(at, &identity, open, position)?;
-            }
-            identity.sequence += 1;
-        }
-        self.plan.logs[at].sequences[place] = identity.sequence;
-        Ok(position)
-    }
-
-    /// Copies one record, which may begin in one buffer and end in another.
-    fn copy(&mut self, at: usize, identity: &Identity, open: &mut Option<Chunk>, mut position: u64) -> Result<u64> {
-        let mut copied = 0;
-        let bytes = self.encoder.make_record(identity);
-        while copied < bytes {
-            let chunk = match open {
-                Some(chunk) => chunk,
-                None => open.insert(self.open_chunk(at, position)?),
-            };
-            let room = &mut self.buffers.bytes(chunk.buffer)[chunk.at..];
-            let fits = room.len().min(bytes - copied);
-            room[..fits].copy_from_slice(&self.encoder.made_record()[copied..copied + fits]);
-            (copied, chunk.at, position) = (copied + fits, chunk.at + fits, position + fits as u64);
-            if chunk.at == self.buffers.buffer_bytes()
-                && let Some(full) = open.take()
-            {
-                self.send(at, full)?;
-            }
-        }
-        Ok(position)
-    }
-
-    fn open_chunk(&mut self, at: usize, position: u64) -> Result<Chunk> {
-        // `flight_batches` has seen to it that there are enough.
-        let missing = || Error::System { what: "buffers", source: std::io::ErrorKind::OutOfMemory.into() };
-        let buffer = self.buffers.take().ok_or_else(missing)?;
-        if !self.shape(at).direct {
-            return Ok(Chunk { buffer, from: 0, at: 0, foreign_to: 0, file_offset: position });
-        }
-        let within = (position % self.buffers.buffer_bytes() as u64) as usize;
-        let from = within - within % crate::buffers::BLOCK_BYTES;
-        if within > from
-            && let Some(tail) = &self.plan.logs[at].tail
-        {
-            self.buffers.bytes(buffer)[from..within].copy_from_slice(&tail[..within - from]);
-        }
-        Ok(Chunk { buffer, from, at: within, foreign_to: within, file_offset: position - within as u64 })
-    }
-
-    /// Hands a buffer over to be written. Past the page cache whole blocks are: what follows the records is no record.
-    fn send(&mut self, at: usize, chunk: Chunk) -> Result<()> {
-        const BLOCK: usize = crate::buffers::BLOCK_BYTES;
-        let mut to = chunk.at;
-        if self.shape(at).direct && !chunk.at.is_multiple_of(BLOCK) {
-            to = chunk.at.next_multiple_of(BLOCK);
-            let bytes = self.buffers.bytes(chunk.buffer);
-            bytes[chunk.at..to].fill(0);
-            let tail = self.plan.logs[at].tail.get_or_insert_with(|| Box::new([0; BLOCK]));
-            tail.copy_from_slice(&bytes[to - BLOCK..to]);
-        }
-        let foreign_from = if chunk.foreign_to > chunk.from { chunk.from } else { chunk.at };
-        let foreign_to = if to > chunk.at { to } else { chunk.foreign_to.max(foreign_from) };
-        let log = &mut self.plan.logs[at];
-        log.flight.outstanding += 1;
-        let part = Part {
-            file: log.descriptor(),
-            from: chunk.from as u32,
-            length: (to - chunk.from) as u32,
-            offset: chunk.file_offset + chunk.from as u64,
-            begun: self.plan.clock.now(),
-            foreign: (foreign_from as u32, foreign_to as u32),
-        };
-        self.parts[chunk.buffer as usize] = part;
-        self.submit_part(at, chunk.buffer, part)
-    }
-
-    fn submit_part(&mut self, at: usize, buffer: u32, part: Part) -> Result<()> {
-        let Part { file, from, length, offset, .. } = part;
-        self.io.submit(token(WRITE, buffer, at), Request::Write { file, buffer, from, length, offset })
-    }
-
-    /// Takes in what is done, waiting for at most so long.
-    fn reap(&mut self, nanoseconds: u64) -> Result<()> {
-        let mut done = std::mem::take(&mut self.done);
-        self.io.wait(nanoseconds, &mut done)?;
-        let now = self.plan.clock.now();
-        for &one in &done {
-            self.take_in(one, now)?;
-        }
-        done.clear();
-        self.done = done;
-        Ok(())
-    }
-
-    fn take_in(&mut self, done: Done, now: u64) -> Result<()> {
-        let at = (done.token as u32) as usize;
-        let buffer = (done.token >> 32) as u32 & 0xff_ffff;
-        let kind = done.token >> 56;
-        if kind == ALLOCATE && done.result == -libc::EOPNOTSUPP {
-            self.plan.shapes.iter_mut().for_each(|shape| shape.preallocate_bytes = 0);
-            self.plan.logs[at].state = State::Idle;
-            self.wake(at);
-            return Ok(());
-        }
-        if done.result < 0 {
-            self.plan.recorder.lock().add(figures::ERRORS, 1);
-            let what = ["write to it", "sync it", "allocate space for it", "make it"][kind as usize];
-            let source = std::io::Error::from_raw_os_error(-done.result);
-            return Err(Error::file(self.plan.logs[at].path(), what)(source));
-        }
-        match kind {
-            WRITE => self.written(at, buffer, done.result as u32, now),
-            SYNC => {
-                let flight = self.plan.logs[at].flight;
-                let mut tally = self.plan.recorder.lock();
-                tally.latency(figures::SYNC, now - flight.sync_begun, 1);
-                tally.add(figures::SYNCS, 1);
-                drop(tally);
-                self.finished(at, now)
-            }
-            ALLOCATE => {
-                let log = &mut self.plan.logs[at];
-                log.allocated += log.flight.bytes;
-                log.state = State::Idle;
-                self.wake(at);
-                Ok(())
-            }
-            _ => self.opened(at, done.result),
-        }
-    }
-
-    fn opened(&mut self, at: usize, descriptor: i32) -> Result<()> {
-        let interval = self.shape(at).index_interval_bytes;
-        let log = &mut self.plan.logs[at];
-        // SAFETY: the keeper opened it for this log, and nobody else knows of it.
-        log.file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
-        if interval > 0 {
-            log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));
-        }
-        log.state = State::Idle;
-        self.wake(at);
-        Ok(())
-    }
-
-    fn written(&mut self, at: usize, buffer: u32, count: u32, now: u64) -> Result<()> {
-        let part = &mut self.parts[buffer as usize];
-        if count < part.length {
-            // Part of it was written, as happens when a signal comes in between: the rest follows.
-            (part.from, part.length) = (part.from + count, part.length - count);
-            part.offset += u64::from(count);
-            let rest = *part;
-            return self.submit_part(at, buffer, rest);
-        }
-        let part = *part;
-        {
-            let mut tally = self.plan.recorder.lock();
-            tally.latency(figures::WRITE, now - part.begun, 1);
-            tally.add(figures::WRITES, 1);
-            tally.add(figures::WRITTEN_BYTES, u64::from(part.length));
-        }
-        let (from, to) = part.foreign;
-        if from < to && self.encoder.slot_bytes() > 0 {
-            self.buffers.restore(buffer as usize, from as usize, to as usize);
-        }
-        self.buffers.give(buffer);
-        let log = &mut self.plan.logs[at];
-        log.flight.outstanding -= 1;
-        if log.flight.outstanding > 0 {
-            return Ok(());
-        }
-        log.length += log.flight.bytes;
-        // Entries are synced once they have caught up with the checkpoint.
-        let caught_up = log.next >= self.checkpoint_to;
-        let shape = self.shape(at);
-        if shape.sync || shape.role == Role::Entries && caught_up {
-            let log = &mut self.plan.logs[at];
-            log.state = State::Syncing;
-            log.flight.sync_begun = now;
-            return self.io.submit(token(SYNC, 0, at), Request::Sync { file: log.descriptor() });
-        }
-        self.finished(at, now)
-    }
-
-    /// A log has done what it had begun.
-    fn finished(&mut self, at: usize, now: u64) -> Result<()> {
-        let shape = self.shape(at);
-        let (role, interval) = (shape.role, shape.index_interval_bytes);
-        let log = &mut self.plan.logs[at];
-        let was_synced = log.state == State::Syncing;
-        let flight = std::mem::take(&mut log.flight);
-        log.state = State::Idle;
-        log.publish();
-        if interval > 0
-            && let Some(indexes) = &mut log.indexes
-        {
-            let position = log.length - flight.bytes;
-            let appended = flight.batches * u64::from(self.plan.config.batch_records);
-            let record = log.sequences[0] - log.base - appended;
-            indexes.appended(record, position, flight.bytes, now / 1_000_000, interval)?;
-        }
-        let next = log.next;
-        if role == Role::Entries {
-            if was_synced {
-                self.release_journals();
-            }
-        } else {
-            self.acknowledge(at, &flight, now);
-            self.acknowledged = next;
-            self.unchecked_bytes += flight.bytes;
-        }
-        self.wake(at);
-        Ok(())
-    }
-
-    /// Counts batches as appended.
-    fn acknowledge(&mut self, at: usize, flight: &Flight, now: u64) {
-        let stride = self.plan.logs[at].stride;
-        let begun = flight.begun.unwrap_or(now);
-        let records = u64::from(self.plan.config.batch_records);
-        let mut tally = self.plan.recorder.lock();
-        let mut late = 0;
-        if matches!(self.plan.work, Work::Until(_)) {
-            for index in (0..flight.batches).map(|batch| flight.first + batch * stride) {
-                let due = self.plan.schedule.due(index);
-                tally.latency(figures::APPEND, now.saturating_sub(due), 1);
-                tally.latency(figures::APPEND_SERVICE, now.saturating_sub(begun.max(due)), 1);
-                late += u64::from(begun > due + figures::LATE_NANOSECONDS);
-            }
-        }
-        tally.add(figures::OPERATIONS, flight.batches * records);
-        tally.add(figures::BATCHES, flight.batches);
-        tally.add(figures::BYTES, flight.bytes);
-        tally.add(figures::LATE, late * records);
-    }
-
-    /// The entries hold what full journals do, so those are deleted.
-    fn release_journals(&mut self) {
-        let expired = self.plan.logs[0].expire(0, 0);
-        for segment in expired {
-            self.plan.keeper.ask(Chore::Delete(self.plan.logs[0].paths(segment.base, &self.plan.shapes[0])));
-        }
     }
 
     /// Now and then: how far behind the schedule are we?

@@ -1,0 +1,174 @@
+//! What became of what was handed over: files opened, buffers written, batches acknowledged.
+
+use super::{ALLOCATE, SYNC, Shard, WRITE, Work, token};
+use crate::error::{Error, Result};
+use crate::figures;
+use crate::files::Chore;
+use crate::index::Indexes;
+use crate::io::{Done, Request};
+use crate::log::{Flight, Role, State};
+use std::os::fd::{FromRawFd, OwnedFd};
+
+impl Shard {
+    /// Takes in what is done, waiting for at most so long.
+    pub(super) fn reap(&mut self, nanoseconds: u64) -> Result<()> {
+        let mut done = std::mem::take(&mut self.done);
+        self.io.wait(nanoseconds, &mut done)?;
+        let now = self.plan.clock.now();
+        for &one in &done {
+            self.take_in(one, now)?;
+        }
+        done.clear();
+        self.done = done;
+        Ok(())
+    }
+
+    pub(super) fn take_in(&mut self, done: Done, now: u64) -> Result<()> {
+        let at = (done.token as u32) as usize;
+        let buffer = (done.token >> 32) as u32 & 0xff_ffff;
+        let kind = done.token >> 56;
+        if kind == ALLOCATE && done.result == -libc::EOPNOTSUPP {
+            self.plan.shapes.iter_mut().for_each(|shape| shape.preallocate_bytes = 0);
+            self.plan.logs[at].state = State::Idle;
+            self.wake(at);
+            return Ok(());
+        }
+        if done.result < 0 {
+            self.plan.recorder.lock().add(figures::ERRORS, 1);
+            let what = ["write to it", "sync it", "allocate space for it", "make it"][kind as usize];
+            let source = std::io::Error::from_raw_os_error(-done.result);
+            return Err(Error::file(self.plan.logs[at].path(), what)(source));
+        }
+        match kind {
+            WRITE => self.written(at, buffer, done.result as u32, now),
+            SYNC => {
+                let flight = self.plan.logs[at].flight;
+                let mut tally = self.plan.recorder.lock();
+                tally.latency(figures::SYNC, now - flight.sync_begun, 1);
+                tally.add(figures::SYNCS, 1);
+                drop(tally);
+                self.finished(at, now)
+            }
+            ALLOCATE => {
+                let log = &mut self.plan.logs[at];
+                log.allocated += log.flight.bytes;
+                log.state = State::Idle;
+                self.wake(at);
+                Ok(())
+            }
+            _ => self.opened(at, done.result),
+        }
+    }
+
+    pub(super) fn opened(&mut self, at: usize, descriptor: i32) -> Result<()> {
+        let interval = self.shape(at).index_interval_bytes;
+        let log = &mut self.plan.logs[at];
+        // SAFETY: the keeper opened it for this log, and nobody else knows of it.
+        log.file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
+        if interval > 0 {
+            log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));
+        }
+        log.state = State::Idle;
+        self.wake(at);
+        Ok(())
+    }
+
+    pub(super) fn written(&mut self, at: usize, buffer: u32, count: u32, now: u64) -> Result<()> {
+        let part = &mut self.parts[buffer as usize];
+        if count < part.length {
+            // Part of it was written, as happens when a signal comes in between: the rest follows.
+            (part.from, part.length) = (part.from + count, part.length - count);
+            part.offset += u64::from(count);
+            let rest = *part;
+            return self.submit_part(at, buffer, rest);
+        }
+        let part = *part;
+        {
+            let mut tally = self.plan.recorder.lock();
+            tally.latency(figures::WRITE, now - part.begun, 1);
+            tally.add(figures::WRITES, 1);
+            tally.add(figures::WRITTEN_BYTES, u64::from(part.length));
+        }
+        let (from, to) = part.foreign;
+        if from < to && self.encoder.slot_bytes() > 0 {
+            self.buffers.restore(buffer as usize, from as usize, to as usize);
+        }
+        self.buffers.give(buffer);
+        let log = &mut self.plan.logs[at];
+        log.flight.outstanding -= 1;
+        if log.flight.outstanding > 0 {
+            return Ok(());
+        }
+        log.length += log.flight.bytes;
+        // Entries are synced once they have caught up with the checkpoint.
+        let caught_up = log.next >= self.checkpoint_to;
+        let shape = self.shape(at);
+        if shape.sync || shape.role == Role::Entries && caught_up {
+            let log = &mut self.plan.logs[at];
+            log.state = State::Syncing;
+            log.flight.sync_begun = now;
+            return self.io.submit(token(SYNC, 0, at), Request::Sync { file: log.descriptor() });
+        }
+        self.finished(at, now)
+    }
+
+    /// A log has done what it had begun.
+    pub(super) fn finished(&mut self, at: usize, now: u64) -> Result<()> {
+        let shape = self.shape(at);
+        let (role, interval) = (shape.role, shape.index_interval_bytes);
+        let log = &mut self.plan.logs[at];
+        let was_synced = log.state == State::Syncing;
+        let flight = std::mem::take(&mut log.flight);
+        log.state = State::Idle;
+        log.publish();
+        if interval > 0
+            && let Some(indexes) = &mut log.indexes
+        {
+            let position = log.length - flight.bytes;
+            let appended = flight.batches * u64::from(self.plan.config.batch_records);
+            let record = log.sequences[0] - log.base - appended;
+            indexes.appended(record, position, flight.bytes, now / 1_000_000, interval)?;
+        }
+        let next = log.next;
+        if role == Role::Entries {
+            if was_synced {
+                self.release_journals();
+            }
+        } else {
+            self.acknowledge(at, &flight, now);
+            self.acknowledged = next;
+            self.unchecked_bytes += flight.bytes;
+        }
+        self.wake(at);
+        Ok(())
+    }
+
+    /// Counts batches as appended.
+    pub(super) fn acknowledge(&mut self, at: usize, flight: &Flight, now: u64) {
+        let stride = self.plan.logs[at].stride;
+        let begun = flight.begun.unwrap_or(now);
+        let records = u64::from(self.plan.config.batch_records);
+        let mut tally = self.plan.recorder.lock();
+        let mut late = 0;
+        if matches!(self.plan.work, Work::Until(_)) {
+            for index in (0..flight.batches).map(|batch| flight.first + batch * stride) {
+                let due = self.plan.schedule.due(index);
+                tally.latency(figures::APPEND, now.saturating_sub(due), 1);
+                tally.latency(figures::APPEND_SERVICE, now.saturating_sub(begun.max(due)), 1);
+                late += u64::from(begun > due + figures::LATE_NANOSECONDS);
+            }
+        }
+        tally.add(figures::OPERATIONS, flight.batches * records);
+        tally.add(figures::BATCHES, flight.batches);
+        tally.add(figures::BYTES, flight.bytes);
+        tally.add(figures::LATE, late * records);
+    }
+
+    /// The entries hold what full journals do, so those are deleted.
+    pub(super) fn release_journals(&mut self) {
+        let expired = self.plan.logs[0].expire(0, 0);
+        for segment in expired {
+            self.plan.keeper.ask(Chore::Delete(self.plan.logs[0].paths(segment.base, &self.plan.shapes[0])));
+        }
+    }
+}
