@@ -1,6 +1,8 @@
-//! What the client itself adds: a load of 100,000 records a second on a broker that keeps nothing, without linger.
+//! What the client itself adds, and how truly it tells what a broker takes its time for.
 //!
-//! Prints one line a latency: its median and 99th percentile in microseconds.
+//! `added NAME MEDIAN P99`: microseconds at 100,000 records a second on a broker that keeps nothing, without linger.
+//! `told NAME SHARE`: how far what was told is from what was injected, as a share of what is allowed: 1 % or 100 µs,
+//! whichever is more; the worst of the median, p99 and p99.9 of a constant delay, and the longest of a stall.
 
 #[path = "../tests/null_broker/mod.rs"]
 mod null_broker;
@@ -10,14 +12,32 @@ use std::time::Duration;
 
 use null_broker::load::{Load, Told, carry_out};
 
+const STALL: Duration = Duration::from_secs(3);
+
 fn main() {
     let broker = null_broker::start(24, true, Arc::new(|_| Duration::ZERO));
     let told = carry_out(broker, &Load { rate: 100_000.0, seconds: 10.0, consumes: true });
     let show = |name: &str, quantile: fn(&Told, f64) -> Duration| {
-        println!("{name} {:.1} {:.1}", microseconds(quantile(&told, 0.5)), microseconds(quantile(&told, 0.99)));
+        println!("added {name} {:.1} {:.1}", microseconds(quantile(&told, 0.5)), microseconds(quantile(&told, 0.99)));
     };
     show("publish", Told::publish);
     show("end_to_end", Told::end_to_end);
+
+    for injected in [Duration::from_millis(5), Duration::from_millis(200)] {
+        let broker = null_broker::start(1, false, Arc::new(move |_| injected));
+        let told = carry_out(broker, &Load { rate: 500.0, seconds: 5.0, consumes: false });
+        let worst = [0.5, 0.99, 0.999].map(|quantile| share(told.publish(quantile), injected));
+        println!("told {injected:?} {:.3}", worst.into_iter().fold(0.0, f64::max));
+    }
+    let from = Duration::from_secs(3);
+    let stalled = move |since| if since < from { Duration::ZERO } else { (from + STALL).saturating_sub(since) };
+    let broker = null_broker::start(1, false, Arc::new(stalled));
+    let told = carry_out(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
+    println!("told {STALL:?} {:.3}", share(told.publish(1.0), STALL));
+}
+
+fn share(told: Duration, injected: Duration) -> f64 {
+    told.abs_diff(injected).as_secs_f64() / injected.mul_f64(0.01).max(Duration::from_micros(100)).as_secs_f64()
 }
 
 fn microseconds(duration: Duration) -> f64 {
