@@ -1,13 +1,15 @@
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from tests.drives.aging.machine import State
 
 
 @pytest.fixture
-def state(tmp_path: Path) -> Iterator[State]:
-    """Nothing of its drives is left when the test has ended."""
-    made = State(tmp_path / "state").make()
-    yield made
-    made.close()
+def state() -> Iterator[State]:
+    """In memory, since drives make their content durable; nothing of them is left when the test has ended."""
+    with TemporaryDirectory(dir="/dev/shm", prefix="cliffwatch-test-") as directory:
+        made = State(Path(directory) / "state").make()
+        yield made
+        made.close()

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.drives.aging.machine import CLOCK, SMALL, State, metric
+from tests.drives.loops import command
 
 from cliffwatch.drives.aging.lifecycle import Order, clean
 from cliffwatch.drives.aging.place import FileSystem
@@ -20,7 +21,7 @@ def write_and_delete(directory: Path, size_bytes: int = 32 * 1024**2) -> None:
         file.write(os.urandom(size_bytes))
         os.fsync(file.fileno())
     path.unlink()
-    os.sync()
+    command("sync", "--file-system", directory)
 
 
 @pytest.mark.parametrize(("file_system", "size"), [(FileSystem.EXT4, "64MiB"), (FileSystem.XFS, "320MiB")])
@@ -32,7 +33,7 @@ def test_a_drive_is_a_disk_with_a_file_system_that_stays_when_it_is_detached(
     assert mount_of(drive.mount_point).file_system == file_system
     assert Path(f"/sys/block/{drive.device}/loop/dio").read_text() == "1\n"
     (drive.mount_point / "kept").write_bytes(b"x" * 4_000_000)
-    os.sync()
+    command("sync", "--file-system", drive.mount_point)
     written = metric(drive, "media_written_bytes_total")
     assert written > 4_000_000
     assert state.command("drive", "detach", "one").returncode == 0

@@ -1,12 +1,13 @@
 """Bad input and machines that cannot: one clear sentence, and nothing half-mounted remains."""
 
 import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.drives.aging.machine import SMALL, State
+from tests.drives.aging.machine import BUILT, SMALL, State
 from tests.drives.loops import command
 
 from cliffwatch.drives.aging.lifecycle import Order
@@ -98,14 +99,6 @@ def nothing_remains_but_the_mount(state: State) -> bool:
     return state.remains() == [str(state.directory / "drives")] and not list((state.directory / "drives").iterdir())
 
 
-def test_a_missing_program_is_named_with_how_to_build_it(state: State) -> None:
-    (state.directory / "target" / "release").unlink()
-    done = state.command("drive", "attach", "one", before=("env", "PATH=/usr/bin:/bin"))
-    assert done.returncode == 3
-    assert "cliffwatch-drive is neither in" in done.stderr
-    assert "builds it" in done.stderr
-
-
 def attempt(state: State, before: str) -> "subprocess.CompletedProcess[str]":
     """`drive attach` on a machine that `before` has changed, for that command alone."""
     return state.command("drive", "attach", "one", before=(*UNSHARED, f'{before} && exec "$@"', "sh"))
@@ -113,6 +106,15 @@ def attempt(state: State, before: str) -> "subprocess.CompletedProcess[str]":
 
 #: A /dev of one's own, with what every program needs.
 BARE = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666 /dev/urandom c 1 9"
+
+
+def test_a_missing_program_is_named_with_how_to_build_it(state: State) -> None:
+    places = {BUILT, Path(sys.prefix).parent / "target" / "release"}
+    hidden = [f"mount -t tmpfs none {place}" for place in places if place.is_dir()]
+    done = attempt(state, " && ".join([*hidden, "export PATH=/usr/bin:/bin"]))
+    assert done.returncode == 3
+    assert "cliffwatch-drive is neither in" in done.stderr
+    assert "builds it" in done.stderr
 
 
 def test_without_fuse_the_module_is_named(state: State) -> None:
