@@ -34,7 +34,9 @@ pub enum Error {
     #[error("{0}: the answer is not one of the Kafka protocol")]
     Protocol(&'static str),
     /// Records that were acknowledged are not all there, or not as they were written.
-    #[error("{lost} acknowledged records are lost and {corrupted} are not as they were written; `verification` says where")]
+    #[error(
+        "{lost} acknowledged records are lost and {corrupted} are not as they were written; `verification` says where"
+    )]
     Unproven {
         /// Acknowledged and not read, of partitions that were read to their end.
         lost: u64,

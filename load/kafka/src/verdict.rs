@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::consumer::Read;
+use crate::error::Error;
 use crate::producer::Report;
 use crate::shared::Shared;
 use crate::track::{Found, Sequences};
