@@ -36,10 +36,14 @@ class KafkaEngine:
             notes=_notes(load, context),
         )
 
-    def prepare(self, load: KafkaLoad, context: EngineContext) -> None:
-        return None
+    def prepare(self, load: KafkaLoad, context: EngineContext) -> Launch:
+        """Makes the topics, which takes longer than the moment between an engine's start and its first window."""
+        return Launch([*self._command(load, context), "--prepare"])
 
     def launch(self, load: KafkaLoad, context: EngineContext) -> Launch:
+        return Launch(self._command(load, context))
+
+    def _command(self, load: KafkaLoad, context: EngineContext) -> list[str]:
         """Raises Problem: component_missing without the load generator, bad_request for a file that is not there."""
         faults = [
             FieldFault("load.security", f"{path} cannot be read on this machine; put it there or correct its path")
@@ -53,7 +57,7 @@ class KafkaEngine:
         )
         path = context.scratch / CONFIGURATION_FILE
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        return Launch([str(_program()), "kafka", "--config", str(path)])
+        return [str(_program()), "kafka", "--config", str(path)]
 
     def translator(self, load: KafkaLoad, context: EngineContext) -> Translator:
         return JsonLines()
