@@ -20,8 +20,8 @@ SIGNIFICANCE_BEFORE = 3.0
 CONTRADICTED_RATIO = 1.15
 #: Blocks whose median is the level now, and hours' worth before it that it is compared with (0: the baseline).
 SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
-#: Which part of the noise's share a device that rises too takes away.
-_TOGETHER = 0.4
+#: Which part of the noise's share a device that rises about as much takes away.
+_TOGETHER, _TOGETHER_SHARE = 0.4, 0.6
 #: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
 _INFERRED = 1.3
 _INFERRED_FROM = 20
@@ -56,7 +56,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, surroundings:
             needed = log_ratio(1 + swing) + MARGIN + SIGNIFICANCE_BEFORE * noise
         devices = surroundings.risen(span, rise)
         # Two that rise together are less likely to be noise than one.
-        needed -= _TOGETHER * SIGNIFICANCE * noise if devices else 0.0
+        needed -= _TOGETHER * SIGNIFICANCE * noise if surroundings.risen(span, rise, _TOGETHER_SHARE) else 0.0
         if rise < needed:
             continue
         if devices or not surroundings.devices or rise >= needed + log_ratio(CONTRADICTED_RATIO):

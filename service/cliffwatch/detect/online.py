@@ -16,7 +16,7 @@ from cliffwatch.detect.finding import Baseline, Finding, Kind, Notice, Role, Sam
 from cliffwatch.detect.judge import Judge
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR, NOTICE_MASK, WARM_UP, log_ratio
 from cliffwatch.detect.spread import middle
-from cliffwatch.detect.steps import find_step, is_gradual
+from cliffwatch.detect.steps import blocks_since, find_step, is_gradual
 from cliffwatch.detect.surroundings import Surroundings
 
 #: Phases in which nothing is judged.
@@ -192,7 +192,8 @@ class OnlineDetector:
         step = find_step(judge.statistics, devices, FURTHER_STEP if self._has_degraded() else 1.0, may_fire)
         if step is not None and not is_gradual(channel):
             confidence = 0.9 if step.corroborated else 0.5 if step.has_device else 0.6
-            yield self._changed(judge, sample, step.height, step.span * BLOCK, step.device_names, confidence)
+            windows = blocks_since(channel, step.span) * BLOCK
+            yield self._changed(judge, sample, step.height, windows, step.device_names, confidence)
         elif channel.block_count % 5 == 0 and channel.baseline is not None and judge.active is None:
             yield from self._drift(judge, sample)
 

@@ -34,6 +34,8 @@ _STRIDE = 2
 _PAIRED_SPAN = 12
 #: A run whose level falls by more than this (a logarithm) within an hour warms up.
 _FALLING = 0.06
+#: The blocks in which a step and a ramp are told apart, and what share of a step's error a clearly better ramp leaves.
+_GRADUAL_BLOCKS, _CLEARLY = 150, 0.8
 #: How long after a block its statistics count as healthy, in blocks: a step would have been found by then.
 _QUARANTINE = 60
 
@@ -203,9 +205,19 @@ def _significant(
     return None
 
 
+def blocks_since(channel: Channel, span: int) -> int:
+    """How many blocks ago the step that the last `span` blocks show began: where a step explains most."""
+    values = channel.last_blocks(2 * span + 12)
+    values = values - values.mean()
+    count = len(values)
+    sizes = np.arange(2, count - 1, dtype=np.float64)
+    left = np.cumsum(values)[1 : count - 2]
+    return count - 2 - int(np.argmax(left**2 / sizes + left**2 / (count - sizes)))
+
+
 def is_gradual(channel: Channel) -> bool:
-    """Whether the last hours are better described by a line that begins to rise than by a step."""
-    values = channel.last_blocks(REFERENCE_BLOCKS + STEP_SPANS[-1])
+    """Whether the last hours are clearly better described by a line that begins to rise than by a step."""
+    values = channel.last_blocks(_GRADUAL_BLOCKS)
     count = len(values)
     if count < 3 * REFERENCE_MINIMUM:
         return False
@@ -223,4 +235,5 @@ def is_gradual(channel: Channel) -> bool:
         line = np.clip(at - start, 0, None)
         line -= line.mean()
         ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))
-    return ramp > step
+    power = float(values @ values)
+    return power - ramp < _CLEARLY * (power - step)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import Evidence
 from cliffwatch.detect.finding import Role
-from cliffwatch.detect.spans import BLOCK, FAST, log_ratio
+from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, log_ratio
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import SpanStatistics
 
@@ -70,6 +70,10 @@ class Surroundings:
         sigma, usual = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
         if middle(now) - usual > max(log_ratio(1.04), 2 * sigma):
             return True
+        # A burst that is longer than the span has raised what was just before, too.
+        earlier = self._rate.last_blocks(_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
+        if len(earlier) >= _BEFORE_MINIMUM and middle(now) - middle(earlier) > max(log_ratio(1.06), 2 * sigma):
+            return True
         # A burst that was over before the span's half would still have raised its share of the blocks.
         busy = now - usual > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
         return float(busy.mean()) > _BURST_SHARE
@@ -92,13 +96,13 @@ class Surroundings:
                 return True
         return False
 
-    def risen(self, span: int, rise: float) -> tuple[str, ...]:
-        """The devices whose last `span` blocks are above their baseline by a share of `rise`."""
+    def risen(self, span: int, rise: float, share: float = 0.25) -> tuple[str, ...]:
+        """The devices whose last `span` blocks are above their baseline by that share of `rise`."""
         names = []
         for name, channel in self.devices.items():
             blocks = channel.last_blocks(span)
             if channel.baseline is not None and len(blocks) == span:
                 moved = middle(blocks) - math.log(channel.baseline.level)
-                if moved > max(log_ratio(1.08), 0.25 * rise):
+                if moved > max(log_ratio(1.08), share * rise):
                     names.append(name)
         return tuple(names)
