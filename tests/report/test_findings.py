@@ -182,3 +182,15 @@ def test_series_that_change_together_are_one_finding() -> None:
     assert first.corroborated_by == ("write.p50", "device.write_latency")
     assert first.detected == 1010.0
     assert second.onset == 5000.0
+
+
+def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> list[Finding]:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("cliffwatch.report.findings.analyse", fail)
+    document = document_of(make_journal(tmp_path))
+    assert document["verdict"]["name"] == "invalid"
+    assert "The analysis failed" in document["headline"]
+    assert "ZeroDivisionError: division by zero" in document["headline"]
+    assert document["latency"]["publish"]["load"]["count"] > 0

@@ -57,7 +57,8 @@ class Evidence:
     are of all windows; the device's include what reached it in the cool-down, and are None when it was not watched.
     `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
     read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
-    limit, `not_steady` why the drive is not known to have been in its steady state; either may be empty.
+    limit, `not_steady` why the drive is not known to have been in its steady state, `unanalysed` what ended the
+    analysis that would have found a degradation; each is empty where there is nothing to say.
     """
 
     load_end: LoadEnd | None
@@ -79,6 +80,7 @@ class Evidence:
     limits: tuple[LimitOutcome, ...] = ()
     client_limited: str = ""
     not_steady: str = ""
+    unanalysed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,12 @@ def _not_steady(evidence: Evidence) -> str | None:
     return evidence.not_steady or None
 
 
+def _unanalysed(evidence: Evidence) -> str | None:
+    if not evidence.unanalysed:
+        return None
+    return _with_message("The analysis failed, so a degradation would not have been found", evidence.unanalysed)
+
+
 def _limits_unjudged(evidence: Evidence) -> str | None:
     return " ".join(limit.sentence for limit in evidence.limits if not limit.judged) or None
 
@@ -303,6 +311,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.INVALID, _latencies_lost),
     (VerdictName.INVALID, _client_limited),
     (VerdictName.INVALID, _not_steady),
+    (VerdictName.INVALID, _unanalysed),
     (VerdictName.INVALID, _limits_unjudged),
     (VerdictName.DEGRADED, _degraded),
     (VerdictName.DEGRADED, _limits_broken),
