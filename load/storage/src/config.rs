@@ -146,6 +146,10 @@ pub struct Log {
     /// A file of so many bytes is made beside a full segment, and synced with it and their directory; 0: there is none.
     #[serde(default)]
     pub snapshot_bytes: u32,
+    /// A file that says where a partition begins is replaced, and synced with its directory, when segments are deleted. Only
+    /// with `sync_on_roll`.
+    #[serde(default)]
+    pub start_checkpoint: bool,
     /// A file with a line for each partition is replaced, and synced with its directory, so often; never when absent.
     #[serde(default)]
     pub offset_checkpoint_seconds: Option<f64>,

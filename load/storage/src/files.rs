@@ -6,6 +6,7 @@ use crate::io::{Done, Inbox};
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, open};
 use rustix::io::Errno;
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +26,8 @@ pub const TIME_INDEX: &str = "timeindex";
 /// What a broker knew of its producers when a segment was full.
 pub const SNAPSHOT: &str = "snapshot";
 
+/// Where the first sequence of a partition is noted when segments are deleted.
+pub const START: &str = "start-checkpoint";
 /// Where the offsets of all partitions are noted now and then.
 pub const OFFSETS: &str = "offset-checkpoint";
 
@@ -182,13 +185,20 @@ impl Keeper {
 
     /// Asks for something.
     pub fn ask(&self, chore: Chore) {
-        let thread = if matches!(chore, Chore::Seal { .. } | Chore::Trim(_) | Chore::Replace(..)) {
-            &self.background[self.turn.fetch_add(1, Ordering::Relaxed) % self.background.len()]
-        } else {
-            &self.waited_for
+        let thread = match &chore {
+            Chore::Seal { .. } | Chore::Trim(_) => self.in_background(self.turn.fetch_add(1, Ordering::Relaxed)),
+            // One thread for one file, which nobody else replaces meanwhile.
+            Chore::Replace(path, _) => {
+                self.in_background(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize)
+            }
+            _ => &self.waited_for,
         };
         // The threads end with the last of those who ask.
         let _ = thread.send(chore);
+    }
+
+    fn in_background(&self, number: usize) -> &Sender<Chore> {
+        &self.background[number % self.background.len()]
     }
 
     /// Waits until everything that was asked for is done.

@@ -2,7 +2,9 @@
 
 use crate::buffers::BLOCK_BYTES;
 use crate::config::{Acknowledge, Config};
-use crate::files::{Catalogue, OFFSET_INDEX, RECORDS, SNAPSHOT, Segment, TIME_INDEX, log_directory, segment_path};
+use crate::files::{
+    Catalogue, OFFSET_INDEX, RECORDS, SNAPSHOT, START, Segment, TIME_INDEX, log_directory, segment_path,
+};
 use crate::index::Indexes;
 use cliffwatch_measure::record::mix;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -39,6 +41,8 @@ pub struct Shape {
     pub sync_on_roll: bool,
     /// The length of the file that is made beside a full segment; 0: there is none.
     pub snapshot_bytes: u32,
+    /// Where a log begins is noted when that changes.
+    pub start_checkpoint: bool,
     /// Space is allocated in such steps; 0: never.
     pub preallocate_bytes: u64,
     /// The longest segment.
@@ -65,6 +69,7 @@ impl Shape {
             sync: log.acknowledge == Acknowledge::Synced && !journaled,
             sync_on_roll: log.sync_on_roll,
             snapshot_bytes: log.snapshot_bytes,
+            start_checkpoint: log.start_checkpoint && log.sync_on_roll,
             preallocate_bytes: log.preallocate_bytes,
             segment_bytes: log.segment_bytes,
             segment_jitter: log.segment_jitter,
@@ -85,6 +90,7 @@ impl Shape {
             sync: true,
             sync_on_roll: false,
             snapshot_bytes: 0,
+            start_checkpoint: false,
             preallocate_bytes: journal.preallocate_bytes,
             segment_bytes: journal.segment_bytes,
             segment_jitter: 0.0,
@@ -225,6 +231,12 @@ impl AppendLog {
             expired.push(oldest);
         }
         expired
+    }
+
+    /// Where it notes the first record that it holds, and that record's sequence.
+    pub fn start(&self) -> (PathBuf, u64) {
+        let segments = self.catalogue.segments(self.number as usize);
+        (self.directory().join(START), segments.full.front().map_or(self.base, |oldest| oldest.base))
     }
 
     /// Tells readers how much of the active segment was acknowledged.

@@ -46,6 +46,8 @@ def what_a_broker_does(probe: Probe, directory: Path) -> tuple[Seen, int]:
             "log.dirs": str(watched.mount_point / "logs"),
             # The controller's log, which it syncs twice a second, is no load of clients.
             "metadata.log.dir": str(directory / "metadata"),
+            # Retention begins with the load, and does not wait for half a minute.
+            "log.initial.task.delay.ms": "1000",
             "log.retention.check.interval.ms": "1000",
         }
         cluster = start_cluster(directory / "cluster", settings=settings)

@@ -360,6 +360,10 @@ impl Shard {
         for segment in &expired {
             self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, &shape)));
         }
+        if shape.start_checkpoint && !expired.is_empty() {
+            let (path, sequence) = log.start();
+            self.plan.keeper.ask(Chore::Replace(path, format!("{sequence}\n")));
+        }
         log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
         log.state = State::Opening;
         let (path, inbox) = (log.path(), Arc::clone(&self.inbox));

@@ -61,6 +61,7 @@ def _log(style: Style) -> dict[str, Any]:
         "sync_on_roll": style.sync_on_roll,
         "snapshot_bytes": style.snapshot_size,
         "offset_checkpoint_seconds": style.offset_checkpoint_interval or None,
+        "start_checkpoint": style.start_checkpoint,
         "background_threads": style.background_threads,
         "segment_bytes": style.segment_size,
         "segment_jitter": style.segment_jitter,

@@ -28,6 +28,7 @@ class Style:
     coalesce: bool
     sync_on_roll: bool
     snapshot_size: int
+    start_checkpoint: bool
     offset_checkpoint_interval: float
     background_threads: int
     segment_size: int
@@ -55,6 +56,7 @@ class StyleChanges(Strict):
     coalesce: bool | None = None
     sync_on_roll: bool | None = None
     snapshot_size: Annotated[Size, Field(ge=0, le=_MEBIBYTE)] | None = None
+    start_checkpoint: bool | None = None
     offset_checkpoint_interval: Annotated[Duration, Field(ge=0, le=3600)] | None = None
     background_threads: Annotated[int, Field(ge=1, le=64)] | None = None
     segment_size: Annotated[Size, Field(ge=16 * _KIBIBYTE, le=1024 * _GIBIBYTE)] | None = None
@@ -86,6 +88,7 @@ STYLES: dict[str, Style] = {
         coalesce=False,
         sync_on_roll=True,
         snapshot_size=512,
+        start_checkpoint=True,
         offset_checkpoint_interval=5.0,
         background_threads=10,
         segment_size=_GIBIBYTE,
@@ -103,6 +106,7 @@ STYLES: dict[str, Style] = {
         coalesce=True,
         sync_on_roll=False,
         snapshot_size=0,
+        start_checkpoint=False,
         offset_checkpoint_interval=0.0,
         background_threads=1,
         segment_size=128 * _MEBIBYTE,
@@ -120,6 +124,7 @@ STYLES: dict[str, Style] = {
         coalesce=True,
         sync_on_roll=True,
         snapshot_size=0,
+        start_checkpoint=False,
         offset_checkpoint_interval=0.0,
         background_threads=1,
         segment_size=_GIBIBYTE,
