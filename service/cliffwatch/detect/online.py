@@ -29,6 +29,8 @@ SETTLING = 60
 ALONE_WINDOWS = 90
 #: How much larger a further change has to be in a run that has degraded already.
 FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
+#: A train of spikes is over after at least so many windows without one: a notice alone hides 120.
+TRAIN_OVER_WINDOWS = 180
 #: A finding that is over after fewer windows than this was no more than a transient.
 RECOVERY_WINDOWS = 180
 #: Windows whose median is compared with the baseline, by the span's name.
@@ -149,7 +151,7 @@ class OnlineDetector:
         if judge.train is not None:
             if spike is not None:
                 judge.train_last = self._window
-            elif self._window - judge.train_last > max(SETTLING, 10 * judge.train_gap):
+            elif self._window - judge.train_last > max(TRAIN_OVER_WINDOWS, 10 * judge.train_gap):
                 quiet = (self._window - judge.train_last) * self._window_seconds
                 ended, judge.train = replace(judge.train, until=sample.end - quiet), None
                 yield ended

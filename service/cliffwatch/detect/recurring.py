@@ -16,6 +16,8 @@ _USUAL_BLOCKS = 61
 _SPIKES_MINIMUM = 5
 #: Over this many times its usual distance without a spike, a train is over.
 _OVER_GAPS = 10
+#: But not after fewer windows than this: a notice alone hides 120.
+_OVER_WINDOWS = 180
 
 
 def recurring_spikes(whole: Whole, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
@@ -56,7 +58,7 @@ def recurring_spikes(whole: Whole, name: str, skip: int, without: list[tuple[flo
 
 def _belongs(train: list[Spike], spike: Spike) -> bool:
     gap = (train[-1].window - train[0].window) / (len(train) - 1)
-    return spike.window - train[-1].window <= max(60, _OVER_GAPS * gap)
+    return spike.window - train[-1].window <= max(_OVER_WINDOWS, _OVER_GAPS * gap)
 
 
 def _finding(whole: Whole, name: str, train: list[Spike], devices: list[str], deviations: Array) -> Finding:
@@ -64,7 +66,7 @@ def _finding(whole: Whole, name: str, train: list[Spike], devices: list[str], de
     height = float(np.median([one.height for one in train]))
     share = sum(one.corroborated for one in train) / len(train)
     gap = (train[-1].window - train[0].window) / (len(train) - 1)
-    is_over = len(whole.starts) - train[-1].window > max(60, _OVER_GAPS * gap)
+    is_over = len(whole.starts) - train[-1].window > max(_OVER_WINDOWS, _OVER_GAPS * gap)
     return Finding(
         Kind.SPIKES,
         onset=train[0].start,
