@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.worker.runs import queue_run, start_worker, wait_until
+from tests.worker.runs import queue_run, start_worker, status, wait_until
 
 from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
 from cliffwatch.detect.finding import Finding, Kind
@@ -19,6 +19,7 @@ from cliffwatch.report.collect import collect
 from cliffwatch.report.measures import compare_around
 from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.runs.specification import DirectoryTarget
+from cliffwatch.runs.states import RunState
 from cliffwatch.worker.heartbeat import Heartbeat
 
 #: Windows of one second before something is done, and after it.
@@ -76,11 +77,16 @@ class Carrying:
 
     def wait_for(self, count: int) -> float:
         """Until so many windows are committed; the end of the last one."""
-        wait_until(lambda: len(self.windows()) >= count, f"window {count}")
+        self.wait_until(lambda windows: len(windows) >= count, f"window {count}")
         return self.windows()[-1].end
 
     def wait_until(self, holds: Callable[[list[JournalWindow]], bool], what: str) -> None:
-        wait_until(lambda: holds(self.windows()), what)
+        def came_about() -> bool:
+            now = status(self.journal)
+            assert now.state is not RunState.FINISHED, f"the run ended before {what}: {now.reasons}"
+            return holds(self.windows())
+
+        wait_until(came_about, what)
 
 
 @contextmanager
