@@ -41,7 +41,9 @@ class Pooled:
     cost_seconds: list[float] = field(default_factory=list)
     values: int = 0
 
-    def add(self, one: Score) -> None:
+    def add(self, one: Score, seconds: float, values: int) -> None:
+        self.cost_seconds.append(seconds)
+        self.values += values
         self.truths += one.truths
         self.missed += [truth.name for truth in one.missed]
         self.false_alarms += len(one.false_alarms)
@@ -91,12 +93,16 @@ def measure(corpus: Sequence[Soak], method: Method, is_online: bool) -> Pooled:
     """What a method is worth on a corpus; `is_online` counts by the moment of detection, else by the onset."""
     pooled = Pooled()
     for soak in corpus:
-        began = time.process_time()
-        findings = method(soak)
-        pooled.cost_seconds.append(time.process_time() - began)
-        pooled.values += len(soak.times) * len(soak.columns)
-        pooled.add(score(soak, findings, is_online))
+        pooled.add(*_measured(soak, method, is_online))
     return pooled
+
+
+def _measured(soak: Soak, method: Method, is_online: bool) -> tuple[Score, float, int]:
+    """A soak's score, the processor time that it took, and how many values it has."""
+    began = time.process_time()
+    findings = method(soak)
+    seconds = time.process_time() - began
+    return score(soak, findings, is_online), seconds, len(soak.times) * len(soak.columns)
 
 
 def poisson_interval(count: int) -> tuple[float, float]:
@@ -188,10 +194,13 @@ def main() -> None:
         methods += peers.METHODS if arguments.peers else []
         methods += [("Apache Otava, 5-min medians", peers.otava(), False)] if arguments.otava else []
     for name, method, is_online in methods:
-        for generator in ("lognormal", "queue", None):
-            chosen = [soak for soak in corpus if generator in (None, soak.generator)]
-            label = f"{name}, {generator or 'pooled'}"
-            for line in describe(label, measure(chosen, method, is_online)):
+        pools = {generator: Pooled() for generator in ("lognormal", "queue", "pooled")}
+        for soak in corpus:
+            one = _measured(soak, method, is_online)
+            for generator in (soak.generator, "pooled"):
+                pools[generator].add(*one)
+        for generator, pooled in pools.items():
+            for line in describe(f"{name}, {generator}", pooled):
                 print(line, flush=True)
 
 
