@@ -177,6 +177,17 @@ def test_events_of_the_run_reach_the_detector_in_the_same_order_live_and_when_ca
     assert heard == as_it_happened
 
 
+def test_a_gap_right_after_a_cliff_does_not_make_a_second_one_of_it(journal: Journal) -> None:
+    detection = lived_through(journal, fallen=12)
+    assert len(keys(journal.told(EventType.FINDING, "cliff"))) == 1
+    journal.missed += 3
+    end = journal.windows[-1].end
+    detection.notice(journal.tell(EventType.GAP, "worker_interrupted", start=end, end=end + 3 * WINDOW_SECONDS))
+    for _ in range(2 * HOUR):
+        detection.take(journal.commit(50.0))
+    assert len(keys(journal.told(EventType.FINDING))) == 1
+
+
 def test_what_comes_back_is_told_as_over_once(journal: Journal) -> None:
     detection = lived_through(journal)
     for _ in range(3 * HOUR):

@@ -102,7 +102,7 @@ def test_a_stop_lets_the_window_end_and_makes_the_report(tmp_path: Path) -> None
 
 
 def test_a_signal_without_a_stop_interrupts_and_a_new_worker_resumes(tmp_path: Path) -> None:
-    directory = queue_run(tmp_path / "resumed", phases={"soak": "5s"})
+    directory = queue_run(tmp_path / "resumed", phases={"soak": "10s"})
     worker = start_worker(directory)
     wait_until(lambda: window_count(directory) >= 2, "a second window")
     worker.send_signal(signal.SIGTERM)
@@ -114,7 +114,7 @@ def test_a_signal_without_a_stop_interrupts_and_a_new_worker_resumes(tmp_path: P
     assert finished.state is RunState.FINISHED
     assert window_count(directory) > measured
     assert_no_window_twice(directory)
-    assert finished.load_stop == pytest.approx((finished.load_start or 0) + 5)
+    assert finished.load_stop == pytest.approx((finished.load_start or 0) + 10)
     last = JournalReader(directory).last_window()
     assert last is not None
     assert last.end == pytest.approx(finished.load_stop or 0)
@@ -122,7 +122,7 @@ def test_a_signal_without_a_stop_interrupts_and_a_new_worker_resumes(tmp_path: P
 
 @pytest.mark.parametrize("victim", ["worker", "engine"])
 def test_a_kill_loses_no_committed_window(tmp_path: Path, victim: str) -> None:
-    directory = queue_run(tmp_path / f"killed-{victim}", phases={"soak": "4s"})
+    directory = queue_run(tmp_path / f"killed-{victim}", phases={"soak": "10s"})
     worker = start_worker(directory)
     wait_until(lambda: window_count(directory) >= 3, "a third window")
     heartbeat = Heartbeat.read(directory)

@@ -68,6 +68,8 @@ class OnlineDetector:
         self._window += 1
         self._ends.append(sample.end)
         if sample.phase in UNJUDGED or self._window <= self._masked_until:
+            for judge in self._judges:
+                judge.found_window += 1  # what was just found has not settled while nothing was looked at
             return []
         self._present = {}
         for name, value in sample.values.items():
