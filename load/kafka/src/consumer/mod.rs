@@ -34,6 +34,8 @@ use partition::{Contents, Expected, Partition};
 const UPKEEP_NANOSECONDS: u64 = 20_000_000;
 const METADATA_AGE_NANOSECONDS: u64 = 300 * NANOSECONDS;
 const REQUEST_TIMEOUT_NANOSECONDS: u64 = 30 * NANOSECONDS;
+/// So long what seems to be missing at the end is waited for.
+const SETTLING_NANOSECONDS: u64 = 2 * NANOSECONDS;
 const BACKOFF_NANOSECONDS: u64 = 100_000_000;
 const BACKOFF_MAX_NANOSECONDS: u64 = NANOSECONDS;
 
@@ -197,7 +199,12 @@ impl Consumer {
 
     fn is_done(&self, now: u64) -> bool {
         let Some(since) = self.over_since else { return false };
-        self.partitions.iter().all(Partition::is_drained) || now > since + self.shared.drain_nanoseconds
+        if now > since + self.shared.drain_nanoseconds {
+            return true;
+        }
+        // Where not all replicas have to acknowledge, what was published may come to be readable a little later.
+        let is_all_read = !self.reads_own || self.shared.backlog().0 == 0;
+        self.partitions.iter().all(Partition::is_drained) && (is_all_read || now > since + SETTLING_NANOSECONDS)
     }
 
     /// These partitions, and no others, are ours from now on.

@@ -56,6 +56,8 @@ pub struct Report {
     pub partitions: Vec<(u64, Vec<Sequences>)>,
     /// Records that were due before the load's end and were never made, because there was no room for them.
     pub unsent: u64,
+    /// Kept open until reading has ended: a broker may not look at what nobody waits for once the connection is gone.
+    pub connections: Vec<Broker>,
 }
 
 /// What a producer is given.
@@ -233,7 +235,7 @@ impl Producer {
         drop(tally);
         self.shared.producing.fetch_sub(1, Ordering::Release);
         let partitions = self.queues.into_iter().map(|queue| (queue.next_record, queue.failed)).collect();
-        Ok(Report { identity: self.identity, partitions, unsent })
+        Ok(Report { identity: self.identity, partitions, unsent, connections: self.brokers })
     }
 
     fn is_done(&self, now: u64) -> bool {
