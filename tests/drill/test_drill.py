@@ -14,7 +14,7 @@ from tests.drives.aging.machine import BUILT, State
 from tests.stack.machine import Machine, wait_until
 
 #: Long enough for a healthy drive to have used up its clean blocks, which is when the other one falls.
-HEALTHY_SOAK = "50s"
+HEALTHY_SOAK = "45s"
 
 
 @pytest.fixture(scope="module")
