@@ -8,6 +8,7 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fd, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The token of the inbox's bell, which is nobody's request.
 const BELL: u64 = u64::MAX;
@@ -23,6 +24,24 @@ pub struct Uring {
     buffer_bytes: usize,
     fixed: bool,
     bell_is_set: bool,
+    under_way: u32,
+}
+
+/// How long requests that are under way when the ring is given up may take to end.
+const END_NANOSECONDS: u64 = 10 * NANOSECONDS;
+
+impl Drop for Uring {
+    /// Waits for what is under way: the kernel would hold its files, and their file system, beyond this process's end.
+    fn drop(&mut self) {
+        let begun = Instant::now();
+        let mut done = Vec::new();
+        while self.under_way > 0 && begun.elapsed().as_nanos() < u128::from(END_NANOSECONDS) {
+            done.clear();
+            if self.wait(NANOSECONDS / 10, &mut done).is_err() {
+                return;
+            }
+        }
+    }
 }
 
 // SAFETY: the address is only handed to the kernel; see `Memory` for who may touch what it points to.
@@ -51,7 +70,7 @@ impl Uring {
         // Without it fewer files are synced at once, which is a matter of speed only.
         let _ = ring.submitter().register_iowq_max_workers(&mut [depth.clamp(16, SYNCS_LIMIT), 0]);
         let (address, buffer_bytes) = (buffers.address(), buffers.buffer_bytes());
-        Ok(Self { ring, inbox, address, buffer_bytes, fixed, bell_is_set: false })
+        Ok(Self { ring, inbox, address, buffer_bytes, fixed, bell_is_set: false, under_way: 0 })
     }
 
     /// False when the kernel did not let the buffers be registered, and every write maps its own.
@@ -75,7 +94,9 @@ impl Uring {
                 opcode::Fallocate::new(Fd(file), length).offset(offset).build()
             }
         };
-        self.push(entry.user_data(token))
+        self.push(entry.user_data(token))?;
+        self.under_way += 1;
+        Ok(())
     }
 
     pub(super) fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
@@ -89,6 +110,7 @@ impl Uring {
             if completion.user_data() == BELL {
                 self.bell_is_set = false;
             } else {
+                self.under_way -= 1;
                 done.push(Done { token: completion.user_data(), result: completion.result() });
             }
         }
