@@ -63,6 +63,8 @@ pub struct Broker {
     pub written_bytes: usize,
     /// True while writing waits for room on the connection.
     pub waits_for_room: bool,
+    /// It was asked for a last word, and has not said it.
+    pub awaits_last_word: bool,
     /// It asked to be left alone until then.
     pub muted_until: u64,
     /// Requests to be used again.
@@ -82,6 +84,7 @@ impl Broker {
             in_flight: VecDeque::new(),
             written_bytes: 0,
             waits_for_room: false,
+            awaits_last_word: false,
             muted_until: 0,
             spare: Vec::new(),
         }
@@ -157,8 +160,13 @@ impl Sent {
             }
             head_from = part.head_end;
             if count == SLICES {
-                break;
+                return count;
             }
+        }
+        let tail = &self.head[head_from..];
+        if skip < tail.len() && count < SLICES {
+            slices[count] = IoSlice::new(&tail[skip..]);
+            count += 1;
         }
         count
     }

@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::admin::Metadata;
 use crate::batch::write::{Batch, Shapes};
-use crate::config;
+use crate::config::{self, Acks};
 use crate::error::Result;
 use crate::hot::errands::{Errands, News};
 use crate::hot::link::Link;
@@ -56,8 +56,6 @@ pub struct Report {
     pub partitions: Vec<(u64, Vec<Sequences>)>,
     /// Records that were due before the load's end and were never made, because there was no room for them.
     pub unsent: u64,
-    /// Kept open until reading has ended: a broker may not look at what nobody waits for once the connection is gone.
-    pub connections: Vec<Broker>,
 }
 
 /// What a producer is given.
@@ -130,6 +128,7 @@ pub struct Producer {
     correlation: i32,
     upkeep_at: u64,
     over_since: Option<u64>,
+    has_asked_last_words: bool,
     readiness: Vec<Readiness>,
     outcomes: Vec<outcome::Found>,
 }
@@ -187,6 +186,7 @@ impl Producer {
             correlation: 0,
             upkeep_at: 0,
             over_since: None,
+            has_asked_last_words: false,
             readiness: Vec::new(),
             outcomes: Vec::new(),
             shared,
@@ -214,6 +214,10 @@ impl Producer {
             let made = self.make(now);
             self.list_due(now);
             self.send(now);
+            if self.settings.acks == Acks::None && !self.has_asked_last_words && self.is_complete() {
+                self.has_asked_last_words = true;
+                self.ask_last_words(now);
+            }
             if self.is_done(now) {
                 break;
             }
@@ -235,13 +239,19 @@ impl Producer {
         drop(tally);
         self.shared.producing.fetch_sub(1, Ordering::Release);
         let partitions = self.queues.into_iter().map(|queue| (queue.next_record, queue.failed)).collect();
-        Ok(Report { identity: self.identity, partitions, unsent, connections: self.brokers })
+        Ok(Report { identity: self.identity, partitions, unsent })
     }
 
     fn is_done(&self, now: u64) -> bool {
         let Some(since) = self.over_since else { return false };
-        let is_complete = self.live_bytes == 0 && !self.has_due();
-        is_complete || now > since + self.shared.drain_nanoseconds
+        let is_heard_out = self.settings.acks != Acks::None
+            || (self.has_asked_last_words && self.brokers.iter().all(|broker| !broker.awaits_last_word));
+        (self.is_complete() && is_heard_out) || now > since + self.shared.drain_nanoseconds
+    }
+
+    /// True when nothing is left to make or to send.
+    fn is_complete(&self) -> bool {
+        self.live_bytes == 0 && !self.has_due()
     }
 
     /// True while the load goes on, and after it for as long as there are records that were due before its end.

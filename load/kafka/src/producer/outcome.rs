@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Producer;
 use super::broker::{Sent, State};
 use super::queue::Pending;
+use crate::config::Acks;
 use crate::error::{Remedy, code, describe};
 use crate::names::{Counter, Latency};
 use crate::wire::produce::{Outcome, outcomes};
@@ -20,6 +21,10 @@ impl Producer {
     /// Takes an answer; false when it is none to the oldest request.
     pub(super) fn answered(&mut self, place: usize, answer: &[u8], now: u64) -> bool {
         let broker = &mut self.brokers[place];
+        if self.settings.acks == Acks::None {
+            broker.awaits_last_word = false;
+            return true;
+        }
         let Some((correlation, rest)) = answer.split_first_chunk::<4>() else { return false };
         if broker.in_flight.front().is_none_or(|sent| sent.correlation != i32::from_be_bytes(*correlation)) {
             return false;
@@ -241,7 +246,7 @@ impl Producer {
         let broker = &mut self.brokers[place];
         broker.failures = failures;
         broker.state = State::Down(now + wait);
-        (broker.written_bytes, broker.waits_for_room) = (0, false);
+        (broker.written_bytes, broker.waits_for_room, broker.awaits_last_word) = (0, false, false);
         let detail = json!({
             "broker": broker.id, "address": broker.address.to_string(), "reason": reason,
             "requests": broker.in_flight.len(),

@@ -10,6 +10,9 @@ use crate::hot::poll::Readiness;
 use crate::names::Counter;
 use crate::wire::produce::Head;
 
+/// A request that is answered without looking at anything.
+const API_VERSIONS: i16 = 18;
+
 impl Producer {
     /// Sends what may be sent to brokers that take it.
     pub(super) fn send(&mut self, now: u64) {
@@ -134,6 +137,24 @@ impl Producer {
                 }
             }
             Err(error) => self.disconnect(place, &error.to_string(), now),
+        }
+    }
+
+    /// Where nobody acknowledges: asks each broker something that it answers once it has dealt with all that came before.
+    pub(super) fn ask_last_words(&mut self, now: u64) {
+        for place in 0..self.brokers.len() {
+            if !matches!(self.brokers[place].state, State::Up(_)) {
+                continue;
+            }
+            let mut sent = Sent::default();
+            self.correlation = self.correlation.wrapping_add(1);
+            crate::wire::begin(&mut sent.head, API_VERSIONS, 0, self.correlation, self.errands.client_id());
+            let size = sent.head.len();
+            crate::wire::set_length(&mut sent.head, size - 4);
+            (sent.size_bytes, sent.correlation, sent.at) = (size, self.correlation, now);
+            self.brokers[place].awaits_last_word = true;
+            self.brokers[place].enqueue(sent);
+            self.write(place, now);
         }
     }
 
