@@ -8,6 +8,7 @@ import ruptures
 from numpy.typing import NDArray
 
 from cliffwatch.detect.spans import log_ratio
+from cliffwatch.detect.spread import middle
 from cliffwatch.detect.whole import Array
 
 #: What returns within so many blocks was no change of level (45 min).
@@ -25,6 +26,8 @@ FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
 _SEGMENT_MINIMUM = 5
 #: Blocks on each side of an edge that say what the level was and is.
 BEFORE_BLOCKS, AFTER_BLOCKS = 180, 90
+#: Places at most at which a run is asked how much it moves anyway.
+_PLACES = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,14 @@ def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
     """Robust spread of the difference of medians across a block, over the run's blocks that are no candidates."""
-    stride = max(1, after // 4)
+    stride = max(1, after // 4, len(column) // _PLACES)
     at = np.arange(before, len(column) - after + 1, stride)
     edges = np.sort(np.array(away_from))
     near = np.searchsorted(edges, at + after, side="left") - np.searchsorted(edges, at - before, side="right")
     places = at[near == 0].tolist()
     if len(places) < 12:
         return None
-    values = np.array([np.median(column[at : at + after]) - np.median(column[at - before : at]) for at in places])
+    values = np.array([middle(column[at : at + after]) - middle(column[at - before : at]) for at in places])
     centre = float(np.median(values))
     deviation = 1.4826 * float(np.median(np.abs(values - centre)))
     independent = max(2.0, len(places) * stride / (before + after) * 2)
