@@ -148,7 +148,7 @@ def _changes(view: _View) -> list[Finding]:
             findings.append(recovery)
             active = None
             continue
-        if edge < view.skip or _is_gradual(client, edge):
+        if edge < view.skip or _is_gradual(client, judged):
             continue
         if active is not None and not _is_further(client, judged, accepted[-1][0], following):
             continue
@@ -175,9 +175,12 @@ def _is_further(client: Array, edge: segments.Edge, since: int, following: int) 
     return bool(edge.height >= segments.FURTHER_SIGNIFICANCE * spread)
 
 
-def _is_gradual(client: Array, edge: int) -> bool:
+def _is_gradual(client: Array, edge: segments.Edge) -> bool:
     """Whether the hours around an edge are better described by two hours and more of rising."""
-    around = client[max(0, edge - _GRADUAL_BLOCKS) : edge + _GRADUAL_BLOCKS]
+    around = client[max(0, edge.block - _GRADUAL_BLOCKS) : edge.block + _GRADUAL_BLOCKS]
+    # What happens far above the change or below it says nothing of how the change came about.
+    beyond = abs(edge.height) / 2
+    around = np.clip(around, min(edge.before, edge.after) - beyond, max(edge.before, edge.after) + beyond)
     smooth = segments.rolling_median(around, 5)[:: max(1, len(around) // 120)]
     ramp = ramps.fit_ramp(smooth, len(smooth) // 3)
     return ramp is not None and ramp.is_better
