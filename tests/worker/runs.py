@@ -11,8 +11,7 @@ from typing import Any
 
 from cliffwatch.journal import Event, EventLog, JournalReader, files
 from cliffwatch.runs.specification import (
-    DeviceTarget,
-    DirectoryTarget,
+    AnyTarget,
     RunOrder,
     SyntheticTarget,
     format_workload,
@@ -26,7 +25,7 @@ PATIENCE_SECONDS = 60.0
 def queue_run(
     directory: Path,
     load: dict[str, Any] | None = None,
-    target: SyntheticTarget | DirectoryTarget | DeviceTarget | None = None,
+    target: AnyTarget | None = None,
     **changes: Any,
 ) -> Path:
     """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""

@@ -1,0 +1,114 @@
+"""Runs of the Kafka engine, carried out by a real worker against real brokers: what is acknowledged is there at the
+end, and an outage is on the time line and in the latencies."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.kafka.broker import Cluster, start_cluster
+from tests.worker.runs import carry_out, events, names, queue_run, start_worker, status, wait_until, window_count
+
+from cliffwatch.journal import Event, JournalReader
+from cliffwatch.report.build import build
+from cliffwatch.runs.specification import BrokerTarget
+from cliffwatch.runs.states import VerdictName
+
+PARTITIONS, RATE = 24, 2000
+WORKER_PATIENCE_SECONDS = 240
+
+
+def load(replicas: int, partitions: int = PARTITIONS) -> dict[str, Any]:
+    return {
+        "topics": {"partitions": partitions, "replication_factor": replicas, "settings": {"min.insync.replicas": "1"}},
+        "producer": {"producers": 2, "rate": RATE, "record_size": "1KiB", "acks": "all", "linger": "5ms"},
+        "consumer": {"consumers": 2},
+        "drain_timeout": "60s",
+    }
+
+
+def queue(directory: Path, cluster: Cluster, body: dict[str, Any], soak: str) -> Path:
+    target = BrokerTarget(bootstrap_servers=cluster.bootstrap.split(","), data_directories=[str(cluster.directory)])
+    phases = {"baseline": "5s", "soak": soak}
+    return queue_run(directory, body, target, engine="kafka", window="1s", phases=phases)
+
+
+def verification(directory: Path) -> Event:
+    return next(event for event in events(directory) if event.name == "verification")
+
+
+def test_a_run_measures_proves_and_leaves_no_topic(tmp_path: Path, broker: Cluster) -> None:
+    before = broker.topics()
+    journal = queue(tmp_path / "one-broker", broker, load(1), "15s")
+    finished = carry_out(journal)
+    assert finished.verdict is VerdictName.PASS, finished.reasons
+    windows = list(JournalReader(journal).windows())
+    assert {"publish", "publish_service", "end_to_end"} <= set(windows[10].latency)
+    produced = sum(window.counters["produced_records"] for window in windows)
+    assert produced == pytest.approx(RATE * 20, rel=0.01)
+    found = verification(journal).detail
+    assert (found["lost"], found["duplicated"], found["reordered"], found["corrupted"]) == (0, 0, 0, 0)
+    assert found["acknowledged"] == found["in_log"]
+    # The drives below the broker's data are watched, though the run writes nothing there itself.
+    assert sum(window.counters["device_written_bytes"] for window in windows) > 0
+    assert broker.topics() == before
+
+
+def test_topics_that_exist_are_used_and_left(tmp_path: Path, broker: Cluster) -> None:
+    broker.create_topic("orders", 4)
+    try:
+        body = load(1) | {"topics": {"existing": ["orders"]}}
+        assert carry_out(queue(tmp_path / "existing", broker, body, "5s")).verdict is VerdictName.PASS
+        assert "orders" in broker.topics()
+        assert sum(broker.end_offsets("orders").values()) == pytest.approx(RATE * 10, rel=0.01)
+    finally:
+        broker.delete_topic("orders")
+
+
+def test_brokers_that_are_not_there_end_the_run_with_their_address(tmp_path: Path) -> None:
+    target = BrokerTarget(bootstrap_servers=["127.0.0.1:1"])
+    journal = queue_run(tmp_path / "nobody", load(1), target, engine="kafka", window="1s", phases={"soak": "5s"})
+    finished = carry_out(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any("127.0.0.1:1" in reason for reason in finished.reasons), finished.reasons
+
+
+@pytest.fixture
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    cluster = start_cluster(tmp_path_factory.mktemp("cluster"), nodes=3)
+    yield cluster
+    cluster.stop()
+
+
+def test_a_broker_that_dies_and_comes_back_loses_nothing_and_is_on_the_time_line(
+    tmp_path: Path, three_brokers: Cluster
+) -> None:
+    body = load(3)
+    body["topics"]["settings"] = {"min.insync.replicas": "2"}
+    journal = queue(tmp_path / "outlived", three_brokers, body, "45s")
+    worker = start_worker(journal)
+    try:
+        wait_until(lambda: window_count(journal) >= 12, "the first windows of the soak")
+        killed = three_brokers.nodes[1]
+        killed.kill()
+        wait_until(lambda: window_count(journal) >= 24, "windows without the broker")
+        killed.start()
+        killed.wait_ready()
+        assert worker.wait(WORKER_PATIENCE_SECONDS) == 0
+    finally:
+        worker.kill()
+    found = verification(journal).detail
+    assert (found["lost"], found["duplicated"], found["reordered"], found["corrupted"]) == (0, 0, 0, 0)
+    assert found["partitions_not_drained"] == 0
+    told = names(journal, "engine")
+    assert "leader_changed" in told
+    assert {"disconnected", "connection_failed"} & set(told)
+    windows = list(JournalReader(journal).windows())
+    assert sum(window.counters["leader_changes"] for window in windows) > 0
+    # What was due while the broker was away waited for the new leaders, and says so.
+    longest = max(window.latency.get("publish", {}).get("max") or 0 for window in windows)
+    healthy = max(window.latency.get("publish", {}).get("max") or 0 for window in windows[5:11])
+    assert longest > 2 * healthy
+    assert status(journal).verdict is not VerdictName.FAILED
+    document = build(journal).document
+    assert any(event["name"] == "leader_changed" for event in document["events"])
