@@ -174,7 +174,8 @@ def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: Loa
     context.figures.move(COOL_DOWN, 1.0)
     device_io = DeviceIo(devices)
     if devices and path.exists():
-        # What brokers have not written yet is theirs to write. Else a device node's own data, or the whole file system that the run's directory is on.
+        # What brokers have not written yet is theirs to write. Else a device node's own data, or the whole file system
+        # that the run's directory is on.
         scope = [] if path.is_block_device() else ["--file-system"]
         subprocess.run(["sync", *scope, str(path)], check=False, stdin=subprocess.DEVNULL)
     if moved := device_io.since_last().counters:
