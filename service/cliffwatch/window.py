@@ -42,7 +42,7 @@ class EngineEvent:
 
 @dataclass(frozen=True, slots=True)
 class EngineEnd:
-    """The engine's last word: `completed`, or `failed` with a message. `restart` false: another one would fail likewise."""
+    """The engine's last word: `completed`, or `failed` with a message. `restart` false: another would fail likewise."""
 
     status: Literal["completed", "failed"]
     message: str = ""
