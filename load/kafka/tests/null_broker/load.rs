@@ -77,7 +77,8 @@ pub fn carry_out(broker: SocketAddr, load: &Load) -> Told {
     let document = json!({
         "start": start, "stop": start + load.seconds, "window_seconds": 1.0,
         "bootstrap_servers": [broker.to_string()], "topics": {"existing": ["null"]},
-        "producer": {"rate": load.rate, "linger_seconds": 0.0},
+        // Room for all that is under way at once, so that no record waits for another's answer.
+        "producer": {"rate": load.rate, "linger_seconds": 0.0, "max_in_flight": 1000, "idempotence": false},
         "consumer": if load.consumes { json!({}) } else { Value::Null },
     });
     let (lines, clock) = (Lines::default(), Clock::anchored());
