@@ -123,7 +123,9 @@ def test_a_method_that_a_path_does_not_answer_is_said_to_be_so(lasting_api: Api,
     assert response.headers["allow"]
 
 
-@pytest.mark.parametrize("path", ["/", "/api", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"])
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/api", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"]
+)
 def test_a_path_that_is_none_is_not_found(lasting_api: Api, path: str) -> None:
     check(lasting_api.client.get(path), Code.NOT_FOUND)
 
