@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cliffwatch.cli.output import print_json, say
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.errors import Code, Problem
 
 app = typer.Typer(name="omb", no_args_is_help=True, help="Files of OpenMessaging Benchmark.")
@@ -18,10 +19,11 @@ def group() -> None:
 
 @app.command("import")
 def import_(
+    context: typer.Context,
     workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="The benchmark's workload file.")],
     driver: Annotated[Path, typer.Argument(metavar="DRIVER.yaml", help="The benchmark's driver file, for Kafka.")],
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Workload, target, warnings and notes as JSON.")] = False,
+    output: OutputOption = None,
 ) -> None:
     """Turn a workload and a driver file into a workload, and say of every key that is not honoured that it is not."""
     from cliffwatch.omb.importer import import_files
@@ -34,7 +36,7 @@ def import_(
             to.write_text(text, encoding="utf-8")
         except OSError as error:
             raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
-    if as_json:
+    if session_of(context).how(output) is Output.JSON:
         print_json(
             {
                 "workload": imported.workload.model_dump(mode="json"),
