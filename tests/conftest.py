@@ -1,9 +1,13 @@
+import signal
 from collections.abc import Iterator
 
 import pytest
 from tests.databases import database, database_url, postgresql_server
 
 from cliffwatch.worker.detection import FAILED_NOTE
+
+# Started in the background, this process ignores Ctrl-C and so would every command that a test starts and interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 __all__ = ["database", "database_url", "postgresql_server"]
 
