@@ -67,7 +67,7 @@ def render(document: dict[str, Any], series: Series, library_directory: Path = C
     scripts = [script] if library is None else [library.script, script]
     mark, meaning = VERDICTS[document["verdict"]["name"]]
     page = (
-        _environment()
+        _report_environment()
         .get_template("report.html")
         .render(
             document=document,
@@ -94,15 +94,16 @@ def json_for_script(content: Any) -> Markup:
     )
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
+def environment(templates: Path) -> Environment:
+    """What every page of the project is rendered with: escaping, strictness, and quantities as people read them."""
+    made = Environment(
+        loader=FileSystemLoader(templates),
         autoescape=select_autoescape(["html"]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
+    made.filters |= {
         "latency": formats.latency,
         "duration": formats.duration,
         "elapsed": formats.elapsed,
@@ -114,10 +115,15 @@ def _environment() -> Environment:
         "label": formats.label,
         "detail": formats.detail,
         "percent": percent,
-        "trusted": Markup,
     }
-    environment.globals["plain_value"] = formats.value
-    return environment
+    return made
+
+
+def _report_environment() -> Environment:
+    made = environment(_TEMPLATES)
+    made.filters["trusted"] = Markup
+    made.globals["plain_value"] = formats.value
+    return made
 
 
 def _digest(script: str) -> str:

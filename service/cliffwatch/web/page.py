@@ -14,13 +14,11 @@ from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
+from jinja2 import Environment
 
 from cliffwatch import __version__
-from cliffwatch.detect.verdict import percent
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.report import format as formats
-from cliffwatch.report.html import VERDICTS
+from cliffwatch.report.html import VERDICTS, environment
 from cliffwatch.web.session import FORM_WORD, NotLoggedIn, Visitor, visitor_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -104,28 +102,11 @@ def moment(seconds: float | datetime | None) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=select_autoescape(["html"]),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "latency": formats.latency,
-        "duration": formats.duration,
-        "count": formats.count,
-        "size": formats.size,
-        "rate": formats.rate,
-        "byte_rate": formats.byte_rate,
-        "label": formats.label,
-        "detail": formats.detail,
-        "moment": moment,
-        "percent": percent,
-    }
-    environment.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
-    return environment
+def _page_environment() -> Environment:
+    made = environment(_TEMPLATES)
+    made.filters["moment"] = moment
+    made.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
+    return made
 
 
-_ENVIRONMENT = _environment()
+_ENVIRONMENT = _page_environment()
