@@ -6,7 +6,21 @@
 import sys
 from collections.abc import Callable
 
-from bench import api, detection, drive, drive_memory, fio, kafka, kills, long_run, pages, simulator, stack, storage
+from bench import (
+    api,
+    detection,
+    drive,
+    drive_memory,
+    fio,
+    kafka,
+    kafka_outage,
+    kills,
+    long_run,
+    pages,
+    simulator,
+    stack,
+    storage,
+)
 from bench.ebpf import probe_cost
 from bench.figures import Figure
 
@@ -16,6 +30,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "api": api.figures,
     "fio": fio.figures,
     "kafka": kafka.figures,
+    "kafka-outage": kafka_outage.figures,
     "ebpf": probe_cost.figures,
     "stack": stack.figures,
     "detection": detection.figures,

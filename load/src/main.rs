@@ -28,7 +28,7 @@ enum Command {
     },
     /// Produce to and consume from a Kafka broker
     ///
-    /// The configuration is a JSON document; docs/kafka-engine.md explains it. On SIGTERM the load ends, what was sent is
+    /// The configuration is a JSON document; docs/engines/kafka.md explains it. On SIGTERM the load ends, what was sent is
     /// waited for and read, and the window in progress is told.
     Kafka {
         /// What to do

@@ -45,7 +45,7 @@
 //! }
 //! ```
 //!
-//! The engine prints the lines of the engine contract on stdout. `docs/kafka-engine.md` lists its counters, gauges and
+//! The engine prints the lines of the engine contract on stdout. `docs/engines/kafka.md` lists its counters, gauges and
 //! events.
 
 use std::collections::BTreeMap;

@@ -6,7 +6,7 @@ macro_rules! places {
     ($(#[$doc:meta])* $name:ident: $($place:ident = $text:literal),+ $(,)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        #[allow(missing_docs)] // Each is described in docs/kafka-engine.md, which a test holds against this list.
+        #[allow(missing_docs)] // Each is described in docs/engines/kafka.md, which a test holds against this list.
         #[repr(usize)]
         pub enum $name { $($place),+ }
         impl $name {
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn every_name_stands_in_a_table_of_the_documentation() {
-        let page = include_str!("../../../docs/kafka-engine.md");
+        let page = include_str!("../../../docs/engines/kafka.md");
         let first_cells: String =
             page.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next()).collect();
         for name in Latency::NAMES.iter().chain(Counter::NAMES).chain(Gauge::NAMES) {

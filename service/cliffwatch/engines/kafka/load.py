@@ -1,6 +1,6 @@
 """The `load` of a kafka workload, and the document that the load generator reads.
 
-What is not given is left to the load generator, whose defaults `docs/kafka-engine.md` lists; so a default stands in one
+What is not given is left to the load generator, whose defaults `docs/engines/kafka.md` lists; so a default stands in one
 place. Brokers are the target's, never the workload's.
 """
 

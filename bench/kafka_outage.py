@@ -1,0 +1,126 @@
+"""Ten minutes through the service against three brokers, one of which is killed in the middle and comes back.
+
+Figures are what must not happen (records lost, repeated, reordered, corrupted, given up) and what must be seen: the
+outage among the run's events, and latencies as long as records waited.
+"""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure
+from bench.service import Service
+from tests.engines.kafka.broker import Cluster, start_cluster
+from tests.worker.runs import window_count
+
+from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.report.build import build
+from cliffwatch.runs.states import RunState
+
+PARTITIONS, RATE = 288, 2000
+WINDOW_SECONDS = 10
+BASELINE_SECONDS, SOAK_SECONDS = 120, 480
+#: Of the first broker's absence, and for how long it stays away.
+KILL_AFTER_SECONDS, AWAY_SECONDS = 300, 60
+KILLED_WINDOW = KILL_AFTER_SECONDS // WINDOW_SECONDS
+#: Before the load topics are made; after it the run drains, deletes them and writes its report.
+PATIENCE_SECONDS = 180
+FAULTS = ("lost", "duplicated", "reordered", "corrupted", "unacknowledged", "unsent", "partitions_not_drained")
+OUTAGE_EVENTS = ("disconnected", "leader_changed", "connection_failed", "reconnected")
+
+
+def order(cluster: Cluster) -> dict[str, Any]:
+    load = {
+        "topics": {
+            "partitions": PARTITIONS,
+            "replication_factor": 3,
+            "settings": {"min.insync.replicas": "2"},
+        },
+        "producer": {"producers": 2, "rate": RATE, "record_size": "1KiB", "acks": "all"},
+        "consumer": {"consumers": 2},
+        "drain_timeout": "60s",
+    }
+    workload = {
+        "version": 1,
+        "name": "kafka-outage",
+        "engine": "kafka",
+        "window": f"{WINDOW_SECONDS}s",
+        "phases": {"baseline": f"{BASELINE_SECONDS}s", "soak": f"{SOAK_SECONDS}s"},
+        "load": load,
+    }
+    servers = cluster.bootstrap.split(",")
+    return {"workload": workload, "target": {"kind": "broker", "bootstrap_servers": servers}}
+
+
+def longest_seconds(windows: list[JournalWindow], name: str) -> float:
+    return max(window.latency.get(name, {}).get("max") or 0.0 for window in windows)
+
+
+def carry_out(service: Service, cluster: Cluster) -> Path:
+    """The run, with the outage in its middle; returns its journal once it has ended."""
+    answer = service.client.put("/api/v1/runs/outage", json=order(cluster))
+    answer.raise_for_status()
+    journal = Path(answer.json()["directory"])
+    wait(lambda: window_count(journal) >= KILLED_WINDOW, "half of the run", KILL_AFTER_SECONDS)
+    victim = cluster.nodes[1]
+    victim.kill()
+    print(f"# broker {victim.node_id} killed after {window_count(journal)} windows", flush=True)
+    time.sleep(AWAY_SECONDS)
+    victim.start()
+    victim.wait_ready()
+    print(f"# broker {victim.node_id} is back after {window_count(journal)} windows", flush=True)
+    rest = BASELINE_SECONDS + SOAK_SECONDS - KILL_AFTER_SECONDS - AWAY_SECONDS
+    wait(lambda: service.client.get("/api/v1/runs/outage").json()["state"] == RunState.FINISHED, "the end", rest)
+    return journal
+
+
+def wait(condition: Callable[[], bool], what: str, seconds: float) -> None:
+    """Until something happens that should take so long."""
+    deadline = time.monotonic() + seconds + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not come about"
+        time.sleep(1)
+
+
+def figures() -> list[Figure]:
+    base = Path(tempfile.mkdtemp(prefix="cliffwatch-outage-", dir="/var/tmp"))
+    cluster = start_cluster(base / "brokers", nodes=3)
+    try:
+        with Service(base / "state") as service:
+            found = judge(carry_out(service, cluster))
+    finally:
+        cluster.stop()
+        shutil.rmtree(base)
+    return found
+
+
+def judge(journal: Path) -> list[Figure]:
+    reader = JournalReader(journal)
+    windows = list(reader.windows())
+    stored = [stored.event for stored in reader.events()]
+    names = [event.name for event in stored]
+    proof = next(event.detail for event in stored if event.name == "verification")
+    document = build(journal).document
+    healthy, outage = windows[3:KILLED_WINDOW], windows[KILLED_WINDOW : KILLED_WINDOW + 3]
+    told = {event["name"] for event in document["events"]}
+    print(f"# verdict {document['verdict']['name']}; {len(windows)} windows; records {proof}")
+    for name in ("publish", "end_to_end"):
+        before, during = longest_seconds(healthy, name), longest_seconds(outage, name)
+        print(f"# {name}: longest before the outage {before:.3f} s, in it {during:.3f} s")
+    counters = ("retries", "disconnects", "reconnects", "leader_changes", "broker_errors", "throttle_milliseconds")
+    print("#", {name: sum(int(window.counters[name]) for window in windows) for name in counters})
+    faults = sum(int(proof[name]) for name in FAULTS)
+    expected = RATE * (BASELINE_SECONDS + SOAK_SECONDS)
+    longest = longest_seconds(outage, "publish")
+    return [
+        Figure("kafka-outage: acknowledged records lost", float(proof["lost"]), "", 0),
+        Figure("kafka-outage: faults of any kind", float(faults), "", 0),
+        Figure("kafka-outage: records that were due and are not acknowledged", expected - proof["acknowledged"], "", 0),
+        Figure("kafka-outage: acknowledged and not in the log", proof["acknowledged"] - proof["in_log"], "", 0),
+        Figure("kafka-outage: kinds of outage events in the run", len(set(OUTAGE_EVENTS) & set(names)), "", 3, True),
+        Figure("kafka-outage: of them on the report's time line", len(set(OUTAGE_EVENTS) & told), "", 3, True),
+        Figure("kafka-outage: longest publish in the outage", longest, "s", 1, at_least=True),
+    ]
