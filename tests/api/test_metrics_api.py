@@ -26,7 +26,9 @@ def value(api: Api, name: str, **labels: str) -> float:
 def test_every_label_is_there_from_the_start(api: Api) -> None:
     samples = scrape(api)
     names = {name for name, _ in samples}
-    assert all(name.startswith("cliffwatch_service_") for name in names)
+    # What the process costs goes by the names that all exporters use.
+    assert all(name.startswith(("cliffwatch_service_", "process_")) for name in names)
+    assert samples[("process_resident_memory_bytes", frozenset())] > 0
     for state in RunState:
         assert samples[("cliffwatch_service_runs", frozenset({("state", state.value)}))] == 0
     for outcome in ("queued", "missed", "failed"):
@@ -48,6 +50,34 @@ def test_runs_are_counted_by_state_and_requests_by_route(api: Api) -> None:
     assert value(api, "http_request_duration_seconds_count", **labels) == 1
     assert value(api, "http_request_duration_seconds_bucket", le="+Inf", **labels) == 1
     assert value(api, "http_request_duration_seconds_sum", **labels) > 0
+
+
+def test_the_newest_runs_are_told_one_by_one_with_their_verdicts(api: Api) -> None:
+    directory = journals.queue(api.settings.runs_directory, "ended")
+    journals.start(directory)
+    journals.finish(directory)
+    journals.queue(api.settings.runs_directory, "waiting")
+    for run_id in ("ended", "waiting"):
+        api.index(run_id)
+    infos = [dict(labels) for name, labels in scrape(api) if name == "cliffwatch_service_run_info"]
+    assert {info["run_id"]: (info["state"], info["verdict"]) for info in infos} == {
+        "ended": ("finished", "pass"),
+        "waiting": ("queued", ""),
+    }
+    assert value(api, "run_start_timestamp_seconds", run_id="ended") == journals.START + 2
+    assert value(api, "run_finish_timestamp_seconds", run_id="ended") == journals.START + 66
+    absent = frozenset({("run_id", "waiting")})
+    assert ("cliffwatch_service_run_finish_timestamp_seconds", absent) not in scrape(api)
+
+
+def test_a_schedule_says_when_it_fires_next_unless_it_will_not(api: Api) -> None:
+    for name, enabled in (("nightly", True), ("asleep", False)):
+        trigger = {"kind": "cron", "expression": "0 3 * * *", "time_zone": "UTC"}
+        made = api.post("/schedules", {"name": name, **ORDER, "trigger": trigger, "enabled": enabled})
+        assert made.status_code == 201, made.text
+    found = {labels: at for (name, labels), at in scrape(api).items() if "schedule_next_timestamp" in name}
+    assert list(found) == [frozenset({("schedule", "nightly")})]
+    assert found.popitem()[1] % 86400 == 3 * 3600
 
 
 def test_a_path_that_is_none_makes_no_series_of_its_own(api: Api) -> None:

@@ -66,7 +66,13 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
         start=START,
         end=START + 1,
         counters={"operations": 5, "bytes": 20480, "errors": 1, "of_no_interest": 9},
-        gauges={"schedule_debt_seconds": 0.25, "requested_bytes_per_second": 20480.0, "of_no_interest": 9.0},
+        gauges={
+            "schedule_debt_seconds": 0.25,
+            "requested_bytes_per_second": 20480.0,
+            "backlog_records": 12.0,
+            "backlog_bytes": 12288.0,
+            "of_no_interest": 9.0,
+        },
         latency={"write": latency},
     )
     figures.observe(window, committed(window, tmp_path))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fastapi import APIRouter, Response
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -18,16 +18,19 @@ from cliffwatch.journal import files
 from cliffwatch.runs.alerts import count_kept
 from cliffwatch.runs.scheduler import FAILED, MISSED, QUEUED
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
-from cliffwatch.store.queries import count_runs_by_state, unfinished_runs
+from cliffwatch.store.queries import count_runs_by_state, runs_page, unfinished_runs
 
 router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
+#: The newest runs are told one by one; the index knows the others.
+NEWEST_RUNS = 100
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 def metrics(services: Context) -> Response:
-    """The service's metrics in the Prometheus text format."""
+    """The service's metrics in the Prometheus text format, and what its process costs."""
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     registry.register(ServiceCollector(services))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -49,6 +52,7 @@ class ServiceCollector(Collector):
         )
         with self._services.database.snapshot() as session:
             yield from _run_metrics(session)
+            yield from _newest_runs(session)
             yield from _schedule_metrics(session)
         yield from _alert_metrics(self._services)
         yield from _http_metrics(self._services.http)
@@ -66,6 +70,31 @@ def _run_metrics(session: Session) -> Iterator[Metric]:
     )
 
 
+def _newest_runs(session: Session) -> Iterator[Metric]:
+    info = GaugeMetricFamily(
+        f"{_PREFIX}run_info",
+        f"One of the {NEWEST_RUNS} newest runs; always 1.",
+        labels=["run_id", "workload", "engine", "target", "state", "verdict"],
+    )
+    started = GaugeMetricFamily(
+        f"{_PREFIX}run_start_timestamp_seconds",
+        "When that run's load began, or will begin, in seconds since the epoch; absent until it is planned.",
+        labels=["run_id"],
+    )
+    finished = GaugeMetricFamily(
+        f"{_PREFIX}run_finish_timestamp_seconds",
+        "When that run had its verdict, in seconds since the epoch; absent until it has.",
+        labels=["run_id"],
+    )
+    for row in runs_page(session, NEWEST_RUNS):
+        info.add_metric([row.id, row.workload_name, row.engine, row.target, row.state, row.verdict or ""], 1)
+        if row.load_start is not None:
+            started.add_metric([row.id], row.load_start)
+        if row.finished_at is not None:
+            finished.add_metric([row.id], row.finished_at)
+    yield from (info, started, finished)
+
+
 def _lag_bytes(row: RunRow) -> int:
     try:
         size_bytes = (Path(row.directory) / files.EVENTS).stat().st_size
@@ -81,6 +110,15 @@ def _schedule_metrics(session: Session) -> Iterator[Metric]:
     for enabled in (True, False):
         schedules.add_metric([str(enabled).lower()], counts.get(enabled, 0))
     yield schedules
+    following = GaugeMetricFamily(
+        f"{_PREFIX}schedule_next_timestamp_seconds",
+        "When the schedule fires next, in seconds since the epoch; absent when it will not.",
+        labels=["schedule"],
+    )
+    next_times = select(ScheduleRow.name, ScheduleRow.next_fire_at).where(ScheduleRow.next_fire_at.is_not(None))
+    for name, at in session.execute(next_times):
+        following.add_metric([name], at)
+    yield following
     firings = GaugeMetricFamily(
         f"{_PREFIX}schedule_firings", "Recorded fire times of the present schedules, by outcome.", labels=["outcome"]
     )

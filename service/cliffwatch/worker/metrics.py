@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -21,6 +21,8 @@ WINDOW_GAUGES = {
     "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
     "requested_operations_per_second": "Operations that the workload asks for at the moment; absent when it asks none.",
     "requested_bytes_per_second": "Bytes that the workload asks for at the moment; absent when it asks for none.",
+    "backlog_records": "Records acknowledged and not yet read; absent when the engine has no consumers.",
+    "backlog_bytes": "Bytes acknowledged and not yet read; absent when the engine has no consumers.",
 }
 
 
@@ -57,6 +59,7 @@ class RunFigures:
     phase: str = "prepare"
     progress_ratio: float = 0.0
     windows: int = 0
+    journal_windows: int = 0
     last_window_end: float | None = None
     engine_restarts: int = 0
     counters: dict[str, int] = field(default_factory=lambda: {"operations": 0, "bytes": 0, "errors": 0})
@@ -71,6 +74,7 @@ class RunFigures:
         """Take a committed window in."""
         with self.lock:
             self.windows += 1
+            self.journal_windows = committed.seq + 1
             self.last_window_end = committed.end
             for name in self.counters:
                 self.counters[name] += window.counters.get(name, 0)
@@ -150,6 +154,11 @@ class RunCollector(Collector):
             "End of the newest committed window, in seconds since the epoch.",
             figures.last_window_end,
         )
+        yield self._gauge(
+            "journal_windows",
+            "Windows in the run's journal, whichever worker committed them; absent before this worker's first.",
+            figures.journal_windows or None,
+        )
         for name, help_text in WINDOW_GAUGES.items():
             yield self._gauge(name, help_text, figures.gauges.get(name))
         yield self._gauge(
@@ -223,8 +232,12 @@ class RunCollector(Collector):
 
 
 def serve_metrics(figures: RunFigures) -> int | None:
-    """Serve the metrics on a free port of 127.0.0.1, from a thread of their own; None when no port could be had."""
+    """Serve the metrics on a free port of 127.0.0.1, from a thread of their own; None when no port could be had.
+
+    What the worker itself costs is among them, under the names that all exporters use.
+    """
     registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
     registry.register(RunCollector(figures))
     try:
         server, _ = start_http_server(0, addr="127.0.0.1", registry=registry)
