@@ -1,22 +1,45 @@
-"""/drives: the block devices of the service's machine, and what the safety gate says to each."""
+"""/drives: the block devices of the service's machine, their health, and what the safety gate says to each."""
+
+import os
+from dataclasses import asdict
 
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Reader
+from cliffwatch.api.context import API_PREFIX, Context, Reader, Services
 from cliffwatch.api.pages import Page
 from cliffwatch.api.runs import ObjectionBody
 from cliffwatch.drives.examination import device_objections
 from cliffwatch.drives.inventory import Drive, list_drives
+from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.errand import prometheus_url
+from cliffwatch.telemetry.prometheus import Unanswered
 
 router = APIRouter(prefix=API_PREFIX, tags=["drives"])
+
+
+class DriveHealthBody(BaseModel):
+    """What the drive tells of itself, as Prometheus last saw it; null where it does not tell.
+
+    `answers` is false where it was asked and did not answer. Ratios are of one; `percentage_used_ratio` may exceed it.
+    `write_amplification` is that of the last ten minutes.
+    """
+
+    answers: bool | None
+    temperature_celsius: float | None
+    percentage_used_ratio: float | None
+    spare_ratio: float | None
+    free_blocks_ratio: float | None
+    media_errors: int | None
+    write_amplification: float | None
 
 
 class DriveBody(BaseModel):
     """A whole block device; null where the kernel does not say.
 
     `identities` are what a target may name it by. `objections` are the reasons not to overwrite it; a missing
-    confirmation is not among them. `members` are the names of the drives below an array or a mapped device.
+    confirmation is not among them. `members` are the names of the drives below an array or a mapped device. `health`
+    is null where no watcher knows of any.
     """
 
     name: str
@@ -38,15 +61,26 @@ class DriveBody(BaseModel):
     members: list[str]
     identities: list[str]
     objections: list[ObjectionBody]
+    health: DriveHealthBody | None
 
 
 @router.get("/drives")
 def show_drives(services: Context, caller: Reader) -> Page[DriveBody]:
     """All drives, on one page, by name."""
-    return Page(items=[_show(drive) for drive in list_drives()], next_page=None)
+    listed, _ = examined_drives(services)
+    return Page(items=listed, next_page=None)
 
 
-def _show(drive: Drive) -> DriveBody:
+def examined_drives(services: Services) -> tuple[list[DriveBody], str | None]:
+    """All drives by name; and why the health of none is known, if so."""
+    try:
+        known, reason = drive_health(prometheus_url(os.environ), services.clock.wall()), None
+    except Unanswered as error:
+        known, reason = {}, str(error)
+    return [_show(drive, known.get(drive.name)) for drive in list_drives()], reason
+
+
+def _show(drive: Drive, health: DriveHealth | None) -> DriveBody:
     try:
         objections = [ObjectionBody(code=item.code, message=item.message) for item in device_objections(drive)]
     except OSError as error:
@@ -72,4 +106,5 @@ def _show(drive: Drive) -> DriveBody:
         members=[member.name for member in drive.members],
         identities=list(drive.identities),
         objections=objections,
+        health=None if health is None else DriveHealthBody.model_validate(asdict(health)),
     )

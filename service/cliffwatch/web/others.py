@@ -68,9 +68,9 @@ def take_logout(request: Request) -> Response:
 
 @router.get("/drives")
 def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
-    """The machine's drives, and what the safety gate says to each."""
-    listed = drives.show_drives(services, visitor.caller).items
-    return show(request, "drives.html", visitor, drives=listed)
+    """The machine's drives with their health, and what the safety gate says to each."""
+    listed, unknown = drives.examined_drives(services)
+    return show(request, "drives.html", visitor, drives=listed, unknown=unknown)
 
 
 @router.get("/schedules")

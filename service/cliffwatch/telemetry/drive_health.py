@@ -1,0 +1,68 @@
+"""What the machine's drives tell of themselves at this moment, as Prometheus last saw it.
+
+The drive exporter and the emulated drive use the same names (docs/metrics.md), so one question covers both.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cliffwatch.telemetry.prometheus import Prometheus, Unanswered
+
+#: What a person who opens a page is willing to wait for.
+_PATIENCE_SECONDS = 2.0
+_STEP_MILLISECONDS = 1000
+_AMPLIFICATION_SPAN = "10m"
+
+#: PromQL by the field of DriveHealth that it fills; each series has the label `device`.
+_QUESTIONS: Mapping[str, str] = {
+    "answers": "cliffwatch_drive_up",
+    "temperature_celsius": "cliffwatch_drive_temperature_celsius",
+    "percentage_used_ratio": "cliffwatch_drive_percentage_used_ratio",
+    "spare_ratio": "cliffwatch_drive_spare_ratio",
+    "free_blocks_ratio": "cliffwatch_drive_free_blocks_ratio",
+    "media_errors": "cliffwatch_drive_media_errors_total",
+    "write_amplification": (
+        f"increase(cliffwatch_drive_media_written_bytes_total[{_AMPLIFICATION_SPAN}])"
+        f" / (increase(cliffwatch_drive_host_written_bytes_total[{_AMPLIFICATION_SPAN}]) > 0)"
+    ),
+}
+_FIELD = "field"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveHealth:
+    """One drive's word; None where it does not tell. `answers` is 0 where it was asked and did not answer.
+
+    `temperature_celsius`; ratios of one, of which the one used may exceed it; `free_blocks_ratio` the share of blocks
+    that are free; `media_errors` since the drive was made; `write_amplification` over the last ten minutes.
+    """
+
+    answers: float | None = None
+    temperature_celsius: float | None = None
+    percentage_used_ratio: float | None = None
+    spare_ratio: float | None = None
+    free_blocks_ratio: float | None = None
+    media_errors: float | None = None
+    write_amplification: float | None = None
+
+
+def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]:
+    """By the kernel's name of the disk, those that tell anything. Raises Unanswered with a sentence for people."""
+    if url is None:
+        raise Unanswered("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
+    prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
+    query = " or ".join(
+        f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
+    )
+    moment = round(wall_seconds * 1000)
+    try:
+        answers = prometheus.query_range(query, moment, moment, _STEP_MILLISECONDS)
+    finally:
+        prometheus.close()
+    told: dict[str, dict[str, float]] = {}
+    for answer in answers:
+        device, field = answer.labels.get("device", ""), answer.labels.get(_FIELD, "")
+        if device and field in _QUESTIONS and len(answer.values):
+            told.setdefault(device, {})[field] = float(answer.values[-1])
+    return {device: DriveHealth(**values) for device, values in told.items()}

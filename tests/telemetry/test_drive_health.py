@@ -1,0 +1,72 @@
+"""What drives tell of themselves, asked of a real Prometheus that holds it."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from tests.telemetry.prometheus_server import PrometheusServer, fill, free_port
+
+from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.prometheus import Unanswered
+
+START = 1_790_000_000
+NOW = START + 900
+STEP = 10
+MIB = 1 << 20
+
+
+def _lines() -> Iterator[str]:
+    moments = range(START, NOW + 1, STEP)
+    nvme, aging = '{device="nvme0n1",serial="S1"}', '{device="loop2",serial="S2"}'
+    gauges = {
+        "cliffwatch_drive_up": {nvme: 1.0, '{device="nvme1n1",serial="S3"}': 0.0},
+        "cliffwatch_drive_temperature_celsius": {nvme: 41.0, aging: 25.0},
+        "cliffwatch_drive_percentage_used_ratio": {nvme: 1.02},
+        "cliffwatch_drive_spare_ratio": {nvme: 0.97},
+        "cliffwatch_drive_free_blocks_ratio": {aging: 0.08},
+        "cliffwatch_drive_cleaning_copied_bytes_total": {aging: 7.0},
+    }
+    for name, series in gauges.items():
+        yield f"# TYPE {name} gauge"
+        for labels, value in series.items():
+            yield from (f"{name}{labels} {value} {moment}" for moment in moments)
+    counters = {
+        "cliffwatch_drive_media_errors": {nvme: 0, aging: 0},
+        "cliffwatch_drive_host_written_bytes": {aging: 10 * MIB, nvme: 0},
+        "cliffwatch_drive_media_written_bytes": {aging: 25 * MIB, nvme: 0},
+    }
+    for name, rates in counters.items():
+        yield f"# TYPE {name} counter"
+        for labels, a_second in rates.items():
+            yield from (f"{name}_total{labels} {a_second * (moment - START)} {moment}" for moment in moments)
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    server = PrometheusServer(tmp_path_factory.mktemp("health"))
+    fill(server.data, _lines())
+    with server:
+        yield server
+
+
+def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusServer) -> None:
+    told = drive_health(prometheus.url, NOW)
+    aging = DriveHealth(temperature_celsius=25.0, free_blocks_ratio=0.08, media_errors=0.0)
+    assert told["loop2"].write_amplification == pytest.approx(2.5)
+    assert replace(told["loop2"], write_amplification=None) == aging
+    assert told["nvme0n1"] == DriveHealth(
+        answers=1.0, temperature_celsius=41.0, percentage_used_ratio=1.02, spare_ratio=0.97, media_errors=0.0
+    ), "a drive that nobody wrote to has no write amplification"
+    assert told["nvme1n1"] == DriveHealth(answers=0.0)
+    assert set(told) == {"loop2", "nvme0n1", "nvme1n1"}
+
+
+def test_what_was_told_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:
+    assert drive_health(prometheus.url, NOW + 3600) == {}
+
+
+def test_without_prometheus_it_says_why() -> None:
+    with pytest.raises(Unanswered, match="does not answer"):
+        drive_health(f"http://127.0.0.1:{free_port()}", NOW)
+    with pytest.raises(Unanswered, match="turned off"):
+        drive_health(None, NOW)

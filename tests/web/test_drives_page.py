@@ -1,0 +1,59 @@
+"""The drives' health on their page, from a real Prometheus that knows some of it."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from bench.service import Service
+from playwright.sync_api import Browser, expect
+from tests.drives.loops import loop_drive
+from tests.telemetry.prometheus_server import PrometheusServer, fill, free_port
+from tests.web.conftest import log_in
+
+from cliffwatch.drives.inventory import list_drives
+
+
+def _samples(device: str) -> list[str]:
+    labels, now = f'{{device="{device}",serial="S1"}}', int(time.time())
+    values = {"temperature_celsius": 41, "percentage_used_ratio": 1.02, "free_blocks_ratio": 0.08}
+    lines = []
+    for name, value in values.items():
+        lines.append(f"# TYPE cliffwatch_drive_{name} gauge")
+        lines += [f"cliffwatch_drive_{name}{labels} {value} {moment}" for moment in range(now - 60, now, 10)]
+    return lines
+
+
+def test_a_drive_shows_its_health(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prometheus = PrometheusServer(tmp_path / "prometheus")
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
+    with loop_drive(tmp_path / "drive") as loop:
+        told, silent = loop.node.name, next(drive.name for drive in list_drives() if drive.name != loop.node.name)
+        fill(prometheus.data, _samples(told))
+        with prometheus, Service(tmp_path / "state") as service:
+            _see_health(browser, service, told, silent)
+
+
+def _see_health(browser: Browser, service: Service, told: str, silent: str) -> None:
+    context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
+    page = context.new_page()
+    log_in(page, service, "/drives")
+    section = page.locator("section.drive")
+    shown = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{told}$")))
+    for words in ("41 °C", "102 %", "8 %"):
+        expect(shown).to_contain_text(words)
+    expect(shown).not_to_contain_text("write amplification")
+    other = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{silent}$")))
+    expect(other).to_contain_text("tells nothing of its health")
+    context.close()
+
+
+def test_without_prometheus_the_page_says_so(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", f"http://127.0.0.1:{free_port()}")
+    with Service(tmp_path / "state") as service:
+        context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
+        page = context.new_page()
+        log_in(page, service, "/drives")
+        expect(page.get_by_text("does not answer")).to_be_visible()
+        expect(page.locator("section.drive").first).to_be_visible()
+        context.close()
