@@ -115,9 +115,9 @@ def _schedule_metrics(session: Session) -> Iterator[Metric]:
         "When the schedule fires next, in seconds since the epoch; absent when it will not.",
         labels=["schedule"],
     )
-    next_times = select(ScheduleRow.name, ScheduleRow.next_fire_at).where(ScheduleRow.next_fire_at.is_not(None))
-    for name, at in session.execute(next_times):
-        following.add_metric([name], at)
+    for name, at in session.execute(select(ScheduleRow.name, ScheduleRow.next_fire_at)):
+        if at is not None:
+            following.add_metric([name], at)
     yield following
     firings = GaugeMetricFamily(
         f"{_PREFIX}schedule_firings", "Recorded fire times of the present schedules, by outcome.", labels=["outcome"]
