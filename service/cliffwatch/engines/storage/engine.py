@@ -1,6 +1,7 @@
 """The engine that runs `cliffwatch-load storage`."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, PlannedWrite, Translator
 from cliffwatch.engines.storage.document import document_of
 from cliffwatch.engines.storage.load import StorageLoad
-from cliffwatch.errors import Code, Problem
+from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.programs import LOAD, find_program
 from cliffwatch.settings import read_settings
 from cliffwatch.units import format_duration, format_size
@@ -35,6 +36,8 @@ class StorageEngine:
         return False
 
     def plan(self, load: StorageLoad, context: EngineContext) -> Plan:
+        """Raises Problem(workload_invalid) when the share of the volume that is kept is too little for the segments."""
+        _require_room_for_segments(load, context)
         style = load.effective_style
         return Plan(
             writes=_writes(load, context),
@@ -86,6 +89,20 @@ def _retention_bytes(load: StorageLoad, context: EngineContext) -> int:
     return int(_volume_bytes(context.path) * load.retention_ratio)
 
 
+def _require_room_for_segments(load: StorageLoad, context: EngineContext) -> None:
+    """A size that is too little was refused by the model; what a share comes to is known by the volume only."""
+    if load.retention_ratio is None or (kept_bytes := _retention_bytes(load, context)) >= load.least_retention_bytes:
+        return
+    volume_bytes = math.ceil(load.least_retention_bytes / load.retention_ratio)
+    message = (
+        f"{load.segments_told} take {format_size(load.least_retention_bytes)}, and {load.retention_ratio:.0%} of the "
+        f"volume are {format_size(kept_bytes)}; take a volume of {format_size(volume_bytes)} or more, smaller segments "
+        "(`style_changes.segment_size`) or fewer partitions"
+    )
+    fault = FieldFault("load.retention_ratio", message)
+    raise Problem(Code.WORKLOAD_INVALID, "the workload does not fit on the volume", [fault])
+
+
 def _writes(load: StorageLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
     """All segments of all partitions as one, less what an earlier engine of this run has written of them."""
     style = load.effective_style
@@ -118,11 +135,6 @@ def _notes(load: StorageLoad, context: EngineContext) -> tuple[str, ...]:
         notes.append(
             f"at {format_size(load.bytes_per_second)} a second the {format_size(retention_bytes)} that are kept are "
             f"full after {format_duration(round(full_after))}, later than the load ends: nothing is deleted"
-        )
-    if retention_bytes < 2 * style.segment_size * load.logs:
-        notes.append(
-            f"{load.logs} logs need two segments of {format_size(style.segment_size)} each, more than the "
-            f"{format_size(retention_bytes)} that are kept: the engine will refuse"
         )
     if not style.direct:
         notes.append("I/O goes through the page cache: the drive sees writes later")

@@ -98,11 +98,10 @@ class StorageLoad(Strict):
             raise ValueError(
                 f"`style_changes.threads`: at most {self.logs} here, since each thread has logs of its own"
             )
-        least = 2 * style.segment_size * self.logs
-        if self.retention_size is not None and self.retention_size < least:
+        if self.retention_size is not None and self.retention_size < self.least_retention_bytes:
             raise ValueError(
-                f"`retention_size`: {self.logs} logs of two segments of {format_size(style.segment_size)} take "
-                f"{format_size(least)}; keep more, or take smaller segments or fewer partitions"
+                f"`retention_size`: {self.segments_told} take {format_size(self.least_retention_bytes)}; keep more, or "
+                "take smaller segments or fewer partitions"
             )
         if self.batch_bytes > style.segment_size // 2:
             raise ValueError(f"`batch_records`: a batch of {format_size(self.batch_bytes)} is too long for a segment")
@@ -120,6 +119,16 @@ class StorageLoad(Strict):
     def logs(self) -> int:
         """Active segments: one for each partition, or one for all."""
         return 1 if self.style_changes.over(STYLES[self.style]).layout == "shared" else self.partitions
+
+    @property
+    def least_retention_bytes(self) -> int:
+        """Each log needs a full segment beside its active one."""
+        return 2 * self.effective_style.segment_size * self.logs
+
+    @property
+    def segments_told(self) -> str:
+        """What takes the least retention, in words."""
+        return f"{self.logs} logs of two segments of {format_size(self.effective_style.segment_size)}"
 
     @property
     def sizes(self) -> tuple[tuple[int, float], ...]:
