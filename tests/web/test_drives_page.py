@@ -11,8 +11,6 @@ from tests.drives.loops import loop_drive
 from tests.telemetry.prometheus_server import PrometheusServer, fill, free_port
 from tests.web.conftest import log_in
 
-from cliffwatch.drives.inventory import list_drives
-
 
 def _samples(device: str) -> list[str]:
     labels, now = f'{{device="{device}",serial="S1"}}', int(time.time())
@@ -27,11 +25,10 @@ def _samples(device: str) -> list[str]:
 def test_a_drive_shows_its_health(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prometheus = PrometheusServer(tmp_path / "prometheus")
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
-    with loop_drive(tmp_path / "drive") as loop:
-        told, silent = loop.node.name, next(drive.name for drive in list_drives() if drive.name != loop.node.name)
-        fill(prometheus.data, _samples(told))
+    with loop_drive(tmp_path / "told") as told, loop_drive(tmp_path / "silent") as silent:
+        fill(prometheus.data, _samples(told.node.name))
         with prometheus, Service(tmp_path / "state") as service:
-            _see_health(browser, service, told, silent)
+            _see_health(browser, service, told.node.name, silent.node.name)
 
 
 def _see_health(browser: Browser, service: Service, told: str, silent: str) -> None:
