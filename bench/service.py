@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,10 +25,11 @@ def free_port() -> int:
 
 
 class Service:
-    """`cliffwatch serve` on loopback, with an admin token."""
+    """`cliffwatch serve` on loopback, with an admin token; run by the command `before` where one is given."""
 
-    def __init__(self, state_directory: Path) -> None:
+    def __init__(self, state_directory: Path, before: Sequence[str] = ()) -> None:
         self.state_directory = state_directory
+        self._before = before
         self.port = free_port()
         self._token_file = state_directory / "token"
         self._environment = os.environ | {
@@ -59,7 +61,7 @@ class Service:
         """Returns once the service is ready."""
         with (self.state_directory / "service.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [_COMMAND, "serve", "--token-file", str(self._token_file)],
+                [*self._before, _COMMAND, "serve", "--token-file", str(self._token_file)],
                 env=self._environment,
                 stdout=log,
                 stderr=log,

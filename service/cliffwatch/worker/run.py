@@ -44,7 +44,10 @@ def carry_out(context: RunContext) -> None:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
                 context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
             return
-        _remove_files(context)
+        if outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False):
+            context.tell(EventType.NOTE, "files_kept", target=str(context.order.target))
+        else:
+            _remove_files(context)
         context.tell(
             EventType.ENGINE,
             "worker_cost",
