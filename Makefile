@@ -13,7 +13,7 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers binaries bench lint format assets dashboards picture openapi docs lock clean setup setup-test test-python test-rust
+.PHONY: help run test up down watchers binaries bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,8 +68,8 @@ assets: ## fetch the chart library
 dashboards: setup-test ## write the dashboards' JSON anew
 	$(BIN)/python -m dashboards.builder
 
-picture: setup-test ## write the README's picture anew: make picture RUN=.cliffwatch/runs/ID
-	$(BIN)/python -m bench.picture $(RUN)
+pictures: setup-test ## write the README's pictures anew: make pictures RUN=.cliffwatch/runs/ID
+	$(BIN)/python -m bench.pictures $(RUN)
 
 openapi: setup-test ## write the golden OpenAPI file anew
 	$(BIN)/python -m cliffwatch.api.openapi

@@ -6,11 +6,13 @@ as it takes them.
 
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from bench.figures import Figure
 from bench.service import Service
-from playwright.sync_api import CDPSession, Page, Response, sync_playwright
+from playwright.sync_api import Browser, CDPSession, Page, Response, sync_playwright
 
 LONG = "36h"
 #: Windows of an open page's two hours, sent in rounds; memory is compared after the first and after the last.
@@ -19,13 +21,9 @@ _PATIENCE_MILLISECONDS = 300_000
 
 
 def figures() -> list[Figure]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None:
-        raise RuntimeError("the pages are measured in chromium: apt-get install chromium")
     with tempfile.TemporaryDirectory() as place, Service(Path(place) / "state") as service:
-        run_id = _long_run(service)
-        with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        run_id = soak(service, "long", cliff_after="12h")
+        with browse() as browser:
             context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
             context.set_default_timeout(_PATIENCE_MILLISECONDS)
             page = context.new_page()
@@ -33,7 +31,6 @@ def figures() -> list[Figure]:
             paint = min(_first_paint(page, run_id) for _ in range(5))
             drawn = min(_drawing(page, run_id) for _ in range(5))
             growth = _growth(page, context.new_cdp_session(page))
-            browser.close()
     return [
         Figure("pages: assets of a live page", weight / 1000, "kB", 200),
         Figure("pages: first paint of a live page", paint, "s", 1.0),
@@ -42,16 +39,29 @@ def figures() -> list[Figure]:
     ]
 
 
-def _long_run(service: Service) -> str:
+@contextmanager
+def browse() -> Iterator[Browser]:
+    """The distribution's Chromium, without a window."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    if program is None:
+        raise RuntimeError("the pages are looked at in chromium: apt-get install chromium")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+def soak(service: Service, name: str, **load: object) -> str:
+    """The id of a run of 36 h in virtual time, which is over."""
     workload = {
         "version": 1,
-        "name": "long",
+        "name": name,
         "engine": "synthetic",
         "window": "10s",
         "phases": {"soak": LONG},
-        "load": {"time": "virtual", "cliff_after": "12h"},
+        "load": {"time": "virtual", **load},
     }
-    order = {"workload": workload, "target": {"kind": "synthetic", "name": "long"}}
+    order = {"workload": workload, "target": {"kind": "synthetic", "name": name}}
     answer = service.client.post("/api/v1/runs", json=order)
     answer.raise_for_status()
     run_id: str = answer.json()["id"]
