@@ -60,7 +60,8 @@ SYNCED = Pattern(
 )
 BUFFERED = Pattern(
     "1 MiB buffered, sequential",
-    {"bs": "1m", "direct": "0", "numjobs": "1", "size": "4g"},
+    # Longer than it gets: written a second time, pages that are dirty already would cost it nothing.
+    {"bs": "1m", "direct": "0", "numjobs": "1", "size": "16g"},
     {
         "style": "kafka",
         "partitions": 1,

@@ -76,6 +76,25 @@ def test_a_style_writes_the_way_it_says(tmp_path: Path) -> None:
     assert full.with_suffix(".timeindex").stat().st_size == 12 * (128 // 16 - 1)
 
 
+def test_a_thread_that_writes_itself_does_not_sleep_while_batches_wait(tmp_path: Path) -> None:
+    load = load_of(
+        style="kafka", partitions=1, rate="100GB", burst_limit="100ms", retention_size="2GiB", verify_size="0B"
+    )
+    with running(load, tmp_path / "data", 2) as at_work:
+        at_work.read_until("window")
+        at_work.read_until("window")
+        sleeps = sum(_sleeps(task) for task in Path(f"/proc/{at_work.process.pid}/task").iterdir())
+        batches = at_work.outcome.counters["batches"]
+        at_work.finish()
+    assert sleeps < batches / 2
+
+
+def _sleeps(task: Path) -> int:
+    """How often a thread that appends gave the processor up; 0 for the others."""
+    lines = dict(line.split(":", 1) for line in (task / "status").read_text().splitlines())
+    return int(lines["voluntary_ctxt_switches"]) if lines["Name"].strip() == "append" else 0
+
+
 def test_readers_follow_the_end_and_catch_up(tmp_path: Path) -> None:
     load = load_of(tailing_consumers=2, catch_up_rate="2MB", read_size="64KiB")
     outcome = run(load, tmp_path / "data", 3)

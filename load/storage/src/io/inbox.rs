@@ -4,11 +4,13 @@ use super::Done;
 use crate::error::{Error, Result};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Done requests of other threads.
 pub struct Inbox {
     done: Mutex<Vec<Done>>,
+    is_empty: AtomicBool,
     bell: OwnedFd,
 }
 
@@ -16,7 +18,7 @@ impl Inbox {
     /// An empty one, for `capacity` done requests without allocating.
     pub fn new(capacity: usize) -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(Error::system("eventfd"))?;
-        Ok(Self { done: Mutex::new(Vec::with_capacity(capacity)), bell })
+        Ok(Self { done: Mutex::new(Vec::with_capacity(capacity)), is_empty: AtomicBool::new(true), bell })
     }
 
     /// Puts something in and wakes the reader.
@@ -24,6 +26,7 @@ impl Inbox {
         let was_empty = {
             let mut waiting = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.push(done);
+            self.is_empty.store(false, Ordering::Release);
             waiting.len() == 1
         };
         if was_empty {
@@ -36,7 +39,16 @@ impl Inbox {
     pub fn take(&self, done: &mut Vec<Done>) {
         // Before the lock: who puts something in after it was emptied rings again.
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
-        done.append(&mut self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut waiting = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_empty.store(true, Ordering::Release);
+        done.append(&mut waiting);
+    }
+
+    /// As [`Inbox::take`], without asking the system where there is nothing.
+    pub fn glance(&self, done: &mut Vec<Done>) {
+        if !self.is_empty.load(Ordering::Acquire) {
+            self.take(done);
+        }
     }
 
     /// Waits until something is in it, for `nanoseconds` at most.

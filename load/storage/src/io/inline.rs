@@ -92,9 +92,11 @@ impl Inline {
     pub(super) fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
         if self.done.is_empty() && nanoseconds > 0 {
             self.inbox.wait(nanoseconds)?;
+            self.inbox.take(done);
+        } else {
+            done.append(&mut self.done);
+            self.inbox.glance(done);
         }
-        done.append(&mut self.done);
-        self.inbox.take(done);
         Ok(())
     }
 }

@@ -1,16 +1,17 @@
 //! One thread that appends: what is due goes into buffers, buffers into files, and what is on them is acknowledged.
 
+mod backlog;
 mod finish;
 mod lay;
 mod plan;
+mod roll;
 
 pub use plan::{Outcome, Plan, Work};
 
 use crate::buffers::Buffers;
 use crate::encode::Encoder;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::figures;
-use crate::files::Chore;
 use crate::io::{Done, Inbox, Io, Request, Way};
 use crate::log::{AppendLog, Role, Shape, State};
 use cliffwatch_measure::NANOSECONDS;
@@ -24,8 +25,6 @@ const LOOK_NANOSECONDS: u64 = 50_000_000;
 const DRAIN_NANOSECONDS: u64 = 30 * NANOSECONDS;
 /// How long what was due before the load's end may still begin to be written.
 const LAST_NANOSECONDS: u64 = NANOSECONDS;
-/// Batches that wait for each other are written together up to so many bytes.
-const FLIGHT_BYTES: u64 = 1 << 20;
 /// What a journal has acknowledged is written to the entries at the latest when it is so long.
 const UNCHECKED_BYTES: u64 = 64 << 20;
 
@@ -289,107 +288,6 @@ impl Shard {
         Ok(true)
     }
 
-    /// What is overdue by more than the burst limit is never written.
-    fn shed_overdue(&mut self, at: usize) {
-        let role = self.shape(at).role;
-        let log = &mut self.plan.logs[at];
-        if role == Role::Entries || log.next >= self.horizon {
-            return;
-        }
-        let batches = (self.horizon - log.next).div_ceil(log.stride);
-        let from = log.next;
-        log.next += batches * log.stride;
-        if role == Role::Journal {
-            self.shed.push_back((from, log.next));
-        }
-        self.plan.recorder.lock().add(figures::SHED, batches * u64::from(self.plan.config.batch_records));
-    }
-
-    /// How many batches a log could write now.
-    fn waiting(&mut self, at: usize) -> u64 {
-        let shape = self.shape(at);
-        if shape.role != Role::Entries {
-            let log = &self.plan.logs[at];
-            let waiting = self.released.saturating_sub(log.next).div_ceil(log.stride);
-            return if shape.coalesce { waiting } else { waiting.min(1) };
-        }
-        let log = &mut self.plan.logs[at];
-        while let Some(&(from, to)) = self.shed.front() {
-            if from > log.next {
-                return from.min(self.checkpoint_to).saturating_sub(log.next);
-            }
-            log.next = log.next.max(to);
-            self.shed.pop_front();
-        }
-        self.checkpoint_to.saturating_sub(log.next)
-    }
-
-    /// True when a journal had better wait for more to be synced at once.
-    fn waits_for_group(&mut self, at: usize, bytes: u64) -> bool {
-        let Some(journal) = self.plan.config.journal.as_ref().filter(|_| at == 0) else { return false };
-        if journal.group_seconds == 0.0 || bytes >= journal.group_bytes {
-            return false;
-        }
-        let until = self.plan.schedule.due(self.plan.logs[at].next).saturating_add(nanoseconds(journal.group_seconds));
-        if self.plan.clock.now() >= until {
-            return false;
-        }
-        self.group_until = until;
-        true
-    }
-
-    /// How many of so many batches the free buffers hold, and are written together.
-    fn flight_batches(&self, at: usize, wanted: u64) -> u64 {
-        let batch_bytes = self.plan.config.batch_bytes();
-        let log = &self.plan.logs[at];
-        let chunk_bytes = self.buffers.buffer_bytes() as u64;
-        let begun = if self.shape(at).direct { log.length % chunk_bytes } else { 0 };
-        let capacity = (self.buffers.free() as u64 * chunk_bytes).saturating_sub(begun);
-        wanted.min(capacity / batch_bytes).min((FLIGHT_BYTES / batch_bytes).max(1))
-    }
-
-    /// Closes the active segment, lets old ones go and asks for a new one.
-    fn roll(&mut self, at: usize) -> Result<()> {
-        self.close_segment(at)?;
-        let shape = self.shape(at).clone();
-        let log = &mut self.plan.logs[at];
-        log.base = if let [sequence] = log.sequences[..] { sequence } else { log.base + 1 };
-        log.limit = shape.limit(log.number, log.base);
-        (log.length, log.tail) = (0, None);
-        let expired = log.expire(shape.retention_bytes, log.limit);
-        for segment in &expired {
-            self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, &shape)));
-        }
-        if shape.start_checkpoint && !expired.is_empty() {
-            let (path, sequence) = log.start();
-            self.plan.keeper.ask(Chore::Replace(path, format!("{sequence}\n")));
-        }
-        log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
-        log.state = State::Opening;
-        let (path, inbox) = (log.path(), Arc::clone(&self.inbox));
-        let (direct, allocate_bytes, token) = (shape.direct, log.allocated, token(OPEN, 0, at));
-        self.plan.keeper.ask(Chore::Make { path, direct, allocate_bytes, token, inbox });
-        let mut tally = self.plan.recorder.lock();
-        tally.add(figures::ROLLS, 1);
-        tally.add(figures::DELETIONS, expired.len() as u64);
-        Ok(())
-    }
-
-    fn close_segment(&mut self, at: usize) -> Result<()> {
-        let (sync, snapshot_bytes) = (self.shape(at).sync_on_roll, self.shape(at).snapshot_bytes);
-        let log = &mut self.plan.logs[at];
-        let (path, snapshot_path) = (log.path(), log.snapshot_path());
-        let indexes = log.indexes.take();
-        let Some((file, full)) = log.fill_up() else { return Ok(()) };
-        let snapshot = (snapshot_bytes > 0).then_some(snapshot_path);
-        if let Some(path) = &snapshot {
-            // Before anybody is asked to delete it.
-            std::fs::write(path, vec![0; snapshot_bytes as usize]).map_err(Error::file(path, "write it"))?;
-        }
-        self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });
-        Ok(())
-    }
-
     /// Now and then: how far behind the schedule are we?
     fn look(&mut self, now: u64) {
         if now < self.look_at {
@@ -404,6 +302,10 @@ impl Shard {
 
     /// How long there is nothing to do but wait.
     fn patience(&self, now: u64) -> u64 {
+        if self.io.way() == Way::Inline && !self.ready.is_empty() {
+            // Nothing is under way that it could wait for, and even the shortest wait is a sleep.
+            return 0;
+        }
         let due = match self.plan.work {
             Work::Until(end) => self.plan.schedule.due(self.released).min(self.group_until).min(end.max(now + 1)),
             Work::Batches(_) => u64::MAX,
