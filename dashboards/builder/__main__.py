@@ -4,20 +4,22 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dashboards.builder.run import annotations, run_dashboard
-from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from dashboards.builder import compare, drive, layers, run, runs, watcher
 
 DIRECTORY = Path(__file__).resolve().parents[1] / "json"
+BUILDERS = {
+    "runs": runs.document,
+    "run": run.document,
+    "layers": layers.document,
+    "drive": drive.document,
+    "compare": compare.document,
+    "watcher": watcher.document,
+}
 
 
 def documents() -> dict[str, dict[str, Any]]:
     """Each dashboard's JSON document, by the name of its file."""
-    run: dict[str, Any] = json.loads(json.dumps(run_dashboard().build(), cls=JSONEncoder))
-    for panel in run["panels"]:
-        if panel["type"] == "heatmap":
-            # How Grafana 9 is told to show what is below the pointer.
-            panel["options"]["tooltip"]["show"] = True
-    return {"run.json": run | {"annotations": {"list": annotations()}}}
+    return {f"{name}.json": build() for name, build in BUILDERS.items()}
 
 
 def text(document: dict[str, Any]) -> str:

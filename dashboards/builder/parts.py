@@ -1,47 +1,121 @@
-"""What dashboards are put together from: queries, panels, variables and annotations in this project's style.
+"""What rows of dashboards are put together from: queries and panels in this project's style.
 
 They work in Grafana 9.3 to 12: no panel type is newer than that, and each version ignores the options of the others.
+A colour that warns is used only where a panel's description says what is bad.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grafana_foundation_sdk.builders import common, heatmap, stat, statetimeline, timeseries
+from grafana_foundation_sdk.builders import common, heatmap, stat, statetimeline, table, timeseries
 from grafana_foundation_sdk.builders import dashboard as grafana
 from grafana_foundation_sdk.builders import prometheus as queries
+from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import common as common_models
 from grafana_foundation_sdk.models import dashboard as models
 from grafana_foundation_sdk.models import heatmap as heatmap_models
 from grafana_foundation_sdk.models import prometheus as query_models
 
+Panel = Builder[models.Panel]
+#: A data link as Grafana keeps it: `title` and `url`.
+Link = Mapping[str, object]
+
 DATASOURCE = models.DataSourceRef(type_val="prometheus", uid="${datasource}")
-#: The uid that dashboards/provisioning gives the data source.
-DATASOURCE_UID = "cliffwatch-prometheus"
 #: Of Grafana's grid, which is 24 wide. What is repeated has the whole width, which Grafana divides.
-HEIGHT, HALF, WHOLE = 8, 12, 24
-#: Prometheus answers at most 11,000 steps at once: no shorter step shows a run of 36 hours.
-ANNOTATION_STEP = "12s"
+HEIGHT, SMALL_HEIGHT, BAR_HEIGHT, HALF, THIRD, WHOLE = 8, 4, 6, 12, 8, 24
 
 TIME_SERIES = query_models.PromQueryFormat.TIME_SERIES
 HEAT_MAP = query_models.PromQueryFormat.HEATMAP
+TABLE = query_models.PromQueryFormat.TABLE
 _DESCENDING = common_models.SortOrder.DESCENDING
 
+#: What phases are drawn as: their number in a series of `phase_number`, and its colour.
+PHASES = {
+    "prepare": (1, "#8e8e8e"),
+    "warm_up": (2, "light-yellow"),
+    "baseline": (3, "green"),
+    "soak": (4, "blue"),
+    "cool_down": (5, "light-purple"),
+}
+#: Percentiles in one hue, the higher the darker, so that no colour among them warns.
+QUANTILE_COLORS = {
+    "p50": "super-light-blue",
+    "p90": "light-blue",
+    "p99": "blue",
+    "p99.9": "purple",
+    "p99.99": "dark-purple",
+}
+VERDICT_COLORS = {
+    "pass": "green",
+    "degraded": "orange",
+    "invalid": "yellow",
+    "failed": "red",
+    "stopped": "text",
+}
 
-def _one_line(text: str) -> str:
+
+def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A PromQL expression, and how its series are called."""
+    """A PromQL expression, how its series are called, and how they differ from the panel's others.
+
+    `fill_to` is the legend of the series that the space down to is filled, in which case no line is drawn.
+    """
 
     expression: str
     legend: str
+    unit: str | None = None
+    color: str | None = None
+    dashed: bool = False
+    fill_to: str | None = None
+    width: int | None = None
 
-    def target(self, number: int, form: query_models.PromQueryFormat, *, instant: bool = False) -> queries.Dataquery:
-        target = queries.Dataquery().expr(_one_line(self.expression)).legend_format(self.legend).format(form)
+    def target(
+        self,
+        number: int,
+        form: query_models.PromQueryFormat,
+        *,
+        instant: bool = False,
+        scraped_every: str | None = None,
+    ) -> queries.Dataquery:
+        """As Grafana sends it. `scraped_every`: where that is longer than the data source's interval."""
+        target = queries.Dataquery().expr(one_line(self.expression)).legend_format(self.legend).format(form)
         target = target.instant() if instant else target.range()
-        return target.ref_id(chr(ord("A") + number)).datasource(DATASOURCE)
+        if scraped_every is not None:
+            target = target.interval(scraped_every)
+        return target.ref_id(reference(number)).datasource(DATASOURCE)
+
+    def properties(self) -> list[models.DynamicConfigValue]:
+        """What its series have instead of the panel's defaults."""
+        found: list[tuple[str, object]] = []
+        if self.unit is not None:
+            found += [("unit", self.unit), ("custom.axisPlacement", "right")]
+        if self.color is not None:
+            found.append(("color", {"mode": "fixed", "fixedColor": self.color}))
+        if self.dashed:
+            found.append(("custom.lineStyle", {"fill": "dash", "dash": [6, 6]}))
+        if self.fill_to is not None:
+            found += [("custom.fillBelowTo", self.fill_to), ("custom.fillOpacity", 14)]
+        if self.width is not None:
+            found.append(("custom.lineWidth", self.width))
+        return [models.DynamicConfigValue(name, value) for name, value in found]
+
+
+def reference(number: int) -> str:
+    """The letter by which Grafana knows a panel's query."""
+    return chr(ord("A") + number)
+
+
+def _thresholds(bad_from: float | None, bad_below: float | None = None) -> grafana.ThresholdsConfig:
+    steps = [models.Threshold(None, "text")]
+    if bad_from is not None:
+        steps = [models.Threshold(None, "green"), models.Threshold(bad_from, "red")]
+    elif bad_below is not None:
+        steps = [models.Threshold(None, "red"), models.Threshold(bad_below, "green")]
+    return grafana.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps)
 
 
 def graph(
@@ -51,23 +125,27 @@ def graph(
     given: Sequence[Query],
     *,
     logarithmic: bool = False,
+    stacked: bool = False,
     width: int = HALF,
     height: int = HEIGHT,
     repeat: str | None = None,
     maximum: float | None = None,
+    bad_from: float | None = None,
+    scraped_every: str | None = None,
+    links: Sequence[Link] = (),
 ) -> timeseries.Panel:
-    """Lines over time. What is missing is a gap in them, never a line across."""
+    """Lines over time, with a red line where bad begins. What is missing is a gap in them, never a line across."""
     legend = common.VizLegendOptions().show_legend(True).placement(common_models.LegendPlacement.BOTTOM)
     panel = (
         timeseries.Panel()
         .title(title)
-        .description(_one_line(description))
+        .description(one_line(description))
         .datasource(DATASOURCE)
         .unit(unit)
         .span(width)
         .height(height)
         .line_width(1)
-        .fill_opacity(0 if logarithmic else 8)
+        .fill_opacity(60 if stacked else 0 if logarithmic else 8)
         .show_points(common_models.VisibilityMode.NEVER)
         .span_nulls(False)
         .legend(legend.display_mode(common_models.LegendDisplayMode.LIST))
@@ -78,13 +156,26 @@ def graph(
         panel = panel.scale_distribution(log2)
     else:
         panel = panel.min(0)
+    if stacked:
+        panel = panel.stacking(common.StackingConfig().mode(common_models.StackingMode.NORMAL).group("A"))
     if maximum is not None:
         panel = panel.max(maximum)
+    if bad_from is not None:
+        steps = [models.Threshold(None, "transparent"), models.Threshold(bad_from, "red")]
+        panel = panel.thresholds(grafana.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps))
+        style = common.GraphThresholdsStyleConfig().mode(common_models.GraphThresholdsStyleMode.DASHED)
+        panel = panel.thresholds_style(style)
     if repeat is not None:
         panel = panel.repeat(repeat).repeat_direction("h").max_per_row(2)
     for number, query in enumerate(given):
-        panel = panel.with_target(query.target(number, TIME_SERIES))
-    return panel
+        panel = panel.with_target(query.target(number, TIME_SERIES, scraped_every=scraped_every))
+        if properties := query.properties():
+            panel = panel.override_by_query(reference(number), properties)
+    return panel.override_by_regexp(".*", _links(links)) if links else panel
+
+
+def _links(links: Sequence[Link]) -> list[models.DynamicConfigValue]:
+    return [models.DynamicConfigValue("links", [dict(link) for link in links])]
 
 
 def number(
@@ -94,30 +185,36 @@ def number(
     query: Query,
     *,
     bad_from: float | None = None,
+    bad_below: float | None = None,
     by_name: bool = False,
+    several: bool = False,
     decimals: float | None = None,
     width: int = 4,
-    height: int = 4,
 ) -> stat.Panel:
-    """The newest value, red from `bad_from` on; or, by name, that of the series that there is at the moment."""
-    steps = [models.Threshold(None, "text")]
-    if bad_from is not None:
-        steps = [models.Threshold(None, "green"), models.Threshold(bad_from, "red")]
+    """The newest value, red from `bad_from` on or below `bad_below`.
+
+    By name, it is what the series that there is at the moment is called; with `several`, each series has its name.
+    """
+    mode = common_models.BigValueTextMode.VALUE
+    if by_name:
+        mode = common_models.BigValueTextMode.NAME
+    elif several:
+        mode = common_models.BigValueTextMode.VALUE_AND_NAME
     panel = (
         stat.Panel()
         .title(title)
-        .description(_one_line(description))
+        .description(one_line(description))
         .datasource(DATASOURCE)
         .unit(unit)
         .span(width)
-        .height(height)
-        .thresholds(grafana.ThresholdsConfig().mode(models.ThresholdsMode.ABSOLUTE).steps(steps))
+        .height(SMALL_HEIGHT)
+        .thresholds(_thresholds(bad_from, bad_below))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
         .color_mode(common_models.BigValueColorMode.VALUE)
         .graph_mode(common_models.BigValueGraphMode.NONE)
-        .text_mode(common_models.BigValueTextMode.NAME if by_name else common_models.BigValueTextMode.VALUE)
+        .text_mode(mode)
         .no_value("–")
-        .with_target(query.target(0, TIME_SERIES, instant=by_name))
+        .with_target(query.target(0, TIME_SERIES, instant=by_name or several))
     )
     return panel if decimals is None else panel.decimals(decimals)
 
@@ -128,7 +225,7 @@ def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) 
     return (
         heatmap.Panel()
         .title(title)
-        .description(_one_line(description))
+        .description(one_line(description))
         .datasource(DATASOURCE)
         .span(WHOLE)
         .height(HEIGHT)
@@ -148,65 +245,123 @@ def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) 
     )
 
 
-def presence(title: str, description: str, query: Query, *, width: int = WHOLE) -> statetimeline.Panel:
-    """When each series was 1, and when it was 0 or not there."""
+#: What the values of a timeline are called, and their colours.
+UP_OR_DOWN = {0: ("down", "red"), 1: ("up", "green")}
+LASTS_OR_NOT = {0: ("none", "transparent"), 1: ("lasts", "orange")}
+IN_PHASE = {number: (name.replace("_", "-"), color) for name, (number, color) in PHASES.items()}
+
+
+def timeline(
+    title: str,
+    description: str,
+    given: Sequence[Query],
+    values: Mapping[int, tuple[str, str]],
+    *,
+    width: int = WHOLE,
+    height: int = BAR_HEIGHT,
+    named: bool = False,
+    links: Sequence[Link] = (),
+) -> statetimeline.Panel:
+    """A bar for each series, coloured by its value; with `named`, the value's name is written into it."""
     answers = {
-        "0": models.ValueMappingResult(text="down", color="red", index=0),
-        "1": models.ValueMappingResult(text="up", color="green", index=1),
+        str(value): models.ValueMappingResult(text=text, color=color, index=index)
+        for index, (value, (text, color)) in enumerate(values.items())
     }
-    return (
+    shown = common_models.VisibilityMode.AUTO if named else common_models.VisibilityMode.NEVER
+    panel = (
         statetimeline.Panel()
         .title(title)
-        .description(_one_line(description))
+        .description(one_line(description))
         .datasource(DATASOURCE)
         .unit("none")
         .span(width)
-        .height(6)
+        .height(height)
         .mappings([models.ValueMap(options=answers)])
         .merge_values(True)
-        .show_value(common_models.VisibilityMode.NEVER)
-        .row_height(0.7)
-        .with_target(query.target(0, TIME_SERIES))
+        .show_value(shown)
+        .row_height(0.8)
+        .fill_opacity(80)
+        .line_width(0)
     )
+    for number, query in enumerate(given):
+        panel = panel.with_target(query.target(number, TIME_SERIES))
+    return panel.override_by_regexp(".*", _links(links)) if links else panel
 
 
-def datasource_variable() -> grafana.DatasourceVariable:
-    """Which Prometheus; this project's own unless another is chosen."""
-    chosen = models.VariableOption(selected=True, text="Cliffwatch", value=DATASOURCE_UID)
-    return grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(chosen)
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: a label, or the value of a query by its place. `colors` are those of its texts."""
+
+    source: str | int
+    title: str
+    unit: str | None = None
+    width: int | None = None
+    decimals: int | None = None
+    colors: Mapping[str, str] | None = None
+    links: Sequence[Link] = ()
+
+    def properties(self) -> list[models.DynamicConfigValue]:
+        found: list[tuple[str, object]] = []
+        if self.unit is not None:
+            found.append(("unit", self.unit))
+        if self.width is not None:
+            found.append(("custom.width", self.width))
+        if self.decimals is not None:
+            found.append(("decimals", self.decimals))
+        if self.links:
+            found.append(("links", [dict(link) for link in self.links]))
+        if self.colors is not None:
+            options = {
+                text: {"color": color, "index": index} for index, (text, color) in enumerate(self.colors.items())
+            }
+            found += [
+                ("mappings", [{"type": "value", "options": options}]),
+                # Grafana 9.3 knows the first, later ones the second.
+                ("custom.displayMode", "color-text"),
+                ("custom.cellOptions", {"type": "color-text"}),
+            ]
+        return [models.DynamicConfigValue(name, value) for name, value in found]
 
 
-def variable(
-    name: str, label: str, query: str, *, several: bool = False, newest_first: bool = False
-) -> grafana.QueryVariable:
-    """A variable whose values are those of a label; with `several`, all of them unless some are chosen."""
-    sort = models.VariableSort.ALPHABETICAL_DESC if newest_first else models.VariableSort.ALPHABETICAL_ASC
-    made = (
-        grafana.QueryVariable(name)
-        .label(label)
-        .datasource(DATASOURCE)
-        .query(query)
-        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(sort)
-        .multi(several)
-        .include_all(several)
-    )
-    return made.current(models.VariableOption(True, ["All"], ["$__all"])) if several else made
-
-
-def annotation(name: str, color: str, expression: str, *, title: str, text: str, tag: str) -> Mapping[str, object]:
-    """A region for as long as a series is there. The SDK does not know Prometheus' own fields of an annotation."""
-    query = _one_line(expression)
-    return {
-        "name": name,
-        "datasource": DATASOURCE.to_json(),
-        "enable": True,
-        "hide": False,
-        "iconColor": color,
-        "expr": query,
-        "step": ANNOTATION_STEP,
-        "titleFormat": title,
-        "textFormat": text,
-        "tagKeys": tag,
-        "target": {"expr": query, "interval": ANNOTATION_STEP, "refId": "Anno"},
+def rows(
+    title: str,
+    description: str,
+    given: Sequence[Query],
+    columns: Sequence[Column],
+    *,
+    sort: tuple[str, bool] | None = None,
+    width: int = WHOLE,
+    height: int = HEIGHT,
+) -> table.Panel:
+    """A table of what is now. Rows of queries become one where their labels agree; `sort`: title, descending."""
+    values = [f"Value #{reference(number)}" for number in range(len(given))] if len(given) > 1 else ["Value"]
+    names = {
+        column.title: values[column.source] if isinstance(column.source, int) else column.source for column in columns
     }
+    hidden = {"Time", "Value", *values} - set(names.values())
+    order = {name: index for index, name in enumerate(names.values())}
+    organize = {
+        "excludeByName": dict.fromkeys(sorted(hidden), True),
+        "indexByName": order,
+        "renameByName": {name: column for column, name in names.items()},
+    }
+    panel = (
+        table.Panel()
+        .title(title)
+        .description(one_line(description))
+        .datasource(DATASOURCE)
+        .unit("none")
+        .span(width)
+        .height(height)
+        .no_value("–")
+        .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
+        .with_transformation(models.DataTransformerConfig(id_val="organize", options=organize))
+    )
+    if sort is not None:
+        panel = panel.sort_by([common.TableSortByFieldState().display_name(sort[0]).desc(sort[1])])
+    for number, query in enumerate(given):
+        panel = panel.with_target(query.target(number, TABLE, instant=True))
+    for column in columns:
+        if properties := column.properties():
+            panel = panel.override_by_name(column.title, properties)
+    return panel

@@ -1,0 +1,315 @@
+"""The dashboard "Drive": what does this drive do, and what does it say of itself?"""
+
+from collections.abc import Iterator
+
+from dashboards.builder.frame import (
+    Document,
+    Frame,
+    put_together,
+    run_annotations,
+    run_variable,
+    start_variable,
+    variable,
+)
+from dashboards.builder.parts import Panel, Query, graph, heat, number
+from dashboards.builder.promql import BLOCK, DRIVE, RUN, latencies, per, quantile, rate, worst
+
+#: Which drives there are: those below runs, and those that say something of themselves.
+DRIVES = '{__name__=~"cliffwatch_device_info|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"}'
+HOSTS = """{__name__=~"node_disk_written_bytes_total|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up",
+    device=~"$device"}"""
+OF = "cliffwatch_drive"
+BY = "instance, device"
+
+
+def document() -> Document:
+    request = f"{BLOCK}_device_latency_seconds_count{{{DRIVE}}}"
+    frame = Frame(
+        title="Drive",
+        question="What does this drive do, has it clean blocks left, and what did the run cost it?",
+        variables=[
+            run_variable(),
+            variable("device", "Drive", DRIVES, "device"),
+            variable("instance", "Host", HOSTS, "instance"),
+            variable("request", "Request", request, "operation", several=True),
+            start_variable(),
+        ],
+        annotations=run_annotations(),
+    )
+    return put_together(
+        frame,
+        [
+            ("Now", now),
+            ("Latency", latency),
+            ("Flash", flash),
+            ("Endurance and health", endurance),
+            ("What an emulated drive says of itself", emulated),
+        ],
+    )
+
+
+def now() -> Iterator[Panel]:
+    yield number(
+        "Write amplification",
+        """Bytes programmed on the flash for each byte that the host wrote, lately. 1 is a drive that need not clean.
+        Bad: it rises at the same load. A dash: the drive does not count, or nothing is written.""",
+        "suffix:×",
+        Query(_amplification(), "write amplification"),
+        decimals=2,
+    )
+    yield number(
+        "Clean blocks",
+        "Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.",
+        "percentunit",
+        Query(_gauge("free_blocks_ratio"), "clean"),
+        decimals=1,
+    )
+    yield number(
+        "Temperature",
+        "Of the drive. Bad: near the limit of its data sheet, from where it throttles.",
+        "celsius",
+        Query(_gauge("temperature_celsius"), "temperature"),
+        decimals=0,
+    )
+    yield number(
+        "Rated life used",
+        "Share of the endurance that the maker rates. Bad: 100 %, which it may exceed.",
+        "percentunit",
+        Query(_gauge("percentage_used_ratio"), "used"),
+        bad_from=1,
+        decimals=0,
+    )
+    yield number(
+        "Spare blocks left",
+        "Spare blocks that replace worn ones. Bad: below 10 %, where most makers set their warning.",
+        "percentunit",
+        Query(_gauge("spare_ratio"), "spare"),
+        bad_below=0.1,
+        decimals=0,
+    )
+    yield number(
+        "Media errors",
+        "Errors that the flash could not correct; of an emulated drive, requests that failed. Bad: any that are new.",
+        "short",
+        Query(_gauge("media_errors_total"), "errors"),
+        bad_from=1,
+        decimals=0,
+    )
+
+
+def latency() -> Iterator[Panel]:
+    yield heat(
+        "Device latency of $request",
+        """Requests by how long the drive had them, from issue to completion. Bad: a second band far above the first:
+        the drive does something else in between, such as collecting garbage.""",
+        "s",
+        Query(
+            f"""sum by (le) (increase({BLOCK}_device_latency_seconds_bucket{{{DRIVE}, operation="$request"}}
+            [$__rate_interval]))""",
+            "{{le}}",
+        ),
+        repeat="request",
+    )
+    yield graph(
+        "Device latency",
+        """How long the drive has a request, by percentile, exact to a factor of two, and the p99 of writes in the run's
+        baseline. Bad: p99.9 rises by an order of magnitude while p50 stays: the cliff begins at the tail.""",
+        "s",
+        [
+            *latencies(
+                f"{BLOCK}_device_latency_seconds", f'{DRIVE}, operation=~"$request"', "operation", "{{operation}}"
+            ),
+            Query(
+                f"max(run_instance_device:block_baseline_write_latency_seconds:p99{{{RUN}, {DRIVE}}})",
+                "write p99, baseline",
+                color="green",
+                dashed=True,
+            ),
+        ],
+        logarithmic=True,
+    )
+    yield graph(
+        "How many times its baseline",
+        """The drive's mean write latency of the newest windows by that of the run's baseline, over a few windows (fast)
+        and many (slow). Bad: it leaves 1 while the load is the same: the drive slows down before the client sees it.
+        """,
+        "suffix:×",
+        [
+            Query(
+                f"""max by (span)
+                ({worst(f'cliffwatch_device_degradation_ratio{{{RUN}, device=~"$device"}}')})""",
+                "{{span}}",
+            )
+        ],
+        logarithmic=True,
+    )
+    yield graph(
+        "Time of one write and one read",
+        """Mean completion time with the wait in the queue, by the kernel's own counters: there without the probe too.
+        Bad: writes take a step up at the same load and size while reads follow: one of the two curves that give garbage
+        collection away.""",
+        "s",
+        [
+            Query(per("node_disk_write_time_seconds_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
+            Query(per("node_disk_read_time_seconds_total", "node_disk_reads_completed_total", DRIVE, BY), "read"),
+            Query(
+                f'max(cliffwatch_device_baseline_write_latency_seconds{{{RUN}, device=~"$device"}})',
+                "write, baseline",
+                color="green",
+                dashed=True,
+            ),
+        ],
+        logarithmic=True,
+    )
+    yield graph(
+        "Size of one write and one read",
+        """Mean size of a request, by the kernel's own counters: the other of the two curves. Bad: writes shrink at the
+        same load, so the drive has more of them and more to clean.""",
+        "bytes",
+        [
+            Query(per("node_disk_written_bytes_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
+            Query(per("node_disk_read_bytes_total", "node_disk_reads_completed_total", DRIVE, BY), "read"),
+        ],
+    )
+
+
+def flash() -> Iterator[Panel]:
+    yield graph(
+        "Write amplification over time",
+        """Bytes programmed on the flash for each byte that the host wrote. Bad: it climbs from 1 as clean blocks run
+        out, and does not come back.""",
+        "suffix:×",
+        [Query(_amplification(), "write amplification")],
+    )
+    yield graph(
+        "Clean blocks over time",
+        """Share of blocks that are free to be written; only drives that tell. Bad: it falls to a floor: the cliff
+        stands there.""",
+        "percentunit",
+        [Query(_gauge("free_blocks_ratio"), "clean")],
+        maximum=1,
+    )
+    yield graph(
+        "Host and media bytes",
+        """What the host writes to the drive, and what the drive programs on its flash. Bad: the media's line leaves the
+        host's, or both fall while the client asks for the same.""",
+        "Bps",
+        [
+            Query(rate(f"{OF}_host_written_bytes_total", DRIVE), "host"),
+            Query(rate(f"{OF}_media_written_bytes_total", DRIVE), "media"),
+        ],
+    )
+    yield graph(
+        "What cleaning costs",
+        """Bytes that garbage collection copies, that flushes program empty, and that discards make free; only emulated
+        drives tell. Bad: copies come near what the host writes; no discards where files are deleted.""",
+        "Bps",
+        [
+            Query(rate(f"{OF}_cleaning_copied_bytes_total", DRIVE), "copied"),
+            Query(rate(f"{OF}_padded_bytes_total", DRIVE), "padded"),
+            Query(rate(f"{OF}_trimmed_bytes_total", DRIVE), "made free"),
+            Query(rate(f"{OF}_erased_blocks_total", DRIVE), "superblocks erased a second", unit="short"),
+        ],
+    )
+
+
+def endurance() -> Iterator[Panel]:
+    yield number(
+        "Host bytes of this run",
+        "What the host wrote to the drive since the run's load began, neighbours included. Bad: more than was planned.",
+        "bytes",
+        Query(_since_start("host_written_bytes_total"), "host"),
+        decimals=1,
+    )
+    yield number(
+        "Media bytes of this run",
+        """What the drive programmed since the run's load began: what the run cost its flash. Bad: a multiple of the
+        host's.""",
+        "bytes",
+        Query(_since_start("media_written_bytes_total"), "media"),
+        decimals=1,
+    )
+    yield number(
+        "Endurance used by this run",
+        """Rated life used since the run's load began. Drives tell whole per cent: 0 may be almost 1. Bad: more than the
+        drive can spare for a test.""",
+        "percentunit",
+        Query(_since_start("percentage_used_ratio"), "used"),
+        decimals=1,
+    )
+    yield number(
+        "Counts media bytes",
+        """Whether the drive says how much it programs. Bad: no, or a dash for a drive that says nothing of itself: write
+        amplification is not known.""",
+        "bool_yes_no",
+        Query(_gauge("media_counter_available"), "counts"),
+    )
+    yield number(
+        "Media bytes are from",
+        "The log of the NVMe drive that they are read from. Bad: a dash, unless the drive is an emulated one.",
+        "none",
+        Query(f"max by (source) ({OF}_media_source_info{{{DRIVE}}})", "{{source}}"),
+        by_name=True,
+    )
+    yield number(
+        "Answers",
+        "Whether the NVMe drive answered when it was last asked. Bad: no; what it says of itself is old or missing.",
+        "bool_yes_no",
+        Query(f"min({OF}_up{{{DRIVE}}})", "answers"),
+        bad_below=1,
+    )
+    yield graph(
+        "Temperature over time",
+        "Of the drive. Bad: it climbs while latency does: the drive throttles, which looks like garbage collection.",
+        "celsius",
+        [Query(_gauge("temperature_celsius"), "temperature")],
+    )
+    yield graph(
+        "Life and spare",
+        "Rated life used, and spare blocks left. Bad: a step within one run; life used at 100 %.",
+        "percentunit",
+        [Query(_gauge("percentage_used_ratio"), "life used"), Query(_gauge("spare_ratio"), "spare left")],
+    )
+
+
+def emulated() -> Iterator[Panel]:
+    yield graph(
+        "Latency by the model",
+        """The p99 that the model of the flash gave to requests. Bad: far below the device latency above: the machine,
+        not the model, is what is slow.""",
+        "s",
+        [Query(quantile(0.99, f"{OF}_request_latency_seconds", DRIVE, "operation"), "{{operation}} p99")],
+        logarithmic=True,
+    )
+    yield graph(
+        "Requests under way",
+        "Requests that the emulated drive has at the moment. Bad: as many as the queue holds, for long.",
+        "short",
+        [Query(_gauge("queue_depth"), "under way")],
+    )
+    yield graph(
+        "Requests answered",
+        "By what they were. Bad: flushes for every write: the file system syncs more than the workload asks for.",
+        "ops",
+        [Query(rate(f"{OF}_requests_total", DRIVE, "operation"), "{{operation}}")],
+    )
+    yield graph(
+        "Bytes answered",
+        "The same in bytes. Bad: writes sag while the client asks for the same.",
+        "Bps",
+        [Query(rate(f"{OF}_request_bytes_total", DRIVE, "operation"), "{{operation}}")],
+    )
+
+
+def _gauge(name: str) -> str:
+    return f"max({OF}_{name}{{{DRIVE}}})"
+
+
+def _amplification() -> str:
+    host, media = (rate(f"{OF}_{side}_written_bytes_total", DRIVE) for side in ("host", "media"))
+    return f"{media} / ({host} > 0)"
+
+
+def _since_start(name: str) -> str:
+    """What a figure of the drive's gained from the start of the run's load."""
+    return f"{_gauge(name)} - max({OF}_{name}{{{DRIVE}}} @ ${{run_start}})"

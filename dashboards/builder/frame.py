@@ -1,0 +1,228 @@
+"""What all dashboards share: variables, annotations, links to one another, and how a dashboard is put together."""
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dashboards.builder.parts import DATASOURCE, Link, Panel, one_line
+from dashboards.builder.promql import RETENTION, RUN
+from grafana_foundation_sdk.builders import dashboard as grafana
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.models import dashboard as models
+
+Document = dict[str, Any]
+Variable = Builder[models.VariableModel]
+Rows = Sequence[tuple[str, Callable[[], Iterable[Panel]]]]
+Annotation = Mapping[str, object]
+
+#: The uid that dashboards/provisioning gives the data source.
+DATASOURCE_UID = "cliffwatch-prometheus"
+#: Prometheus answers at most 11,000 steps at once: no shorter step shows a run of 36 hours.
+ANNOTATION_STEP = "12s"
+#: Evaluated at any time, a range of this length and offset covers all that Prometheus keeps. Needed where the
+#: dashboard's time is not that of the runs.
+EVER = "[100y] offset -50y"
+#: The dashboards in the order in which they are read: uid by title.
+UIDS = {
+    "Runs": "cliffwatch-runs",
+    "Run": "cliffwatch-run",
+    "Layers": "cliffwatch-layers",
+    "Drive": "cliffwatch-drive",
+    "Compare": "cliffwatch-compare",
+    "Watcher": "cliffwatch-watcher",
+}
+#: The variables that each has and that links hand over.
+SHARED = {
+    "Runs": ("datasource",),
+    "Run": ("datasource", "run", "instance", "device"),
+    "Layers": ("datasource", "run", "instance", "device"),
+    "Drive": ("datasource", "run", "device", "instance"),
+    "Compare": ("datasource", "run"),
+    "Watcher": ("datasource",),
+}
+#: This one has a time of its own, which starts with the runs.
+ON_ELAPSED_TIME = "Compare"
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A dashboard but for what is on it. `time` is where it opens: from and to."""
+
+    title: str
+    question: str
+    variables: Sequence[Variable]
+    annotations: Sequence[Annotation]
+    time: tuple[str, str] = ("now-30m", "now")
+    timezone: str = "browser"
+    refresh: str = "10s"
+    more_links: Sequence[grafana.DashboardLink] = ()
+
+
+def put_together(frame: Frame, rows: Rows) -> Document:
+    """The dashboard's JSON document."""
+    made = (
+        grafana.Dashboard(frame.title)
+        .uid(UIDS[frame.title])
+        .description(frame.question)
+        .tags(["cliffwatch"])
+        .timezone(frame.timezone)
+        .time(*frame.time)
+        .refresh(frame.refresh)
+        .readonly()
+        .tooltip(models.DashboardCursorSync.CROSSHAIR)
+        .with_variable(_datasource_variable())
+    )
+    for variable in frame.variables:
+        made = made.with_variable(variable)
+    for other in UIDS:
+        if other != frame.title:
+            made = made.link(_link_between(frame.title, other))
+    for link in frame.more_links:
+        made = made.link(link)
+    identity = 0
+    for title, panels in rows:
+        identity += 1
+        made = made.with_row(grafana.Row(title).id(identity))
+        for panel in panels():
+            identity += 1
+            made = made.with_panel(_numbered(panel, identity))
+    document: Document = json.loads(json.dumps(made.build(), cls=JSONEncoder))
+    for panel in document["panels"]:
+        if panel["type"] == "heatmap":
+            # How Grafana 9 is told to show what is below the pointer.
+            panel["options"]["tooltip"]["show"] = True
+    return document | {"annotations": {"list": list(frame.annotations)}}
+
+
+def _numbered(panel: Any, identity: int) -> Panel:
+    """Panels keep their place as their identity, so that links to them hold while nothing is moved."""
+    numbered: Panel = panel.id(identity)
+    return numbered
+
+
+def _link_between(here: str, there: str) -> grafana.DashboardLink:
+    """At the top of a dashboard, with what both can choose."""
+    handed_over = [name for name in SHARED[there] if name in SHARED[here]]
+    url = f"/d/{UIDS[there]}?" + "&".join(f"${{{name}:queryparam}}" for name in handed_over)
+    keeps_time = ON_ELAPSED_TIME not in (here, there)
+    link = grafana.DashboardLink(there).type(models.DashboardLinkType.LINK).icon("dashboard")
+    return link.url(url).keep_time(keeps_time).include_vars(False).target_blank(False)
+
+
+def data_link(title: str, there: str, **values: str) -> Link:
+    """From what a panel shows to a dashboard. `values`: its variables but the data source, and `time`, as the query of
+    the address that sets it; the time that is shown now unless given."""
+    time = values.pop("time", "${__url_time_range}")
+    unknown = set(values) - set(SHARED[there]) - {"run_2"}
+    assert not unknown, f"{there} has no {unknown}"
+    chosen = "".join(f"&var-{name}={value}" for name, value in values.items())
+    return {"title": title, "url": f"/d/{UIDS[there]}?${{datasource:queryparam}}{chosen}&{time}"}
+
+
+def _datasource_variable() -> grafana.DatasourceVariable:
+    """Which Prometheus; this project's own unless another is chosen."""
+    chosen = models.VariableOption(selected=True, text="Cliffwatch", value=DATASOURCE_UID)
+    return grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(chosen)
+
+
+def variable(
+    name: str, label: str, series: str, of: str, *, several: bool = False, newest_first: bool = False
+) -> grafana.QueryVariable:
+    """A variable whose values are those of the label `of`; with `several`, all of them unless some are chosen."""
+    sort = models.VariableSort.ALPHABETICAL_DESC if newest_first else models.VariableSort.ALPHABETICAL_ASC
+    made = (
+        grafana.QueryVariable(name)
+        .label(label)
+        .datasource(DATASOURCE)
+        .query(f"label_values({one_line(series)}, {of})")
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+        .sort(sort)
+        .multi(several)
+        .include_all(several)
+    )
+    return made.current(models.VariableOption(True, ["All"], ["$__all"])) if several else made
+
+
+def computed(name: str, label: str, expression: str, regex: str) -> grafana.QueryVariable:
+    """A variable whose values the expression makes: what `regex` finds in `{labels} value time` of each series."""
+    return (
+        grafana.QueryVariable(name)
+        .label(label)
+        .datasource(DATASOURCE)
+        .query(f"query_result({one_line(expression)})")
+        .regex(f"/{regex}/")
+        .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
+    )
+
+
+#: Of what `computed` is given: the value without its fraction.
+WHOLE_VALUE = r"\} (\d+)"
+
+
+def run_variable() -> grafana.QueryVariable:
+    return variable("run", "Run", "cliffwatch_run_info", "run_id", newest_first=True)
+
+
+def start_variable() -> grafana.QueryVariable:
+    """Hidden: when the run's load began, in seconds since the epoch; 0 while that is not known."""
+    start = f"max(last_over_time(cliffwatch_run_start_timestamp_seconds{{{RUN}}}[{RETENTION}])) or vector(0)"
+    return computed("run_start", "Start", start, WHOLE_VALUE).hide(models.VariableHide.HIDE_VARIABLE)
+
+
+def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
+    """The hosts and the drives of the run."""
+    info = f"cliffwatch_device_info{{{RUN}}}"
+    return (
+        variable("instance", "Host", info, "host", several=True),
+        variable("device", "Drive", info, "device", several=True),
+    )
+
+
+def annotation(name: str, color: str, expression: str, *, title: str, text: str, tag: str) -> Annotation:
+    """A region for as long as a series is there. The SDK does not know Prometheus' own fields of an annotation."""
+    query = one_line(expression)
+    return {
+        "name": name,
+        "datasource": DATASOURCE.to_json(),
+        "enable": True,
+        "hide": False,
+        "iconColor": color,
+        "expr": query,
+        "step": ANNOTATION_STEP,
+        "titleFormat": title,
+        "textFormat": text,
+        "tagKeys": tag,
+        "target": {"expr": query, "interval": ANNOTATION_STEP, "refId": "Anno"},
+    }
+
+
+def run_annotations() -> list[Annotation]:
+    """What happened to the run: its phases, what was found in it, and the alerts about it or about no run at all."""
+    return [
+        annotation(
+            "Phases",
+            "blue",
+            f"max by (phase) (cliffwatch_run_phase{{{RUN}}}) == 1",
+            title="{{phase}}",
+            text="The run's phase",
+            tag="phase",
+        ),
+        annotation(
+            "Findings",
+            "orange",
+            f"max by (kind, operation) (cliffwatch_finding_active{{{RUN}}}) == 1",
+            title="{{kind}}",
+            text="Found in the latency of {{operation}}",
+            tag="operation",
+        ),
+        annotation(
+            "Alerts",
+            "red",
+            'max by (alertname, severity, device) (ALERTS{alertstate="firing", severity!="info", run_id=~"$run|"})',
+            title="{{alertname}}",
+            text="{{severity}} {{device}}",
+            tag="severity",
+        ),
+    ]

@@ -1,0 +1,320 @@
+"""The dashboard "Layers": where does the time go, from the client down to the drives?"""
+
+from collections.abc import Iterator
+
+from dashboards.builder.frame import (
+    Document,
+    Frame,
+    data_link,
+    drive_variables,
+    put_together,
+    run_annotations,
+    run_variable,
+    variable,
+)
+from dashboards.builder.parts import WHOLE, Panel, Query, graph
+from dashboards.builder.promql import BLOCK, DRIVE, RUN, latencies, per, quantile, rate
+
+REQUEST = f'{DRIVE}, operation=~"$request"'
+#: The client's operation that is divided among the layers, from when it was due; its twin counts from its start.
+CLIENT, CLIENT_SERVICE = f'{RUN}, operation="$operation"', f'{RUN}, operation="${{operation}}_service"'
+TO_DRIVE = data_link(
+    "Drive", "Drive", run="${run}", instance="${__field.labels.instance}", device="${__field.labels.device}"
+)
+
+
+def document() -> Document:
+    series = f"{BLOCK}_device_latency_seconds_count{{{DRIVE}}}"
+    frame = Frame(
+        title="Layers",
+        question="Where does the time go: in the client, the broker or file system, the block queue, or the drive?",
+        variables=[
+            run_variable(),
+            *drive_variables(),
+            variable(
+                "operation",
+                "Operation",
+                f'cliffwatch_latency_seconds_count{{{RUN}, operation!~".*_service|end_to_end"}}',
+                "operation",
+            ),
+            variable("request", "Request", series, "operation", several=True),
+        ],
+        annotations=run_annotations(),
+    )
+    return put_together(
+        frame,
+        [
+            ("Where the time goes", together),
+            ("Client to drives", loads),
+            ("File system and host", file_system),
+            ("Block queue", queue),
+            ("Drives", drives),
+        ],
+    )
+
+
+def together() -> Iterator[Panel]:
+    yield graph(
+        "p99 of each layer",
+        """Client by operation, broker by address, block queue and drive by drive, on one axis. Percentiles of layers do
+        not add up; what matters is which line leaves first. Bad: the client's alone (client or file system), or the
+        drive's before all others (garbage collection). Brokers are there when the workload scrapes them.""",
+        "s",
+        [
+            Query(quantile(0.99, "cliffwatch_latency_seconds", RUN, "operation"), "client {{operation}}"),
+            Query(
+                quantile(0.99, "redpanda_kafka_request_latency_seconds", 'redpanda_request="produce"', "instance"),
+                "broker {{instance}} produce",
+            ),
+            Query(
+                """max by (instance) (kafka_network_requestmetrics_totaltimems{request="Produce", quantile="0.99"})
+                / 1000""",
+                "broker {{instance}} Produce",
+            ),
+            Query(
+                quantile(0.99, f"{BLOCK}_queue_seconds", REQUEST, "instance, device, operation"),
+                "queue {{device}} {{operation}}",
+                dashed=True,
+            ),
+            Query(
+                quantile(0.99, f"{BLOCK}_device_latency_seconds", REQUEST, "instance, device, operation"),
+                "drive {{device}} {{operation}}",
+                width=2,
+            ),
+        ],
+        logarithmic=True,
+        width=WHOLE,
+        height=12,
+    )
+    yield graph(
+        "Mean time of an operation, by layer",
+        """Means do add up: what an operation waited until it began, spent above the block layer (client, file system,
+        page cache, broker), in the block queue, and in the drive, all of its requests together; choose the operation,
+        and the requests that it causes. Bad: one layer grows; the lowest that does is the cause, those above wait for
+        it. A neighbour's requests count too.""",
+        "s",
+        [
+            Query(_per_operation(DEVICE_SECONDS), "drive", color="dark-blue"),
+            Query(_per_operation(QUEUE_SECONDS), "block queue", color="blue"),
+            Query(f"clamp_min({_gap()}, 0)", "above the block layer", color="light-blue"),
+            Query(f"clamp_min({_waited()}, 0)", "until it began", color="super-light-blue"),
+        ],
+        stacked=True,
+    )
+    yield graph(
+        "Gap between client and drives",
+        """What an operation's mean time is more than its requests took in queue and drive. Bad: it grows while the
+        drives' part does not: look at CPU, locks, page cache, network. Below zero: requests that nobody waited for,
+        such as write-back.""",
+        "s",
+        [Query(_gap(), "above the block layer, per operation"), Query(_waited(), "until it began, per operation")],
+    )
+
+
+def loads() -> Iterator[Panel]:
+    yield graph(
+        "Operations of client and drives",
+        """What the client completes, and the reads and writes that each drive completes. Bad: a drive's lines far below
+        the client's (the page cache answers), or one drive's line apart from the others'.""",
+        "ops",
+        [
+            Query(rate("cliffwatch_operations_total", RUN), "client", width=2),
+            Query(rate("node_disk_reads_completed_total", DRIVE, "instance, device"), "{{device}} reads"),
+            Query(rate("node_disk_writes_completed_total", DRIVE, "instance, device"), "{{device}} writes"),
+        ],
+    )
+    yield graph(
+        "Throughput of client and drives",
+        """The same in bytes. Bad: drives that write far more than the client pay for the file system, for replication,
+        or for a neighbour.""",
+        "Bps",
+        [
+            Query(rate("cliffwatch_bytes_total", RUN), "client", width=2),
+            Query(rate("node_disk_read_bytes_total", DRIVE, "instance, device"), "{{device}} reads"),
+            Query(rate("node_disk_written_bytes_total", DRIVE, "instance, device"), "{{device}} writes"),
+        ],
+    )
+    yield graph(
+        "Requests per operation",
+        """Requests that the drives complete for each operation that is chosen. Bad: it changes at the same load: the
+        file system splits or merges otherwise, or a neighbour came.""",
+        "short",
+        [Query(f"{_requests()} / ({_operations()} > 0)", "requests per operation")],
+    )
+    yield graph(
+        "Errors of the drives",
+        "Requests that completed with an error, by drive. Bad: any; read the kernel's log.",
+        "ops",
+        [
+            Query(rate(f"{BLOCK}_errors_total", DRIVE, "instance, device, operation"), "{{device}} {{operation}}"),
+        ],
+        links=[TO_DRIVE],
+    )
+
+
+def file_system() -> Iterator[Panel]:
+    yield graph(
+        "Page cache",
+        """Bytes that are to be written and that are being written. Bad: dirty bytes climb to a ceiling: writers will be
+        made to wait, and latency is the page cache's until then.""",
+        "bytes",
+        [
+            Query('sum by (instance) (node_memory_Dirty_bytes{instance=~"$instance"})', "{{instance}} dirty"),
+            Query(
+                'sum by (instance) (node_memory_Writeback_bytes{instance=~"$instance"})', "{{instance}} being written"
+            ),
+        ],
+    )
+    yield graph(
+        "Pressure",
+        """Share of the time in which some task of the host waited for I/O, or for a processor. Bad: that for a
+        processor rises with the client's latency: the load generator is measured, not the drive.""",
+        "percentunit",
+        [
+            Query(
+                rate("node_pressure_io_waiting_seconds_total", 'instance=~"$instance"', "instance"),
+                "{{instance}} waits for I/O",
+            ),
+            Query(
+                rate("node_pressure_cpu_waiting_seconds_total", 'instance=~"$instance"', "instance"),
+                "{{instance}} waits for a processor",
+            ),
+        ],
+    )
+
+
+def queue() -> Iterator[Panel]:
+    yield graph(
+        "Queue time",
+        """How long a request waits in the kernel before the drive gets it, exact to a factor of two. Bad: more than the
+        device latency: the drive takes no more, or the I/O scheduler holds requests back.""",
+        "s",
+        list(latencies(f"{BLOCK}_queue_seconds", REQUEST, "instance, device, operation", "{{device}} {{operation}}")),
+        logarithmic=True,
+        links=[TO_DRIVE],
+    )
+    yield graph(
+        "Queue depth",
+        """Mean requests outstanding in kernel and drive, those that the drive has at the moment of the scrape, and how
+        many the block layer queues at most. Bad: the mean stays at the limit.""",
+        "short",
+        [
+            Query(
+                rate("node_disk_io_time_weighted_seconds_total", DRIVE, "instance, device"), "{{device}} mean", width=2
+            ),
+            Query(
+                f"sum by (instance, device, operation) ({BLOCK}_requests_in_flight{{{DRIVE}}})",
+                "{{device}} {{operation}} in flight",
+            ),
+            Query(f"max by (device) (cliffwatch_device_queue_requests{{{RUN}}})", "{{device}} limit", dashed=True),
+        ],
+    )
+    yield graph(
+        "Queue in use",
+        "Mean requests outstanding as a share of what the block layer queues. Bad: above 90 %, new ones wait outside.",
+        "percentunit",
+        [
+            Query(
+                f"max by (instance, device) (run_instance_device:cliffwatch_device_queue:ratio{{{RUN}, {DRIVE}}})",
+                "{{device}}",
+            )
+        ],
+        bad_from=0.9,
+        links=[TO_DRIVE],
+    )
+    yield graph(
+        "Busy",
+        """Share of time in which the drive had at least one request. A drive that works in parallel is not full at
+        100 %. Bad: 100 % while throughput falls.""",
+        "percentunit",
+        [Query(rate("node_disk_io_time_seconds_total", DRIVE, "instance, device"), "{{device}}")],
+        maximum=1,
+        links=[TO_DRIVE],
+    )
+
+
+def drives() -> Iterator[Panel]:
+    yield graph(
+        "Device latency of each drive",
+        """How long each drive has a request, exact to a factor of two, and the run's baseline of writes. Bad: p99.9
+        rises by an order of magnitude while p50 stays; one drive apart from the others.""",
+        "s",
+        [
+            *latencies(
+                f"{BLOCK}_device_latency_seconds", REQUEST, "instance, device, operation", "{{device}} {{operation}}"
+            ),
+            Query(
+                f"""max by (instance, device)
+                (run_instance_device:block_baseline_write_latency_seconds:p99{{{RUN}, {DRIVE}}})""",
+                "{{device}} write p99, baseline",
+                color="green",
+                dashed=True,
+            ),
+        ],
+        logarithmic=True,
+        links=[TO_DRIVE],
+    )
+    yield graph(
+        "Request size",
+        """Mean size of the requests that each drive gets, after merging. Bad: it shrinks at the same load: more
+        requests, more work for the drive's translation layer.""",
+        "bytes",
+        [
+            Query(
+                per(
+                    f"{BLOCK}_request_size_bytes_sum",
+                    f"{BLOCK}_request_size_bytes_count",
+                    REQUEST,
+                    "instance, device, operation",
+                ),
+                "{{device}} {{operation}}",
+            )
+        ],
+        links=[TO_DRIVE],
+    )
+    yield graph(
+        "Who writes and reads: bytes",
+        """By the control group that the kernel charges them to: the five largest. Bad: a group that is not the run's: a
+        neighbour is measured too.""",
+        "Bps",
+        [Query(f"topk(5, {rate(f'{BLOCK}_cgroup_bytes_total', DRIVE, 'cgroup_id')})", "group {{cgroup_id}}")],
+    )
+    yield graph(
+        "Who writes and reads: requests",
+        "The same in requests. Bad: a group with few bytes and many requests, such as a neighbour's log.",
+        "ops",
+        [Query(f"topk(5, {rate(f'{BLOCK}_cgroup_requests_total', DRIVE, 'cgroup_id')})", "group {{cgroup_id}}")],
+    )
+
+
+DEVICE_SECONDS = f"{BLOCK}_device_latency_seconds_sum"
+QUEUE_SECONDS = f"{BLOCK}_queue_seconds_sum"
+
+
+def _operations() -> str:
+    return rate("cliffwatch_latency_seconds_count", CLIENT)
+
+
+def _requests() -> str:
+    return rate(f"{BLOCK}_device_latency_seconds_count", REQUEST)
+
+
+def _per_operation(seconds: str) -> str:
+    """What the requests of an operation took together."""
+    return f"{rate(seconds, REQUEST)} / ({_operations()} > 0)"
+
+
+def _service_seconds() -> str:
+    """Per second: what operations took from their start, which is when they were due for those without a twin."""
+    twin = rate("cliffwatch_latency_seconds_sum", CLIENT_SERVICE)
+    return f"({twin} or {rate('cliffwatch_latency_seconds_sum', CLIENT)})"
+
+
+def _gap() -> str:
+    below = f"{rate(DEVICE_SECONDS, REQUEST)} - {rate(QUEUE_SECONDS, REQUEST)}"
+    return f"({_service_seconds()} - {below}) / ({_operations()} > 0)"
+
+
+def _waited() -> str:
+    due = rate("cliffwatch_latency_seconds_sum", CLIENT)
+    return f"({due} - {_service_seconds()}) / ({_operations()} > 0)"

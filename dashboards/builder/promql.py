@@ -1,0 +1,58 @@
+"""The expressions that more than one dashboard asks for."""
+
+from collections.abc import Iterator
+
+from dashboards.builder.parts import PHASES, QUANTILE_COLORS, Query
+
+#: What belongs to the run, and to the drives below it.
+RUN = 'run_id="$run"'
+DRIVE = 'instance=~"$instance", device=~"$device"'
+#: The block-layer probe's metrics.
+BLOCK = "ebpf_exporter_cliffwatch_block"
+QUANTILES = dict(zip(QUANTILE_COLORS, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
+#: How long the stack's Prometheus keeps what it scraped.
+RETENTION = "15d"
+
+
+def rate(counter: str, selector: str, by: str = "", shift: str = "") -> str:
+    """Its increase a second, added up over all series, or over those that agree in the labels `by`."""
+    return f"sum{f' by ({by})' if by else ''} (rate({counter}{{{selector}}}[$__rate_interval]{shift}))"
+
+
+def quantile(quantile: float, histogram: str, selector: str, by: str, shift: str = "") -> str:
+    """Read off the merged histogram of what agrees in the labels `by`."""
+    return f"histogram_quantile({quantile}, {rate(f'{histogram}_bucket', selector, f'le, {by}', shift)})"
+
+
+def per(amount: str, count: str, selector: str, by: str) -> str:
+    """A mean; nothing while there is nothing to count."""
+    return f"{rate(amount, selector, by)} / ({rate(count, selector, by)} > 0)"
+
+
+def worst(gauge: str, shift: str = "") -> str:
+    """The largest value of the time that a point stands for, so that zooming out hides no window; the newest one where
+    a point stands for less time than lies between two scrapes."""
+    return f"(max_over_time({gauge}[$__interval]{shift}) or {gauge}{shift})"
+
+
+def phase_number(selector: str, shift: str = "") -> str:
+    """The number that parts.PHASES gives to the phase that a run is in; one series a run."""
+    others = f"{selector}, " if selector else ""
+    each = (
+        f'max by (run_id) ((cliffwatch_run_phase{{{others}phase="{name}"}}{shift} == 1) * {number})'
+        for name, (number, _) in PHASES.items()
+    )
+    return " or ".join(each)
+
+
+def window_latency(selector: str) -> Iterator[Query]:
+    """Each percentile of the newest windows."""
+    for name, value in QUANTILES.items():
+        gauge = f'cliffwatch_window_latency_seconds{{{selector}, quantile="{value}"}}'
+        yield Query(f"max({worst(gauge)})", name, color=QUANTILE_COLORS[name])
+
+
+def latencies(histogram: str, selector: str, by: str, legend: str) -> Iterator[Query]:
+    """Each percentile of a histogram, for the labels `by`; `legend` is what stands before its name."""
+    for name in ("p50", "p99", "p99.9"):
+        yield Query(quantile(QUANTILES[name], histogram, selector, by), f"{legend} {name}")

@@ -1,0 +1,228 @@
+"""The dashboard "Runs": what is running, what ran, and what comes next?"""
+
+from collections.abc import Iterator
+
+from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
+from dashboards.builder.parts import (
+    IN_PHASE,
+    VERDICT_COLORS,
+    WHOLE,
+    Column,
+    Panel,
+    Query,
+    graph,
+    number,
+    rows,
+    timeline,
+)
+from dashboards.builder.promql import phase_number, rate, worst
+
+_RUN_ID = "${__data.fields.run_id}"
+_FROM_START = "from=${__data.fields.Start.numeric}"
+TO_LIVE_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=now")
+TO_ENDED_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
+TO_LAYERS = data_link("Layers", "Layers", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
+TO_COMPARISON = data_link("Compare with others", "Compare", run=_RUN_ID, time="")
+TO_RUN_OF_LINE = data_link("Run", "Run", run="${__field.labels.run_id}")
+
+
+def document() -> Document:
+    frame = Frame(
+        title="Runs",
+        question="What is running, what ran and how did it end, and what comes next?",
+        variables=[],
+        annotations=[
+            annotation(
+                "Alerts",
+                "red",
+                'max by (alertname, severity, run_id) (ALERTS{alertstate="firing", severity!="info"})',
+                title="{{alertname}}",
+                text="{{severity}} {{run_id}}",
+                tag="severity",
+            )
+        ],
+        time=("now-6h", "now"),
+        refresh="30s",
+    )
+    return put_together(frame, [("Now", now), ("Course", course), ("Past and future", past_and_future)])
+
+
+def now() -> Iterator[Panel]:
+    yield number(
+        "Running",
+        "Runs that a worker carries out at the moment. Bad: none, while some are queued.",
+        "short",
+        Query('sum(cliffwatch_service_runs{state=~"starting|running|stopping|reporting"})', "running"),
+    )
+    yield number(
+        "Queued",
+        "Runs that wait for their target to be free. Bad: they wait while nothing runs.",
+        "short",
+        Query('sum(cliffwatch_service_runs{state="queued"})', "queued"),
+    )
+    yield number(
+        "Interrupted",
+        "Runs that lost their worker and are not resumed yet. Bad: any for longer than some seconds.",
+        "short",
+        Query('sum(cliffwatch_service_runs{state="interrupted"})', "interrupted"),
+        bad_from=1,
+    )
+    yield number(
+        "Findings that last",
+        "Kinds of findings in live runs that are not over, by operation. Bad: any.",
+        "short",
+        Query("sum(max by (run_id, kind, operation) (cliffwatch_finding_active))", "findings"),
+        bad_from=1,
+    )
+    yield number(
+        "Alerts firing",
+        "Alerts that are more than information. Bad: any; the table below has them.",
+        "short",
+        Query('count(ALERTS{alertstate="firing", severity!="info"}) or vector(0)', "alerts"),
+        bad_from=1,
+    )
+    yield number(
+        "Missed or failed schedules",
+        "Fire times of the present schedules that queued no run, since records began. Bad: it grows.",
+        "short",
+        Query('sum(cliffwatch_service_schedule_firings{outcome=~"missed|failed"})', "missed"),
+        bad_from=1,
+    )
+    yield rows(
+        "Live runs",
+        """Runs that have a worker. The last columns: latency of the newest windows by the run's own baseline, and kinds
+        of findings that last. Bad: far more than 1, and any finding. The run's name leads to its dashboard.""",
+        [
+            Query("max by (run_id, workload, engine, target) (cliffwatch_run_info)", "run"),
+            Query("max by (run_id, phase) (cliffwatch_run_phase) == 1", "phase"),
+            Query("max by (run_id) (cliffwatch_run_progress_ratio)", "progress"),
+            Query("1000 * max by (run_id) (cliffwatch_run_start_timestamp_seconds)", "start"),
+            Query("1000 * max by (run_id) (cliffwatch_run_end_timestamp_seconds)", "planned end"),
+            Query('max by (run_id) (cliffwatch_degradation_ratio{span="fast"})', "by baseline"),
+            Query("sum by (run_id) (max by (run_id, kind) (cliffwatch_finding_active))", "findings"),
+        ],
+        [
+            Column("run_id", "Run", links=[TO_LIVE_RUN, TO_COMPARISON], width=220),
+            Column("workload", "Workload"),
+            Column("engine", "Engine", width=100),
+            Column("target", "Target"),
+            Column("phase", "Phase", width=100),
+            Column(2, "Progress", unit="percentunit", decimals=1, width=90),
+            Column(3, "Start", unit="dateTimeAsIso", width=170),
+            Column(4, "Planned end", unit="dateTimeAsIso", width=170),
+            Column(5, "By baseline", unit="suffix:×", decimals=2, width=110),
+            Column(6, "Findings", unit="short", width=90),
+        ],
+        sort=("Start", True),
+    )
+
+
+def course() -> Iterator[Panel]:
+    yield timeline(
+        "What ran when",
+        """Each run's phases. Bad: a hole in a bar, in which no worker carried that run out; bars that overlap on one
+        machine, since runs on different drives still share its processors.""",
+        [Query(phase_number(""), "{{run_id}}")],
+        IN_PHASE,
+        height=8,
+        named=True,
+        links=[TO_RUN_OF_LINE],
+    )
+    yield graph(
+        "p99 of each run",
+        """Exact p99 of each run's operations from when they were due, the worst operation and the worst window of each
+        point. Bad: a line that leaves its level.""",
+        "s",
+        [
+            Query(
+                "max by (run_id) "
+                + worst('cliffwatch_window_latency_seconds{quantile="0.99", operation!~".*_service"}'),
+                "{{run_id}}",
+            )
+        ],
+        logarithmic=True,
+        links=[TO_RUN_OF_LINE],
+    )
+    yield graph(
+        "Throughput of each run",
+        "Bytes that each run's client moves. Bad: it sags without a change of phase.",
+        "Bps",
+        [Query(rate("cliffwatch_bytes_total", "", "run_id"), "{{run_id}}")],
+        links=[TO_RUN_OF_LINE],
+    )
+
+
+def past_and_future() -> Iterator[Panel]:
+    yield rows(
+        "Newest runs and their verdicts",
+        """The 100 newest runs that the service knows, also those that Prometheus has forgotten. Bad: degraded (the
+        drive or the broker got worse), invalid (the measurement cannot be trusted), failed. Reasons are in the report.
+        """,
+        [
+            Query(
+                "max by (run_id, workload, engine, target, state, verdict) (cliffwatch_service_run_info)",
+                "run",
+            ),
+            Query("1000 * max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)", "start"),
+            Query("1000 * max by (run_id) (cliffwatch_service_run_finish_timestamp_seconds)", "end"),
+        ],
+        [
+            Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON], width=220),
+            Column("verdict", "Verdict", colors=VERDICT_COLORS, width=110),
+            Column("state", "State", width=110),
+            Column("workload", "Workload"),
+            Column("engine", "Engine", width=100),
+            Column("target", "Target"),
+            Column(1, "Start", unit="dateTimeAsIso", width=170),
+            Column(2, "End", unit="dateTimeAsIso", width=170),
+        ],
+        sort=("Start", True),
+        height=12,
+    )
+    yield rows(
+        "Next runs by schedule",
+        "When each schedule fires next. Bad: one that should fire is not here: it is disabled, or has no time left.",
+        [Query("1000 * max by (schedule) (cliffwatch_service_schedule_next_timestamp_seconds)", "next")],
+        [Column("schedule", "Schedule"), Column(0, "Next", unit="dateTimeAsIso", width=200)],
+        sort=("Next", False),
+        width=8,
+    )
+    yield graph(
+        "Schedules and what came of them",
+        """Schedules that may fire and that may not, and fire times by outcome. Bad: missed (the service was down) or
+        failed (the run was refused) grows.""",
+        "short",
+        [
+            Query("sum by (enabled) (cliffwatch_service_schedules)", "schedules, enabled: {{enabled}}"),
+            Query("sum by (outcome) (cliffwatch_service_schedule_firings)", "fired: {{outcome}}"),
+        ],
+        width=8,
+    )
+    yield graph(
+        "Runs by state",
+        "Runs in the service's index. Bad: interrupted stays; queued only grows.",
+        "short",
+        [Query("sum by (state) (cliffwatch_service_runs) > 0", "{{state}}")],
+        width=8,
+    )
+    yield rows(
+        "Alerts that fire",
+        "All that are more than information, with the run or the watcher that they are about. Bad: any.",
+        [
+            Query(
+                """max by (alertname, severity, layer, run_id, device, job)
+                (ALERTS{alertstate="firing", severity!="info"})""",
+                "alert",
+            )
+        ],
+        [
+            Column("alertname", "Alert"),
+            Column("severity", "Severity", colors={"critical": "red", "warning": "orange"}, width=100),
+            Column("layer", "Layer", width=100),
+            Column("run_id", "Run", links=[data_link("Run", "Run", run=_RUN_ID)]),
+            Column("device", "Drive", width=120),
+            Column("job", "Watcher", width=160),
+        ],
+        sort=("Severity", False),
+        width=WHOLE,
+    )

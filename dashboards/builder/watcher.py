@@ -1,0 +1,312 @@
+"""The dashboard "Watcher": can what is shown be believed, and what does the watching cost?"""
+
+from collections.abc import Iterator
+
+from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
+from dashboards.builder.parts import THIRD, UP_OR_DOWN, Panel, Query, graph, number, timeline
+from dashboards.builder.promql import BLOCK, quantile, rate
+
+DRIVE = "cliffwatch_drive"
+SERVICE = "cliffwatch_service"
+#: The service, Prometheus and Alertmanager change slowly.
+SLOWLY = "10s"
+TO_RUN = data_link("Run", "Run", run="${__field.labels.run_id}")
+
+
+def document() -> Document:
+    frame = Frame(
+        title="Watcher",
+        question="Can what the other dashboards show be believed, and what does the watching itself cost?",
+        variables=[],
+        annotations=[
+            annotation(
+                "Alerts about watchers",
+                "red",
+                'max by (alertname, severity, job) (ALERTS{alertstate="firing", severity!="info", layer="watcher"})',
+                title="{{alertname}}",
+                text="{{severity}} {{job}}",
+                tag="severity",
+            )
+        ],
+        time=("now-1h", "now"),
+    )
+    return put_together(
+        frame,
+        [
+            ("Scrapes", scrapes),
+            ("Cost", cost),
+            ("Runs", runs),
+            ("Service", service),
+            ("Exporters", exporters),
+            ("Prometheus and Alertmanager", stores),
+        ],
+    )
+
+
+def scrapes() -> Iterator[Panel]:
+    yield timeline(
+        "Watchers",
+        """Which targets Prometheus could scrape, the worst of each job. Bad: red or a hole: what they measure is
+        missing on the other dashboards, not zero.""",
+        [Query("min by (job) (up)", "{{job}}")],
+        UP_OR_DOWN,
+        height=8,
+    )
+    yield graph(
+        "Scrape duration",
+        """How long the slowest target of each job takes to answer. Bad: 0.5 s or more; at an interval of 1 s scrapes
+        will begin to fail.""",
+        "s",
+        [Query("max by (job) (scrape_duration_seconds)", "{{job}}")],
+        bad_from=0.5,
+    )
+    yield graph(
+        "Samples of a scrape",
+        "What the targets of each job answer with together. Bad: it grows all the time: some label is without bounds.",
+        "short",
+        [Query("sum by (job) (scrape_samples_scraped)", "{{job}}")],
+    )
+
+
+def cost() -> Iterator[Panel]:
+    yield graph(
+        "Processors used by the watching",
+        """Processors that each job's processes keep busy; `cliffwatch-worker` is the workers without their engines.
+        Bad: together more than a few hundredths: what is watched is changed by it.""",
+        "short",
+        [
+            Query(rate("process_cpu_seconds_total", 'job!="workload"', "job"), "{{job}}"),
+            Query(f"sum(rate({DRIVE}_exporter_commands_cpu_seconds_total[$__rate_interval]))", "drive: nvme-cli"),
+        ],
+        scraped_every=SLOWLY,
+    )
+    yield graph(
+        "Memory used by the watching",
+        "Resident memory of each job's processes. Bad: it grows from hour to hour: a leak would end a long run.",
+        "bytes",
+        [Query('sum by (job) (process_resident_memory_bytes{job!="workload"})', "{{job}}")],
+    )
+    yield graph(
+        "Open files",
+        "Of each job's processes. Bad: it grows from hour to hour.",
+        "short",
+        [Query('sum by (job) (process_open_fds{job!="workload"})', "{{job}}")],
+    )
+    yield graph(
+        "Processes started to ask drives",
+        "Calls of nvme-cli. Bad: more than a few every 10 s and drive: each wakes the drive's controller.",
+        "ops",
+        [Query(f"sum(rate({DRIVE}_exporter_commands_total[$__rate_interval]))", "nvme-cli")],
+    )
+
+
+def runs() -> Iterator[Panel]:
+    yield graph(
+        "Windows written",
+        """Windows put on disk by the workers, in windows that should be written in that time: 1 is all of them. Bad:
+        less for longer than a restart takes.""",
+        "percentunit",
+        [
+            Query(
+                """sum by (run_id) (rate(cliffwatch_windows_total[$__rate_interval]))
+                * max by (run_id) (cliffwatch_run_window_seconds)""",
+                "{{run_id}}",
+            )
+        ],
+        links=[TO_RUN],
+    )
+    yield graph(
+        "Age of each run's newest window",
+        "In windows of that run. Bad: 3 or more while it is under load.",
+        "suffix: windows",
+        [
+            Query(
+                """(time() - max by (run_id) (cliffwatch_last_window_timestamp_seconds))
+                / max by (run_id) (cliffwatch_run_window_seconds)""",
+                "{{run_id}}",
+            )
+        ],
+        bad_from=3,
+        links=[TO_RUN],
+    )
+    yield timeline(
+        "Detection",
+        "Whether each run's windows are searched for findings. Bad: red: that run's silence means nothing.",
+        [Query("min by (run_id) (cliffwatch_detection_running)", "{{run_id}}")],
+        UP_OR_DOWN,
+        links=[TO_RUN],
+    )
+
+
+def service() -> Iterator[Panel]:
+    yield number(
+        "Version",
+        "The service's version. Bad: a dash: the service cannot be scraped; two: an old one still answers.",
+        "none",
+        Query(f"max by (version) ({SERVICE}_build_info)", "{{version}}"),
+        by_name=True,
+    )
+    yield number(
+        "Scheduler",
+        "Whether the scheduler runs and holds its lock. Bad: no; nothing is queued by schedule.",
+        "bool_yes_no",
+        Query(f"min({SERVICE}_scheduler_running)", "runs"),
+        bad_below=1,
+    )
+    yield number(
+        "Watchdog heard",
+        """Time since the alert that always fires last reached the service; it comes every minute. Bad: more than 5
+        minutes: silence means a broken chain of alerts. A dash: it never came.""",
+        "s",
+        Query(f"time() - max({SERVICE}_watchdog_timestamp_seconds)", "heard"),
+        bad_from=300,
+    )
+    yield number(
+        "Alerts kept back",
+        "Alerts that wait until their run's journal can be written. Bad: any for longer than some seconds.",
+        "short",
+        Query(f"max({SERVICE}_kept_alerts)", "kept"),
+        bad_from=1,
+    )
+    yield number(
+        "Index lag",
+        "Bytes of unfinished runs' events that the index has not read. Bad: it stays above 0: the index is behind.",
+        "bytes",
+        Query(f"max({SERVICE}_journal_index_lag_bytes)", "lag"),
+    )
+    yield number(
+        "Requests failed",
+        "Requests that the service answered with 5xx since it started. Bad: any; its log says why.",
+        "short",
+        Query(f'sum({SERVICE}_http_requests_total{{status="5xx"}})', "failed"),
+        bad_from=1,
+        decimals=0,
+    )
+    yield timeline(
+        "Watchers as the service sees them",
+        "Whether each watcher of the stack answers the service. Bad: red; a run's journal says from when to when.",
+        [Query(f"min by (watcher) ({SERVICE}_watcher_up)", "{{watcher}}")],
+        UP_OR_DOWN,
+    )
+    yield graph(
+        "Requests answered by the service",
+        "By class of status. Bad: 5xx; 4xx of a client that should know better.",
+        "reqps",
+        [Query(rate(f"{SERVICE}_http_requests_total", "", "status"), "{{status}}")],
+        width=THIRD,
+        scraped_every=SLOWLY,
+    )
+    yield graph(
+        "Request duration, p99",
+        "By method and route, exact to a factor of three. Bad: more than 1 s, but for the live stream, which lasts.",
+        "s",
+        [
+            Query(
+                quantile(0.99, f"{SERVICE}_http_request_duration_seconds", "", "method, route"), "{{method}} {{route}}"
+            )
+        ],
+        logarithmic=True,
+        width=THIRD,
+        scraped_every=SLOWLY,
+    )
+    yield graph(
+        "Alerts received",
+        """By what became of them: into a journal, known already, kept back, or about no run. Bad: kept grows.""",
+        "short",
+        [Query(f"sum by (outcome) ({SERVICE}_alerts_total)", "{{outcome}}")],
+        width=THIRD,
+    )
+
+
+def exporters() -> Iterator[Panel]:
+    yield graph(
+        "What the probe missed",
+        """Requests whose completion the kernel did not report, and requests to more drives than are told apart. Bad:
+        more than one in a hundred thousand: latencies are of fewer requests than there were.""",
+        "ops",
+        [
+            Query(rate(f"{BLOCK}_missed_completions_total", "", "device"), "{{device}} missed"),
+            Query(f"sum(rate({BLOCK}_untracked_requests_total[$__rate_interval]))", "untracked"),
+        ],
+        width=THIRD,
+    )
+    yield graph(
+        "Questions to NVMe drives",
+        "How often each drive is asked, and how often it does not answer. Bad: any without an answer.",
+        "ops",
+        [
+            Query(rate(f"{DRIVE}_polls_total", "", "device"), "{{device}} asked"),
+            Query(rate(f"{DRIVE}_poll_errors_total", "", "device"), "{{device}} without an answer"),
+        ],
+        width=THIRD,
+    )
+    yield graph(
+        "How long NVMe drives take to answer",
+        "The last questions to each drive, and the age of its last answer. Bad: seconds; an age above 20 s.",
+        "s",
+        [
+            Query(f"max by (device) ({DRIVE}_poll_duration_seconds)", "{{device}} took"),
+            Query(f"time() - max by (device) ({DRIVE}_last_poll_timestamp_seconds)", "{{device}} last answered"),
+        ],
+        logarithmic=True,
+        width=THIRD,
+    )
+
+
+def stores() -> Iterator[Panel]:
+    yield graph(
+        "Series and samples",
+        "Series in Prometheus' head, and samples that it takes a second. Bad: series climb without new runs.",
+        "short",
+        [
+            Query("max by (instance) (prometheus_tsdb_head_series)", "series"),
+            Query(rate("prometheus_tsdb_head_samples_appended_total", ""), "samples a second", unit="short"),
+        ],
+        width=THIRD,
+        scraped_every=SLOWLY,
+    )
+    yield graph(
+        "Size on disk",
+        "Of what Prometheus keeps, without the last two hours. Bad: near the size that it is limited to.",
+        "bytes",
+        [Query("max by (instance) (prometheus_tsdb_storage_blocks_bytes)", "blocks")],
+        width=THIRD,
+    )
+    yield graph(
+        "Evaluation of rules",
+        "How long each group takes, as a share of its interval. Bad: above 1, alerts come late or not at all.",
+        "percentunit",
+        [
+            Query(
+                """max by (rule_group) (prometheus_rule_group_last_duration_seconds)
+                / max by (rule_group) (prometheus_rule_group_interval_seconds)""",
+                "{{rule_group}}",
+            )
+        ],
+        bad_from=1,
+        width=THIRD,
+    )
+    yield graph(
+        "What went wrong",
+        """Rules that could not be evaluated, and notifications that did not reach Alertmanager or went no further from
+        there. Bad: any: alerts are missing.""",
+        "ops",
+        [
+            Query(rate("prometheus_rule_evaluation_failures_total", ""), "evaluations failed"),
+            Query(rate("prometheus_notifications_errors_total", ""), "not delivered to Alertmanager"),
+            Query(rate("prometheus_notifications_dropped_total", ""), "dropped by Prometheus"),
+            Query(rate("alertmanager_notifications_failed_total", "", "integration"), "{{integration}} failed"),
+        ],
+        scraped_every=SLOWLY,
+    )
+    yield timeline(
+        "Configurations",
+        "Whether the last reload was taken. Bad: red; the configuration before it is still in force.",
+        [
+            Query("min(prometheus_config_last_reload_successful)", "Prometheus"),
+            Query("min(alertmanager_config_last_reload_successful)", "Alertmanager"),
+        ],
+        UP_OR_DOWN,
+        width=12,
+        height=8,
+    )
