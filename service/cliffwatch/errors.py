@@ -22,6 +22,7 @@ class Code(StrEnum):
     WORKLOAD_INVALID = "workload_invalid"
     SCHEDULE_INVALID = "schedule_invalid"
     PAGE_TOKEN_INVALID = "page_token_invalid"
+    BUNDLE_INVALID = "bundle_invalid"
     TARGET_UNSAFE = "target_unsafe"
     TARGET_MISSING = "target_missing"
     SPACE_INSUFFICIENT = "space_insufficient"
@@ -55,9 +56,10 @@ KINDS: dict[Code, Kind] = {
     Code.WORKLOAD_INVALID: Kind(422, "The workload is not valid."),
     Code.SCHEDULE_INVALID: Kind(422, "The schedule is not valid."),
     Code.PAGE_TOKEN_INVALID: Kind(422, "The page token is not valid here."),
+    Code.BUNDLE_INVALID: Kind(422, "The bundle cannot be opened."),
     Code.TARGET_UNSAFE: Kind(409, "The safety gate refuses to write to this target."),
     Code.TARGET_MISSING: Kind(422, "The target does not exist."),
-    Code.SPACE_INSUFFICIENT: Kind(409, "The workload does not fit on the target."),
+    Code.SPACE_INSUFFICIENT: Kind(409, "There is not enough space."),
     Code.DRIVE_INVALID: Kind(422, "There can be no such drive."),
     Code.DRIVE_UNAVAILABLE: Kind(503, "The machine does not let the drive be attached."),
     Code.COMPONENT_MISSING: Kind(503, "A program that this needs is not installed."),

@@ -12,6 +12,7 @@ from fastapi.routing import APIRoute
 from cliffwatch import __version__
 from cliffwatch.api import (
     alerts,
+    bundles,
     discovery,
     drives,
     health,
@@ -26,6 +27,7 @@ from cliffwatch.api import (
 )
 from cliffwatch.api.context import Services
 from cliffwatch.api.http_figures import BodyLimit, HttpFigures, Measured
+from cliffwatch.bundle.intake import Intake
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.engines.registry import load_of
 from cliffwatch.errors import Code
@@ -82,7 +84,7 @@ def create_app(
     )
     app.state.http = HttpFigures()
     problems.install(app)
-    for module in (runs, live, journals, workloads, schedules, drives, tokens, alerts, discovery):
+    for module in (runs, bundles, live, journals, workloads, schedules, drives, tokens, alerts, discovery):
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
@@ -90,7 +92,7 @@ def create_app(
         app.include_router(module.router)
     problems.declare(app)
     app.state.http.know(_templates(app))
-    app.add_middleware(BodyLimit)
+    app.add_middleware(BodyLimit, streamed={bundles.IMPORT_PATH})
     app.add_middleware(Measured, figures=app.state.http)
     return app
 
@@ -110,6 +112,8 @@ def _lifespan_of(
             scheduler.start()
             held.callback(scheduler.stop)
             service.sweep()
+            imports = Intake(settings.runs_directory, database, clock)
+            imports.sweep()
             _take_stock(settings, database, clock)
             reconciler = reconciler_of(database, clock)
             reconciler.start()
@@ -118,7 +122,9 @@ def _lifespan_of(
             watch = Watch(settings, database, clock, lambda: intake.figures()[1])
             watch.start()
             held.callback(watch.stop)
-            app.state.services = Services(settings, clock, database, service, scheduler, app.state.http, intake, watch)
+            app.state.services = Services(
+                settings, clock, database, service, imports, scheduler, app.state.http, intake, watch
+            )
             try:
                 yield
             finally:

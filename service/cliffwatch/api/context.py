@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cliffwatch.api.http_figures import HttpFigures
+from cliffwatch.bundle.intake import Intake
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.alerts import AlertIntake
@@ -32,6 +33,7 @@ class Services:
     clock: Clock
     database: Database
     runs: RunService
+    imports: Intake
     scheduler: Scheduler
     http: HttpFigures
     alerts: AlertIntake

@@ -3,7 +3,7 @@
 import threading
 import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -86,14 +86,21 @@ class Measured:
 
 
 class BodyLimit:
-    """ASGI middleware: takes a request's body whole, up to the limit, before anything else sees the request."""
+    """ASGI middleware: takes a request's body whole, up to the limit, before anything else sees the request.
 
-    def __init__(self, app: ASGIApp, limit_bytes: int = BODY_LIMIT_BYTES) -> None:
+    Routes at the paths of `streamed` read and limit their bodies themselves.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limit_bytes: int = BODY_LIMIT_BYTES, streamed: Collection[str] = frozenset()
+    ) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
+        self._streamed = frozenset(streamed)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] in {"GET", "HEAD", "OPTIONS"}:
+        is_taken_whole = scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+        if not is_taken_whole or scope["path"] in self._streamed:
             await self._app(scope, receive, send)
             return
         body = bytearray()

@@ -28,7 +28,8 @@ class RunSummary(BaseModel):
     """A run in a list.
 
     `planned_seconds` is how long the load was to last, `elapsed_seconds` how far it has come (null before it began) and
-    `progress_ratio` the one by the other. `windows` counts committed windows.
+    `progress_ratio` the one by the other. `windows` counts committed windows. `imported_at` is null for a run of this
+    service's own.
     """
 
     id: str
@@ -49,6 +50,7 @@ class RunSummary(BaseModel):
     windows: int
     created_by: str
     schedule_id: str | None
+    imported_at: Time | None
     directory: str
 
 
@@ -124,6 +126,7 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "windows": row.windows,
         "created_by": row.created_by,
         "schedule_id": row.schedule_id,
+        "imported_at": row.imported_at,
         "directory": row.directory,
     }
 

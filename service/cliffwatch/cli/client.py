@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import httpx
 
@@ -14,6 +14,9 @@ API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 #: The service sends a comment every 15 s on a stream where nothing happens; silence for longer means it is gone.
 STREAM_SILENCE_SECONDS = 45.0
+#: A bundle is checked, and its report made, before the service answers.
+_UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
+_PIECE_BYTES = 1024 * 1024
 _PAGE_SIZE = 100
 _READY_TIMEOUT_SECONDS = 5.0
 
@@ -62,6 +65,11 @@ class ApiClient:
 
     def get_bytes(self, path: str) -> bytes:
         return self._request("GET", path).content
+
+    def upload(self, path: str, content: BinaryIO) -> Any:
+        """Send a file as it stands; the answer may take as long as the service works on it."""
+        headers = {"Content-Type": "application/zstd"}
+        return self._json("POST", path, content=_pieces(content), headers=headers, timeout=_UPLOAD_TIMEOUT)
 
     def list_all(self, path: str, limit: int | None = None, **query: Any) -> list[dict[str, Any]]:
         """The items of a paginated list, at most `limit`."""
@@ -170,6 +178,11 @@ def json_of(event: ServerEvent) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise Problem(Code.INTERNAL, f"the service sent an event that is not a JSON object: {event.data[:200]}")
     return body
+
+
+def _pieces(content: BinaryIO) -> Iterator[bytes]:
+    while piece := content.read(_PIECE_BYTES):
+        yield piece
 
 
 def _given(query: dict[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,12 @@
 """`cliffwatch run …`: start runs, look at them, watch them, stop them, read their reports."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.cli import bundles, export
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import (
@@ -49,7 +49,7 @@ _COLUMNS = (
     Column("RUN", plain("id")),
     Column("WORKLOAD", lambda run: workload_name(run)),
     Column("TARGET", lambda run: target_name(run)),
-    Column("STATE", plain("state")),
+    Column("STATE", lambda run: show(run.get("state")) + (", imported" if run.get("imported_at") else "")),
     Column("PHASE", plain("phase")),
     Column("VERDICT", plain("verdict")),
     Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
@@ -195,32 +195,8 @@ def report(
     say(f"wrote {to}")
 
 
-@app.command("export")
-def export(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")],
-    format: Annotated[  # noqa: A002  # the flag's name
-        str, typer.Option("--format", help="omb: the result file of OpenMessaging Benchmark.")
-    ] = "omb",
-    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
-) -> None:
-    """Write a run in another program's format, from its journal alone; the service is not needed."""
-    from cliffwatch.omb.result import result_of
-
-    if format != "omb":
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there is: omb")
-    directory = Path(run) if Path(run).is_dir() else session_of(context).settings().runs_directory / run
-    if not directory.is_dir():
-        raise Problem(Code.NOT_FOUND, f"{run} is no directory, and no run below {directory.parent}; name one of them")
-    text = json.dumps(result_of(directory)) + "\n"
-    if to is None:
-        sys.stdout.write(text)
-        return
-    try:
-        to.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
-    say(f"wrote {to}")
+export.register(app)
+bundles.register(app)
 
 
 def workload_name(run: Any) -> str:
@@ -264,6 +240,7 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "verdict": show(run.get("verdict")),
         "reasons": "\n".join(run.get("reasons") or []),
         "created": show_time(run.get("created_at")),
+        **({"imported": show_time(run["imported_at"])} if run.get("imported_at") else {}),
         "started": show_time(run.get("started_at")),
         "finished": show_time(run.get("finished_at")),
         "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",

@@ -8,6 +8,7 @@
     events.jsonl    states, phases, engine restarts, gaps, findings, alerts, notes
     worker.json     which process carries the run out (pid, start time, boot id) and its last heartbeat
     telemetry/      what Prometheus knew about the run, taken home before it expires
+    imported.json   where a run of another service came from, and when; docs/bundle.md
     report.json, report.html
 
 A window counts once its line in windows.jsonl is on disk: the histograms are written and synced first, so the line is

@@ -14,6 +14,7 @@ EVENTS = "events.jsonl"
 WORKER = "worker.json"
 WORKER_LOCK = "worker.lock"
 ENGINE_LOG = "engine.log"
+IMPORTED = "imported.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 

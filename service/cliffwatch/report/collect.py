@@ -93,17 +93,17 @@ def collect(directory: Path) -> Collected:
     if not directory.is_dir():
         raise FileNotFoundError(f"{directory} is not a run's directory")
     reader = JournalReader(directory)
-    order = _order(reader)
+    order = order_in(reader)
     facts = _facts(reader)
-    events = _events_until_finished(reader)
+    events = events_until_finished(reader)
     windows = list(reader.windows())
-    status = _status(events, reader.faults)
-    load = _load(order, events, status, windows)
+    status = status_in(events, reader.faults)
+    load = load_of(order, events, status, (windows[0].start, windows[-1].end) if windows else None)
     window_seconds = order.workload.window if order else WINDOW_SECONDS_ASSUMED
     coverage = None
     if load is not None:
         intervals = (MeasuredInterval(window.start, window.end, window.seconds) for window in windows)
-        coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, _told_gaps(events))
+        coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, told_gaps(events))
     return Collected(
         directory=directory,
         order=order,
@@ -157,7 +157,8 @@ def _has_drive(facts: dict[str, Any]) -> bool | None:
     return len(drives) > 0 if isinstance(drives, list) else None
 
 
-def _order(reader: JournalReader) -> RunOrder | None:
+def order_in(reader: JournalReader) -> RunOrder | None:
+    """None, and a fault of the reader's, when there is none that can be understood."""
     try:
         return RunOrder.model_validate(reader.document(files.ORDER))
     except Problem as problem:
@@ -183,7 +184,7 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
         return {}
 
 
-def _events_until_finished(reader: JournalReader) -> list[Event]:
+def events_until_finished(reader: JournalReader) -> list[Event]:
     """What comes in after a run has finished is not part of it, and would change a report that people have read."""
     events = []
     for stored in reader.events():
@@ -193,7 +194,8 @@ def _events_until_finished(reader: JournalReader) -> list[Event]:
     return events
 
 
-def _status(events: Sequence[Event], faults: list[JournalFault]) -> RunStatus | None:
+def status_in(events: Sequence[Event], faults: list[JournalFault]) -> RunStatus | None:
+    """The status as far as the events can be followed; those that cannot be are added to `faults`."""
     status: RunStatus | None = None
     for event in events:
         try:
@@ -216,20 +218,21 @@ def _load_end(ended: Event | None) -> LoadEnd | None:
         return LoadEnd.FAILED
 
 
-def _load(
-    order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, windows: Sequence[JournalWindow]
+def load_of(
+    order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, measured: tuple[float, float] | None
 ) -> Load | None:
+    """`measured` is the first window's start and the last one's end; None when there is no window."""
     planned = (status.load_start, status.load_stop) if status else (None, None)
     start, stop = planned
     if start is None or stop is None:
-        if not windows:
+        if measured is None:
             return None
         # The event that began the load is damaged; the windows show that it did begin.
-        start = windows[0].start
-        stop = start + order.workload.phases.load_seconds if order else windows[-1].end
+        start = measured[0]
+        stop = start + order.workload.phases.load_seconds if order else measured[1]
     ended = _last_event(events, EventType.ENGINE, "load_ended")
     how = _load_end(ended)
-    last_end = windows[-1].end if windows else start
+    last_end = measured[1] if measured else start
     if how is LoadEnd.STOPPED and ended is not None:
         asked = [event.at for event in events if event.type is EventType.STATE and event.name == RunState.STOPPING]
         return Load(start, max(start, min(stop, ended.at, max([last_end, *asked[:1]]))))
@@ -238,7 +241,8 @@ def _load(
     return Load(start, stop)
 
 
-def _told_gaps(events: Sequence[Event]) -> list[Gap]:
+def told_gaps(events: Sequence[Event]) -> list[Gap]:
+    """The gaps that the run's own events account for."""
     gaps = []
     for event in events:
         if event.type is EventType.GAP:

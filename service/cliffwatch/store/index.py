@@ -6,6 +6,7 @@ stay as they are.
 """
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -111,11 +112,13 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
     if first is None:
         raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
     submission = Submission.from_detail(first.detail, str(order.target))
+    imported_at = _imported_at(reader)
     row = RunRow(
         id=order.run_id,
         directory=str(directory),
         workload_name=order.workload.name,
-        workload_version=submission.workload_version,
+        # Versions are counted by each service for itself.
+        workload_version=submission.workload_version if imported_at is None else None,
         engine=order.workload.engine,
         target=str(order.target),
         target_key=submission.target_key,
@@ -134,6 +137,7 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
         planned_seconds=order.workload.phases.load_seconds,
         schedule_id=order.schedule_id,
         created_by=order.created_by,
+        imported_at=imported_at,
         windows=0,
         last_window_end=None,
         events_offset_bytes=0,
@@ -143,6 +147,17 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
     session.flush()
     _fold(session, row, None, events, reader)
     return row
+
+
+def _imported_at(reader: JournalReader) -> float | None:
+    """None for a run of this service's own."""
+    if not (reader.directory / files.IMPORTED).exists():
+        return None
+    try:
+        return datetime.fromisoformat(str(reader.document(files.IMPORTED).get("at"))).timestamp()
+    except (Problem, ValueError):
+        # Whatever the file says: what it is there for is to tell that the run is not this service's own.
+        return (reader.directory / files.IMPORTED).stat().st_mtime
 
 
 def read_order(reader: JournalReader) -> RunOrder:

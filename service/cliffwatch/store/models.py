@@ -91,6 +91,8 @@ class RunRow(Table):
     #: No foreign key: a run outlives the schedule that asked for it.
     schedule_id: Mapped[str | None] = mapped_column(index=True)
     created_by: Mapped[str]
+    #: None for a run of this service's own.
+    imported_at: Mapped[float | None]
     windows: Mapped[int]
     last_window_end: Mapped[float | None]
     #: Just behind the last event that was read, and that event's id (its line).

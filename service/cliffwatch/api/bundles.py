@@ -1,0 +1,72 @@
+"""/runs/import: a run of another service, as the bundle that it was packed into."""
+
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from cliffwatch.api.context import API_PREFIX, Caller, Context, Operator, Services, find_run
+from cliffwatch.api.problems import responses
+from cliffwatch.api.run_resource import Run, run_resource
+from cliffwatch.bundle.unpack import require_space
+from cliffwatch.errors import Code, Problem
+
+router = APIRouter(prefix=API_PREFIX, tags=["runs"])
+IMPORT_PATH = f"{API_PREFIX}/runs/import"
+MEDIA_TYPE = "application/zstd"
+UPLOAD_LIMIT_BYTES = 8 * 1024**3
+#: What is received between two writes, each of which leaves the other requests alone.
+_PIECE_BYTES = 1024 * 1024
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "description": "a file that `cliffwatch run bundle` wrote",
+        "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+
+
+@router.post(
+    "/runs/import",
+    status_code=201,
+    responses=responses(Code.BUNDLE_INVALID, Code.CONFLICT, Code.SPACE_INSUFFICIENT),
+    openapi_extra=_BODY,
+)
+async def import_run(request: Request, response: Response, services: Context, caller: Operator) -> Run:
+    """Make a finished run of another service one of this service, under the id that it has. All of it or nothing."""
+    with services.imports.upload() as path:
+        await _receive(request, path)
+        run = await run_in_threadpool(_take, services, caller, path)
+    response.headers["Location"] = f"{API_PREFIX}/runs/{run.id}"
+    return run
+
+
+def _take(services: Services, caller: Caller, path: Path) -> Run:
+    run_id = services.imports.take(path, caller.name)
+    return run_resource(find_run(services, run_id), services.clock.wall())
+
+
+async def _receive(request: Request, path: Path) -> None:
+    """Raises Problem(body_too_large), and Problem(space_insufficient) before the disk is full."""
+    pending = bytearray()
+    received = 0
+    with path.open("xb") as file:
+        try:
+            async for chunk in request.stream():
+                received += len(chunk)
+                if received > UPLOAD_LIMIT_BYTES:
+                    raise Problem(Code.BODY_TOO_LARGE, f"the bundle is larger than {UPLOAD_LIMIT_BYTES} bytes")
+                pending += chunk
+                if len(pending) >= _PIECE_BYTES:
+                    await run_in_threadpool(_write, file, path, bytes(pending))
+                    pending.clear()
+        except ClientDisconnect as error:
+            raise Problem(Code.BAD_REQUEST, "the upload ended before the bundle did") from error
+        await run_in_threadpool(_write, file, path, bytes(pending))
+
+
+def _write(file: BinaryIO, path: Path, piece: bytes) -> None:
+    require_space(path.parent, len(piece))
+    file.write(piece)

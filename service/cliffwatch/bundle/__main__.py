@@ -1,0 +1,43 @@
+"""`python -m cliffwatch.bundle FILE RUNS_DIRECTORY NAME`: unpack a bundle into a directory of that name and make its
+report.
+
+A process of its own, so that what is in a bundle cannot grow the service. Prints one JSON line: the manifest without
+its files, or `{"problem": …}`.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from cliffwatch.bundle.manifest import Manifest, taken
+from cliffwatch.bundle.unpack import unpack
+from cliffwatch.errors import Problem
+from cliffwatch.report.build import build, write
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m cliffwatch.bundle", description="Unpack the bundle of a run.")
+    parser.add_argument("file", type=Path, help="the bundle")
+    parser.add_argument("runs", type=Path, help="the directory that holds the journals of runs")
+    parser.add_argument("name", help="the directory below it that the journal is made in")
+    given = parser.parse_args(arguments)
+    try:
+        with given.file.open("rb") as source:
+            manifest = unpack(source, given.runs / given.name, lambda manifest: _require_new(given.runs, manifest))
+        write(given.runs / given.name, build(given.runs / given.name))
+    except Problem as problem:
+        faults = [{"field": fault.field, "message": fault.message} for fault in problem.faults]
+        print(json.dumps({"problem": {"code": problem.code, "detail": problem.detail, "faults": faults}}))
+        return 1
+    print(json.dumps(manifest.model_dump(mode="json", exclude={"files"})))
+    return 0
+
+
+def _require_new(runs: Path, manifest: Manifest) -> None:
+    if (runs / manifest.run_id).exists():
+        raise taken(manifest.run_id)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

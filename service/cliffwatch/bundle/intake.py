@@ -1,0 +1,115 @@
+"""A bundle as a run of this service: unpacked aside, checked, and given its name in one step.
+
+Whatever ends the service or the process that unpacks, at any moment, leaves the run whole or not at all.
+"""
+
+import json
+import secrets
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.bundle.manifest import taken
+from cliffwatch.clock import Clock
+from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.journal import files
+from cliffwatch.report.times import timestamp
+from cliffwatch.store.database import Database
+from cliffwatch.store.index import index_run
+from cliffwatch.store.models import RunRow
+
+#: What is being imported begins so: the index passes it over, and a start of the service removes it.
+UNBORN = ".import-"
+#: A bundle of 36 h takes some ten seconds.
+_PATIENCE_SECONDS = 1800.0
+
+
+class Intake:
+    """Bundles that come to this service."""
+
+    def __init__(self, runs_directory: Path, database: Database, clock: Clock) -> None:
+        self._runs_directory = runs_directory
+        self._database = database
+        self._clock = clock
+
+    def sweep(self) -> None:
+        """Remove what a service that was killed had begun to import."""
+        for path in self._runs_directory.glob(f"{UNBORN}*"):
+            if path.is_dir():
+                # Its process may still be at work; what that makes from now on is removed at the next start.
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+
+    @contextmanager
+    def upload(self) -> Iterator[Path]:
+        """A name for a bundle that is being received, on the disk that its journal will be on; gone at the end."""
+        path = self._runs_directory / f"{UNBORN}{secrets.token_hex(8)}.tar.zst"
+        try:
+            yield path
+        finally:
+            path.unlink(missing_ok=True)
+
+    def take(self, bundle: Path, imported_by: str) -> str:
+        """Make a run of a bundle; gives its id.
+
+        Raises Problem: bundle_invalid, conflict when there is a run of that id, space_insufficient; then nothing is
+        left of it.
+        """
+        unborn = self._runs_directory / f"{UNBORN}{secrets.token_hex(8)}"
+        try:
+            manifest = self._unpack(bundle, unborn)
+            run_id = str(manifest["run_id"])
+            note = {"at": timestamp(self._clock.wall()), "by": imported_by, "bundle": manifest}
+            files.write_json_durably(unborn / files.IMPORTED, note)
+            self._settle(unborn, run_id)
+        except BaseException:
+            shutil.rmtree(unborn, ignore_errors=True)
+            raise
+        return run_id
+
+    def _unpack(self, bundle: Path, unborn: Path) -> dict[str, Any]:
+        command = [sys.executable, "-m", "cliffwatch.bundle", str(bundle), str(self._runs_directory), unborn.name]
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECONDS, cwd="/", check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            detail = f"the bundle was not unpacked within {_PATIENCE_SECONDS:g} s"
+            raise Problem(Code.BUNDLE_INVALID, detail) from error
+        try:
+            body: dict[str, Any] = json.loads(done.stdout)
+        except ValueError as error:
+            words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+            detail = f"the process that unpacks bundles ended with status {done.returncode}: {''.join(words)}"
+            raise Problem(Code.INTERNAL, detail) from error
+        if "problem" not in body:
+            return body
+        problem = body["problem"]
+        faults = [FieldFault(fault["field"], fault["message"]) for fault in problem["faults"]]
+        raise Problem(Code(problem["code"]), problem["detail"], faults)
+
+    def _settle(self, unborn: Path, run_id: str) -> None:
+        """From here on the run is there, with its report."""
+        directory = self._runs_directory / run_id
+        with self._database.snapshot() as session:
+            if session.get(RunRow, run_id) is not None:
+                raise taken(run_id)
+        try:
+            # Fails when the name is taken: a journal is never empty.
+            unborn.rename(directory)
+        except OSError as error:
+            if directory.exists():
+                raise taken(run_id) from error
+            raise
+        try:
+            files.sync_directory(self._runs_directory)
+            with self._database.session() as session:
+                index_run(session, directory)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise

@@ -1,0 +1,157 @@
+"""A bundle that nobody vouches for, as a journal: every file checked before anything is believed, or nothing at all.
+
+What is in a journal is trusted by the service: a run that is not finished is given a worker, which writes to its
+target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+from pydantic import TypeAdapter, ValidationError
+
+from cliffwatch.bundle.archive import Reader
+from cliffwatch.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
+from cliffwatch.bundle.pack import order_of
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.states import RunState, RunStatus, status_of
+from cliffwatch.runs.submission import check_text
+
+#: An import leaves so much of the disk free: journals of runs that go on are on it.
+FREE_RESERVE_BYTES = 1024**3
+_WINDOWS = TypeAdapter(JournalWindow)
+#: 9999-12-31, the last day that a time can be written of.
+_LAST_MOMENT = 253_402_300_799.0
+
+
+def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None] = lambda manifest: None) -> Manifest:
+    """Make the journal `directory`, which must not exist, of a bundle; durable when this returns.
+
+    `accept` may refuse what the manifest says, before anything is written. Raises Problem (bundle_invalid,
+    space_insufficient, or what `accept` raises), and then what there is of the directory is to be thrown away.
+    """
+    reader = Reader(source)
+    name, size_bytes = reader.header()
+    if size_bytes > MANIFEST_LIMIT_BYTES:
+        raise invalid(MANIFEST, f"it has {size_bytes} bytes; it may have {MANIFEST_LIMIT_BYTES}")
+    manifest = read_manifest(b"".join(reader.content(size_bytes)))
+    if name != f"{manifest.run_id}/{MANIFEST}":
+        raise invalid(MANIFEST, "it is not the first file of the archive; give a file as `cliffwatch run bundle` wrote")
+    accept(manifest)
+    require_space(directory.parent, manifest.size_bytes)
+    directory.mkdir(mode=0o755)
+    for file in manifest.files:
+        if reader.header() != (f"{manifest.run_id}/{file.path}", file.size_bytes):
+            raise invalid("archive", f"where {file.path} should come, something else does")
+        digest = hashlib.sha256()
+        path = directory / file.path if is_kept(file.path) else None
+        if path is not None:
+            path.parent.mkdir(exist_ok=True)
+        with path.open("xb") if path is not None else open(os.devnull, "wb") as copy:  # noqa: PTH123  no Path to open
+            for chunk in reader.content(file.size_bytes):
+                digest.update(chunk)
+                copy.write(chunk)
+            copy.flush()
+            if path is not None:
+                os.fsync(copy.fileno())
+        if digest.hexdigest() != file.sha256:
+            raise invalid(file.path, "its SHA-256 is not what the manifest says; fetch the bundle again")
+    reader.end()
+    for made in {directory / Path(file.path).parent for file in manifest.files if is_kept(file.path)}:
+        files.sync_directory(made)
+    _check(directory, manifest)
+    return manifest
+
+
+def require_space(directory: Path, size_bytes: int) -> None:
+    """Raises Problem(space_insufficient) when so many bytes would not leave the reserve."""
+    free = shutil.disk_usage(directory).free
+    if free < size_bytes + FREE_RESERVE_BYTES:
+        raise Problem(
+            Code.SPACE_INSUFFICIENT,
+            f"the bundle needs {size_bytes} bytes and {FREE_RESERVE_BYTES} have to stay free below {directory}, where "
+            f"{free} are; make room, or set CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
+        )
+
+
+def _check(directory: Path, manifest: Manifest) -> None:
+    """Whether the service can show this run and never has to carry it out."""
+    reader = JournalReader(directory)
+    try:
+        order = order_of(reader)
+    except Problem as problem:
+        # Paths of this machine say nothing to whoever made the bundle.
+        raise Problem(Code.BUNDLE_INVALID, f"{files.ORDER} does not hold an order", problem.faults) from problem
+    if order.run_id != manifest.run_id:
+        raise invalid(files.ORDER, f"it is of run {order.run_id}, and the bundle is of {manifest.run_id}")
+    _check_values(files.ORDER, order.model_dump(mode="json"))
+    _check_moment(files.ORDER, order.created_at)
+    _check_lines(directory / files.EVENTS, _check_event)
+    _check_lines(directory / files.WINDOWS, _check_window)
+    status = _status(reader)
+    if status is None or status.state is not RunState.FINISHED:
+        state = "of no state that can be read" if status is None else status.state.value
+        raise invalid(files.EVENTS, f"the run is {state}; only a finished run is taken")
+    if status.verdict is not manifest.verdict:
+        raise invalid(files.EVENTS, f"the run's verdict is {status.verdict}, and not {manifest.verdict}")
+    moments = (status.since, status.created_at, status.started_at, status.load_start, status.load_stop)
+    for moment in moments:
+        _check_moment(files.EVENTS, moment or 0.0)
+
+
+def _status(reader: JournalReader) -> RunStatus | None:
+    try:
+        return status_of(stored.event for stored in reader.events())
+    except (KeyError, TypeError, ValueError) as error:
+        raise invalid(files.EVENTS, f"a change of state cannot be followed: {error!r}"[:200]) from error
+
+
+def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None]) -> None:
+    """Have each line looked at. One that is no JSON object is the damage of a crash, and readers pass it over."""
+
+    def refuse(word: str) -> NoReturn:
+        raise invalid(f"{path.name} line {number}", f"{word} is no number of JSON")
+
+    if not path.exists():
+        return
+    with path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                body: Any = json.loads(line, parse_constant=refuse)
+            except (ValueError, RecursionError):
+                continue
+            if isinstance(body, dict):
+                _check_values(f"{path.name} line {number}", body)
+                check(f"{path.name} line {number}", body)
+
+
+def _check_event(place: str, body: dict[str, Any]) -> None:
+    """Events are listed with those of other runs: one that cannot be written as an answer must not be among them."""
+    if isinstance(body.get("at"), int | float):
+        _check_moment(place, body["at"])
+
+
+def _check_window(place: str, body: dict[str, Any]) -> None:
+    """Windows are drawn in the list of runs, by code that takes their types as the worker writes them."""
+    try:
+        _WINDOWS.validate_python(body)
+    except ValidationError as error:
+        raise Problem(Code.BUNDLE_INVALID, f"{place} is no window", faults_of(error)[:20]) from error
+
+
+def _check_values(place: str, body: Any) -> None:
+    try:
+        check_text(body)
+    except ValueError as error:
+        raise invalid(place, str(error)) from error
+
+
+def _check_moment(place: str, moment: float) -> None:
+    if not 0 <= moment <= _LAST_MOMENT:
+        raise invalid(place, f"{moment!r:.40} is no time, in seconds since 1970")

@@ -1,0 +1,55 @@
+"""`cliffwatch run bundle` and `run import`: a run from one service to another in one file."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.run_source import SourceArgument, journal_of, written
+from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.errors import Code, Problem
+
+
+def register(app: typer.Typer) -> None:
+    """Add both commands to `run`."""
+    app.command("bundle")(bundle)
+    app.command("import")(import_)
+
+
+def bundle(
+    context: typer.Context,
+    run: SourceArgument,
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; RUN.tar.zst here otherwise.")] = None,
+    output: OutputOption = None,
+) -> None:
+    """Pack a finished run into one file: journal, telemetry, report and dashboards. The service is not needed."""
+    from cliffwatch.bundle.pack import ENDING, pack  # slow to load, and no other command needs it
+
+    session = session_of(context)
+    directory = journal_of(session, run)
+    path = to or Path(f"{directory.resolve().name}{ENDING}")
+    with written(path) as file:
+        manifest = pack(directory, file)
+    say(f"wrote {path}", f"  open it elsewhere:  cliffwatch run import {path}")
+    if session.how(output) is Output.JSON:
+        print_json({"file": str(path)} | manifest.model_dump(mode="json"))
+
+
+def import_(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `cliffwatch run bundle` wrote.")],
+    output: OutputOption = None,
+) -> None:
+    """Make a run that was packed elsewhere one of the service, under the id that it has."""
+    session = session_of(context)
+    try:
+        with file.open("rb") as content, session.client() as api:
+            run = api.upload("/runs/import", content)
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"{file} cannot be read: {error.strerror}; correct the path") from error
+    say(
+        f"run {run['id']} is here, with the verdict {run['verdict']}", f"  look at it:  cliffwatch run show {run['id']}"
+    )
+    if session.how(output) is Output.JSON:
+        print_json(run)

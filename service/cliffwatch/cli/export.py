@@ -1,0 +1,57 @@
+"""`cliffwatch run export`: a run's windows for other programs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.output import say
+from cliffwatch.cli.run_source import SourceArgument, journal_of, written
+from cliffwatch.cli.session import session_of
+from cliffwatch.errors import Code, Problem
+
+_OMB = "omb"
+FORMATS = {
+    "csv": "a row for each window and operation",
+    "parquet": "the same, with types",
+    "analyze": "the CSV that `cliffwatch analyze` reads",
+    _OMB: "the result file of OpenMessaging Benchmark",
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `export` to `run`."""
+    app.command("export")(export)
+
+
+def export(
+    context: typer.Context,
+    run: SourceArgument,
+    format: Annotated[  # noqa: A002  # the flag's name
+        str, typer.Option("--format", help="; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + ".")
+    ] = "csv",
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+) -> None:
+    """Write a run's windows for other programs, from its journal alone; the service is not needed.
+
+    Of a run that goes on, these are the windows that are committed. Gaps are rows of their own, or left empty.
+    """
+    if format not in FORMATS:
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(FORMATS)}")
+    if format == "parquet" and to is None and sys.stdout.isatty():
+        raise Problem(Code.BAD_REQUEST, "--to: Parquet is not for terminals; name a file, or redirect the output")
+    directory = journal_of(session_of(context), run)
+    with written(to) as file:
+        if format == _OMB:
+            from cliffwatch.omb.result import result_of
+
+            file.write((json.dumps(result_of(directory)) + "\n").encode())
+        else:
+            from cliffwatch.export.formats import WRITERS
+            from cliffwatch.export.table import table_of
+
+            WRITERS[format](table_of(directory), file)
+    if to is not None:
+        say(f"wrote {to}")

@@ -1,0 +1,41 @@
+"""What commands that need no service share: the journal that they read, and the file that they write."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from cliffwatch.cli.session import Session
+from cliffwatch.errors import Code, Problem
+
+SourceArgument = Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")]
+
+
+def journal_of(session: Session, run: str) -> Path:
+    """The directory that a run of this machine, or a path, stands for. Raises Problem(not_found)."""
+    directory = Path(run) if Path(run).is_dir() else session.settings().runs_directory / run
+    if not directory.is_dir():
+        raise Problem(Code.NOT_FOUND, f"{run} is no directory, and no run below {directory.parent}; name one of them")
+    return directory
+
+
+@contextmanager
+def written(path: Path | None) -> Iterator[BinaryIO]:
+    """A file that has its name only once it is whole; stdout for None. Raises Problem(bad_request)."""
+    if path is None:
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        unfinished.replace(path)
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"--to: {path} cannot be written: {error.strerror}") from error
+    finally:
+        unfinished.unlink(missing_ok=True)
