@@ -20,6 +20,7 @@ from bench import (
     simulator,
     stack,
     storage,
+    storage_rolls,
 )
 from bench.ebpf import probe_cost
 from bench.figures import Figure
@@ -38,6 +39,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "drive": drive.figures,
     "drive-memory": drive_memory.figures,
     "storage": storage.figures,
+    "storage-rolls": storage_rolls.figures,
     "pages": pages.figures,
 }
 

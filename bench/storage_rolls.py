@@ -1,0 +1,89 @@
+"""The storage engine's memory and open files over a million segments: flat, or not.
+
+Segments are as short as can be and in memory, so that within minutes as many roll as a broker's disk sees in years.
+They have indexes and are deleted by retention like any others.
+"""
+
+import os
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.figures import Figure
+from tests.engines.storage.running import Running, load_of, running
+
+ROLLS = 1_000_000
+#: Where it is looked at first, as a share of all rolls.
+FIRST = 0.01
+PATIENCE_SECONDS = 3600.0
+#: Of each partition the segment may be open, or the next one be on its way.
+CHANGE = 16
+#: Segments of two batches each.
+LOAD: dict[str, Any] = {
+    "style": "kafka",
+    "partitions": 64,
+    "record_size": "4KiB",
+    "batch_records": 2,
+    "retention_size": "8MiB",
+    # More than a processor does, so that it rolls as fast as it can.
+    "rate": "500MB",
+    "burst_limit": "1s",
+    "verify_size": "0B",
+    "style_changes": {
+        "segment_size": "16KiB",
+        "segment_jitter": 0,
+        "chunk_size": "8KiB",
+        "threads": 1,
+        "sync_on_roll": False,
+        "background_threads": 1,
+    },
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the program takes up once so many segments have been begun."""
+
+    rolls: int
+    resident_bytes: int
+    open_files: int
+
+
+def look(at_work: Running) -> Look:
+    process = Path(f"/proc/{at_work.process.pid}")
+    resident_bytes = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    rolls = at_work.outcome.counters["segments_begun"]
+    return Look(rolls, resident_bytes, len(list((process / "fd").iterdir())))
+
+
+def roll(rolls: int) -> tuple[Look, Look]:
+    """The program after FIRST of so many rolls, and after all of them."""
+    place = Path("/dev/shm") / f"cliffwatch-rolls-{os.getpid()}"  # noqa: S108 # in memory, under a name of this process's own
+    place.mkdir()
+    try:
+        with running(load_of(**LOAD), place / "data", PATIENCE_SECONDS, window_seconds=1.0) as at_work:
+            return _look_after(at_work, rolls * FIRST), _look_after(at_work, rolls)
+    finally:
+        shutil.rmtree(place)
+
+
+def _look_after(at_work: Running, rolls: float) -> Look:
+    while at_work.outcome.counters["segments_begun"] < rolls:
+        at_work.read_until("window")
+    return look(at_work)
+
+
+def figures() -> list[Figure]:
+    begun = time.monotonic()
+    first, last = roll(ROLLS)
+    for seen in (first, last):
+        print(f"# {seen.rolls:,} segments: {seen.resident_bytes / 1e6:.2f} MB, {seen.open_files} open files")
+    print(f"# {time.monotonic() - begun:.0f} s")
+    return [
+        Figure(
+            "storage, a million segments: memory gained", (last.resident_bytes - first.resident_bytes) / 1e6, "MB", 1
+        ),
+        Figure("storage, a million segments: open files gained", last.open_files - first.open_files, "", CHANGE),
+    ]
