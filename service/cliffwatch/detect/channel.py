@@ -15,6 +15,8 @@ _RING = 640
 _GOLDEN = 0.6180339887498949
 _TICKS = (1e-3, 1e-4)
 _LOWEST_HOURS = 3
+#: Blocks that say where a run is that improves fast, and by how much it has to.
+_LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
 #: A run that improves by this much gets a new baseline.
 _IMPROVEMENT = 0.02
 
@@ -32,6 +34,8 @@ class Channel:
         self.block_count = 0
         self.fast_spread = Spread()
         self.usual: float | None = None
+        #: By how much the last minutes are below what is usual, as in a warm-up.
+        self.below = 0.0
         self.regime = 0
         #: What is usual stays what it is while a rise goes on that may be a change.
         self.is_held = False
@@ -90,6 +94,19 @@ class Channel:
         """What was `windows_ago` and before is not what is usual any more."""
         self.regime = max(0, self.block_count - windows_ago // BLOCK)
 
+    def take_out(self, windows: int) -> int:
+        """What the last `windows` held came back: blocks in which it was are as the ones before them. How many."""
+        count = min(-(-windows // BLOCK) + 1, self.block_count // 2, _RING // 2)
+        if count > 0:
+            before = self._tail(count, count).copy()
+            for index, value in enumerate(before.tolist()):
+                slot = (self.block_count - count + index) % _RING
+                self._ring[slot] = self._ring[slot + _RING] = value
+        if self._block and self.usual is not None:
+            present = middle(before) if count > 0 else self.usual
+            self._block = [present] * len(self._block)
+        return max(0, count)
+
     def put_spreads_aside(self) -> None:
         """Measure anew how much the series moves: it has changed."""
         self._aside = (self.fast_spread, self._window_spread)
@@ -131,6 +148,8 @@ class Channel:
         reference = self.last_blocks(REFERENCE_BLOCKS)
         if len(reference) >= 3 and not self.is_held:
             self.usual = middle(reference)
+            below = self.usual - middle(reference[-_LOCAL_BLOCKS:])
+            self.below = below if below > _BELOW_LEAST else 0.0
         if self.block_count % HOUR_BLOCKS == 0:
             self._end_hour(end)
 

@@ -1,19 +1,23 @@
 """The fast detector: a rise that has lasted longer than anything that this run came back from.
 
 An excursion begins when the median of five windows leaves what is usual, and ends when it comes back. One that ends
-is a transient, and is remembered with its length and height: compaction and write-back teach the detector how long to
-wait. One that lasts longer than all comparable transients, and long enough in itself, is a change of level.
+is a transient, and is remembered with its start, length and height: compaction and write-back teach the detector how
+long to wait. One that lasts longer than all comparable transients, and long enough in itself, is a change of level; one
+that begins when none of them is due need not outlast them.
 """
 
 from collections import deque
 from dataclasses import dataclass
 
+from cliffwatch.detect.schedule import Schedule, schedule_of
 from cliffwatch.detect.spans import FAST, WARM_UP, log_ratio
 
 #: A rise of the client's latency by less than this is left to the step detector.
 RATIO_MINIMUM = 1.5
 #: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
 CORROBORATED = FAST
+#: The same for a rise that is not much larger than what runs come back from.
+CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
 ALONE = 30
 CONTRADICTED = 72
 DURING_MORE_LOAD = 180
@@ -21,15 +25,21 @@ UNLEARNED = 40
 #: A run's own transients may delay a corroborated rise up to this.
 PATIENCE = 72
 _PATIENCE_OTHERWISE = 360
+#: What is over already is not called: its last windows against its highest.
+_STILL_THERE = 0.6
+#: What is below this part of its height has come back altogether; a step that wavers has not.
+_RETURNED = 0.45
 
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """A rise that came back: its length in windows, and the client's and the device's rise as logarithms.
+    """A rise that came back: the window at which it began, its length in windows, and the client's and the device's
+    rise as logarithms.
 
     `had_more_load`: it came with more load, and says nothing of rises without.
     """
 
+    start: float
     windows: int
     client: float
     device: float
@@ -74,8 +84,12 @@ class Excursions:
         self._span: deque[float] = deque(maxlen=FAST)
         self._transients: deque[Transient] = deque(maxlen=64)
         self.windows = 0
+        self.start = 0.0
         self.enter = log_ratio(1.3)
+        #: Windows of the excursion that has just come back; 0 when none has.
+        self.returned = 0
         self._peak = 0.0
+        self._highest = 0.0
         self._device_peak = 0.0
         self._had_more_load = False
 
@@ -83,11 +97,12 @@ class Excursions:
     def is_open(self) -> bool:
         return self.windows > 0
 
-    def follow(self, deviation: float, sigma: float) -> float | None:
+    def follow(self, at: float, deviation: float, sigma: float) -> float | None:
         """Take a window's deviation from what is usual. While a rise goes on, its height: the median of its last part.
 
-        `sigma` is the spread of a median of `FAST` windows.
+        `at` is the window's time, in windows; `sigma` is the spread of a median of `FAST` windows.
         """
+        self.returned = 0
         self._last.append(deviation)
         self._span.append(deviation)
         if len(self._last) < 5:
@@ -98,12 +113,17 @@ class Excursions:
             if level <= enter:
                 return None
             self.windows = sum(value > enter / 2 for value in self._last)
+            self.start = at - self.windows + 1
         else:
             self.windows += 1
             if level < 0.6 * enter:
-                self._transients.append(Transient(self.windows, self._peak, self._device_peak, self._had_more_load))
+                self.returned = self.windows if level < _RETURNED * self._peak else 0
+                self._transients.append(
+                    Transient(self.start, self.windows, self._peak, self._device_peak, self._had_more_load)
+                )
                 self.forget()
                 return None
+        self._highest = max(self._highest, level)
         span = sorted(list(self._span)[-min(self.windows, FAST) :])
         height = span[len(span) // 2]
         self._peak = max(self._peak, height)
@@ -112,10 +132,11 @@ class Excursions:
     def forget(self) -> None:
         """End the present excursion without remembering it."""
         self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
+        self._highest = 0.0
 
-    def learn(self, windows: int, client: float, device: float) -> None:
+    def learn(self, start: float, windows: int, client: float, device: float) -> None:
         """What was taken for a change came back after all."""
-        self._transients.append(Transient(windows, client, device))
+        self._transients.append(Transient(start, windows, client, device))
 
     def is_change(self, height: float, sigma: float, evidence: Evidence, windows: int, is_learned: bool) -> bool:
         """Whether the present excursion has outlasted what may come back. `windows`: how many the run has had."""
@@ -124,23 +145,45 @@ class Excursions:
             self._device_peak = max(self._device_peak, evidence.device)
         if self.windows < CORROBORATED or height < max(log_ratio(RATIO_MINIMUM), 5 * sigma):
             return False
+        if sorted(self._last)[2] < _STILL_THERE * self._highest and self.windows < PATIENCE:
+            return False
         return self.windows >= self._needed(height, evidence, is_learned or windows >= WARM_UP)
 
     def _needed(self, height: float, evidence: Evidence, is_learned: bool) -> int:
         corroborated = evidence.corroborates(height) and not evidence.more_load
-        longest, seen = self.longest(height, evidence.device if corroborated else None)
-        patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
-        # The fewer were seen, the less they say of the longest that may come.
-        learned = min(patience, round((1.2 + 0.8 / seen) * longest) + 2) if seen else 0
+        learned = self._learned(height, evidence, corroborated)
         if evidence.more_load:
             return max(DURING_MORE_LOAD, learned)
         if corroborated:
-            least = CORROBORATED if is_learned else UNLEARNED
+            least = CORROBORATED if height >= log_ratio(SMALL_RATIO) else CORROBORATED_SMALL
+            least = least if is_learned else UNLEARNED
         elif evidence.device is None:
             least = ALONE if height >= log_ratio(3) else 2 * ALONE
         else:
             least = CONTRADICTED
         return max(least, learned)
+
+    def _learned(self, height: float, evidence: Evidence, corroborated: bool) -> int:
+        """What the run's own transients ask for: to be outlasted, the longer the fewer there were to learn from."""
+        longest, seen = self.longest(height, evidence.device if corroborated else None)
+        if not seen:
+            return 0
+        schedule = self.schedule(height)
+        is_due = schedule is not None and schedule.is_due(self.start)
+        if schedule is not None and schedule.is_sure and not is_due and corroborated:
+            return 0
+        patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
+        factor = (1.6 if is_due else 1.2) + 0.8 / seen
+        return min(patience, round(factor * longest) + 2)
+
+    def schedule(self, height: float) -> Schedule | None:
+        """The schedule of those transients that were about as high, and no shorter than the present excursion."""
+        alike = [
+            one.start
+            for one in self._transients
+            if one.client >= 0.6 * height and one.windows >= CORROBORATED // 2 and not one.had_more_load
+        ]
+        return schedule_of(alike)
 
     def longest(self, height: float, device: float | None) -> tuple[int, int]:
         """Windows of the longest transient that was about as high, and how many there were of them.

@@ -24,6 +24,8 @@ DRIFT_RATIO, DRIFT_CONTRADICTED_RATIO = 1.235, 1.4
 _DRIFT_BLOCKS, _DRIFT_SHORTEST = 10, 12
 #: Blocks on each side of an edge that show whether it is one (2 h).
 _GRADUAL_BLOCKS = 120
+#: A device may slow down so many blocks before its client does.
+LEAD_BLOCKS = 12
 #: A change shows in so many blocks at least; a small one near the end of a run in more.
 _TAIL_BLOCKS, _TAIL_BLOCKS_SMALL = 4, 20
 
@@ -199,6 +201,10 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
     for name, column in view.devices.items():
         previous = max((one for one in edges if one < edge.block), default=0)
         moved = segments.judge_edge(column, edge.block, previous, following, edges)
+        earlier = max((one for one in edges if one < edge.block - LEAD_BLOCKS), default=0)
+        if edge.block - LEAD_BLOCKS - earlier >= 3:
+            led = segments.judge_edge(column, edge.block, earlier, following, edges, edge.block - LEAD_BLOCKS)
+            moved = max(moved, led, key=lambda one: one.significance)
         share = min(0.25 * edge.height, log_ratio(1.3))
         if moved.height >= max(share, log_ratio(1.04)) and moved.significance > segments.DEVICE_SIGNIFICANCE:
             names.append(name)

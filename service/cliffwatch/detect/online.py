@@ -15,6 +15,7 @@ from cliffwatch.detect.excursion import RATIO_MINIMUM, Evidence
 from cliffwatch.detect.finding import Baseline, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.judge import Judge
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR, NOTICE_MASK, WARM_UP, log_ratio
+from cliffwatch.detect.spikes import LENGTH_MAXIMUM, QUIET
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import blocks_since, find_step, is_gradual
 from cliffwatch.detect.surroundings import Surroundings
@@ -36,6 +37,8 @@ RECOVERY_WINDOWS = 180
 #: Windows whose median is compared with the baseline, by the span's name.
 RATIO_SPANS = {"fast": BLOCK, "slow": 180, "drift": 720}
 _ENDS_KEPT = 720
+#: A rise that came back within so many windows is no part of any level (30 min).
+_TRANSIENT_WINDOWS = 180
 #: Windows after a burst of load in which what it raised is still in the medians.
 _AFTER_LOAD = 180
 
@@ -108,9 +111,13 @@ class OnlineDetector:
                 yield from self._settled(judge)
             return
         sigma = channel.fast_sigma()
-        height = judge.excursions.follow(deviation, sigma)
+        at = sample.start / self._window_seconds
+        height = judge.excursions.follow(at, deviation + channel.below, sigma)
         channel.is_held = 0 < judge.excursions.windows < HOUR
+        if judge.excursions.returned:
+            self._take_out(judge, judge.excursions.returned)
         if height is not None:
+            height -= channel.below
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
             if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
@@ -121,6 +128,14 @@ class OnlineDetector:
         if is_block and (height is None or height < log_ratio(RATIO_MINIMUM)):
             yield from self._slow(judge, sample)
 
+    def _take_out(self, judge: Judge, windows: int) -> None:
+        """A transient is over: the slow detectors have not seen it."""
+        if windows > _TRANSIENT_WINDOWS:
+            return
+        count = judge.channel.take_out(windows)
+        judge.statistics.forget_since(judge.channel.block_count - count)
+        self._surroundings.take_out(windows)
+
     def _other(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
         """A series that findings are not about, such as a device's: told of when it changes and they do not."""
         excursions = judge.excursions
@@ -129,7 +144,7 @@ class OnlineDetector:
                 yield from self._end(judge, sample)
             return
         sigma = judge.channel.fast_sigma()
-        height = excursions.follow(deviation, sigma)
+        height = excursions.follow(sample.start / self._window_seconds, deviation, sigma)
         if height is None or excursions.windows < ALONE_WINDOWS:
             return
         evidence = self._evidence(FAST, excursions.windows)
@@ -142,6 +157,10 @@ class OnlineDetector:
     def _spikes(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
         if self._surroundings.is_busy() or self._evidence(FAST).more_load:
             judge.spikes.forget()
+            return
+        if judge.excursions.windows > LENGTH_MAXIMUM:
+            # A rise that flickers is one rise.
+            judge.spikes.drop(self._window - judge.excursions.windows - QUIET)
             return
         spike = judge.spikes.follow(
             self._window,
@@ -159,6 +178,8 @@ class OnlineDetector:
                 yield ended
             return
         train = None if spike is None else judge.spikes.train(spike)
+        if train is not None and judge.excursions.is_open and train[0].window > self._window - 2 * LENGTH_MAXIMUM:
+            return
         if train is None or judge.active is not None:
             return
         if judge.channel.windows < WARM_UP and not judge.channel.declared:
@@ -278,7 +299,7 @@ class OnlineDetector:
                 one.bring_back()
         windows = round((until - ended.onset) / self._window_seconds)
         if windows < 4 * HOUR:
-            judge.excursions.learn(windows, jump, jump)
+            judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)
             judge.statistics.learn(jump, windows // BLOCK)
         judge.channel.begin_regime(5 * BLOCK)
         if windows >= RECOVERY_WINDOWS:

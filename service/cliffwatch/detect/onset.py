@@ -9,6 +9,8 @@ REACH = 120
 #: What a single window may weigh, in nats: an outlier is one window, not a change.
 _CLIENT_WEIGHT, _DEVICE_WEIGHT = 4.0, 2.0
 
+#: A window so many changes above the level after the change is part of neither level.
+_BEYOND = 1.0
 #: Windows whose means show how long a channel's memory is.
 _MEMORY_WINDOWS = 12
 #: Splits that explain the client's latencies worse than the best one by no more than this, in nats, are left open.
@@ -16,8 +18,12 @@ _LEFT_OPEN = 5.0
 
 
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
-    """For each window how much more it looks like `after` than like `before`, in nats; 0 where nothing was measured."""
+    """For each window how much more it looks like `after` than like `before`, in nats.
+
+    0 where nothing was measured, and where the level was far beyond both: that was a transient.
+    """
     nats = ((column - before) ** 2 - (column - after) ** 2) / (2 * sigma**2)
+    nats = np.where(column > after + max(_BEYOND * (after - before), 4 * sigma), 0.0, nats)
     return np.asarray(np.clip(np.nan_to_num(nats), -weight, weight))
 
 

@@ -129,10 +129,13 @@ def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> 
     return max(deviation, float(np.quantile(values, 0.84) - np.quantile(values, 0.16)) / 2) * (1 + 1.0 / independent)
 
 
-def judge_edge(column: Array, edge: int, previous: int, following: int, away_from: list[int]) -> Edge:
-    """The change at `edge`, between the edges around it."""
-    first, last = max(previous, edge - BEFORE_BLOCKS), min(following, edge + AFTER_BLOCKS)
-    before, after = column[first:edge], column[edge:last]
+def judge_edge(
+    column: Array, edge: int, previous: int, following: int, away_from: list[int], until: int | None = None
+) -> Edge:
+    """The change at `edge`, between the edges around it; what was before it ended with the block `until`."""
+    until = edge if until is None else until
+    first, last = max(previous, until - BEFORE_BLOCKS), min(following, edge + AFTER_BLOCKS)
+    before, after = column[first:until], column[edge:last]
     level_before, level_after = float(np.median(before)), float(np.median(after))
     sigma = long_run_sigma(column)
     inferred = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5

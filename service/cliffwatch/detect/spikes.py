@@ -87,6 +87,12 @@ class Spikes:
         self._train.clear()
         self._height = 0.0
 
+    def drop(self, since: int) -> None:
+        """What began at the window `since` or later was no spike."""
+        while self._train and self._train[-1].window >= since:
+            self._train.pop()
+        self._height = 0.0
+
     def _unlikely(self, spikes: list[Spike], corroborated: bool) -> list[Spike] | None:
         limit = _CHANCE_CORROBORATED if corroborated else _CHANCE
         last = spikes[-1]

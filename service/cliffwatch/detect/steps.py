@@ -117,6 +117,12 @@ class SpanStatistics:
         for waiting in self._waiting.values():
             waiting.clear()
 
+    def forget_since(self, block: int) -> None:
+        """What was measured since `block` was a transient that came back."""
+        for waiting in self._waiting.values():
+            while waiting and waiting[-1][0] > block:
+                waiting.pop()
+
     def learn(self, height: float, blocks: int) -> None:
         """A rise of `height` (logarithm) that lasted so many blocks came back after all."""
         for span in STEP_SPANS:

@@ -37,6 +37,12 @@ class Surroundings:
         for statistics in (*self.statistics.values(), self._rate_statistics):
             statistics.discard_recent()
 
+    def take_out(self, windows: int) -> None:
+        """A transient of so many windows came back: the devices' part of it is no more usual than the client's."""
+        for name, channel in self.devices.items():
+            count = channel.take_out(windows)
+            self.statistics[name].forget_since(channel.block_count - count)
+
     def evidence(self, windows: int, since: int, present: Mapping[str, float]) -> Evidence:
         """What the last `windows` say of a rise that began `since` ago. `present`: the last window's levels."""
         device: float | None = None
