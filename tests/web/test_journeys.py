@@ -10,6 +10,7 @@ import httpx
 import pytest
 from bench.service import Service
 from playwright.sync_api import Page, expect
+from tests.api.test_alerts_api import alert, notification
 from tests.web.conftest import log_in, start_run, steady, token_of, wait_until_finished
 
 
@@ -104,6 +105,20 @@ def test_findings_are_on_the_page_of_a_run_that_fell_off_a_cliff(page: Page, ser
     row = page.get_by_role("row").filter(has_text=run_id)
     expect(row).to_contain_text("degraded")
     expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"p99 from .* ms to .* ms"))
+
+
+def test_an_alert_tells_what_it_is_about_and_when_it_is_over(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("alerted", "5m"))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#state")).to_contain_text("running")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    for status, kind in (("firing", "alert"), ("resolved", "alert over")):
+        told = notification(alert(run_id, status), status=status)
+        service.client.post("/api/v1/alerts", json=told).raise_for_status()
+        newest = page.locator("#findings li").first
+        expect(newest.locator("b")).to_have_text(kind)
+        expect(newest).to_contain_text("97 % of it.")
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
 
 
 def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service) -> None:

@@ -7,6 +7,7 @@
   const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
   const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+  const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
   // Details of events that are for programs: a run's own moments are drawn, its keys mean nothing to people.
   const UNTOLD = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
   const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
@@ -66,7 +67,7 @@
       width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
       cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84 })],
+      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
       series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false }))),
       hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
     };
@@ -153,6 +154,7 @@
   }
 
   function words(event) {
+    if (event.type === "alert") return event.detail.description || event.detail.summary || event.name;
     if (event.detail.summary) return event.detail.summary;
     const told = Object.entries(event.detail).filter(([name, value]) => !UNTOLD.has(name) && value !== null && value !== "" && typeof value !== "object")
       .slice(0, 6).map(([name, value]) => name.replaceAll("_", " ") + " " + value);
@@ -160,9 +162,10 @@
   }
   function item(event) {
     const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
-    line.className = event.type;
+    const isOver = event.type === "alert" && event.detail.status === "resolved";
+    line.className = isOver ? "resolved" : event.type;
     when.textContent = elapsed(event.elapsed);
-    kind.textContent = event.type;
+    kind.textContent = isOver ? "alert over" : event.type;
     text.textContent = words(event);
     line.append(when, kind, text);
     return line;
