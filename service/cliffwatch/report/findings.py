@@ -209,11 +209,16 @@ def sentence_of(
     zero = run.load.start if run.load else finding.onset
     names = {each.major_minor: each.name for each in drives_of(run)}
     verb = "fell" if finding.level < finding.baseline else "rose"
-    size = f"{finding.ratio:.1f}-fold, " if finding.ratio >= 1.5 else ""
+    size = f"{_fold(finding.ratio)}-fold, " if finding.ratio >= 1.5 else ""
     levels = f"{size}from {_value(series, finding.baseline)} to {_value(series, finding.level)}"
     where = f" on drive {drive.name}" + (f" ({drive.serial})" if drive.serial else "") if drive is not None else ""
     place = f"{finding.kind.value.capitalize()} at {elapsed(finding.onset - zero)}"
     return f"{place}: the {subject_of(series, names)} {verb} {levels}{where}{_why(diagnosis, layers)}."
+
+
+def _fold(ratio: float) -> str:
+    """No more digits than anybody would say aloud."""
+    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def _value(series: Series, value: float) -> str:
