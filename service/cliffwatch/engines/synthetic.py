@@ -106,7 +106,11 @@ def main(arguments: list[str]) -> None:
             start=begin,
             end=end,
             counters={"operations": operations, "bytes": operations * load.operation_bytes, "errors": 0},
-            gauges={"schedule_debt_seconds": 0.0},
+            gauges={
+                "schedule_debt_seconds": 0.0,
+                "requested_operations_per_second": load.operations_per_second,
+                "requested_bytes_per_second": load.operations_per_second * load.operation_bytes,
+            },
             latency={"publish": service, "publish_service": service},
         )
         print(format_engine_line(window, seq), flush=True)

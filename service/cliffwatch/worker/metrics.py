@@ -24,6 +24,8 @@ WINDOW_GAUGES = {
     "backlog_records": "Records acknowledged and not yet read; absent when the engine has no consumers.",
     "backlog_bytes": "Bytes acknowledged and not yet read; absent when the engine has no consumers.",
 }
+#: What engines call these that have a word of their own for it.
+OTHER_NAMES = {"target_rate": "requested_operations_per_second"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,8 @@ class RunFigures:
             self.last_window_end = committed.end
             for name in self.counters:
                 self.counters[name] += window.counters.get(name, 0)
-            self.gauges = {name: window.gauges[name] for name in WINDOW_GAUGES if name in window.gauges}
+            gauges = {OTHER_NAMES.get(name, name): value for name, value in window.gauges.items()}
+            self.gauges = {name: gauges[name] for name in WINDOW_GAUGES if name in gauges}
             for operation, histogram in window.latency.items():
                 self.latency.setdefault(operation, Histogram()).merge(histogram)
             self.window_latency = committed.latency
