@@ -42,6 +42,8 @@ pub trait Layer: Send {
     fn host_bytes(&self) -> u64;
     /// Share of superblocks that are clean.
     fn clean_ratio(&self) -> f64;
+    /// Share of the flash's pages that hold what the host wrote and did not discard.
+    fn mapped_ratio(&self) -> f64;
     /// Superblocks of the drive.
     fn total_blocks(&self) -> u32;
     /// What must be kept.
@@ -125,6 +127,10 @@ impl<V: VictimPolicy + Send> Layer for Drive<V> {
 
     fn clean_ratio(&self) -> f64 {
         self.ftl.clean_ratio()
+    }
+
+    fn mapped_ratio(&self) -> f64 {
+        self.ftl.mapped_ratio()
     }
 
     fn total_blocks(&self) -> u32 {

@@ -137,6 +137,8 @@ pub struct Health<'a> {
     pub page_bytes: u64,
     /// Share of superblocks that are clean.
     pub clean_ratio: f64,
+    /// Share of the flash's pages that hold what the host wrote and did not discard.
+    pub mapped_ratio: f64,
     /// Superblocks of the drive.
     pub total_blocks: u32,
     /// Degrees.
@@ -166,7 +168,7 @@ impl Health<'_> {
         let mut out = String::with_capacity(8192);
         let labels = format!("device=\"{}\",serial=\"{}\"", escape(self.device), escape(self.serial));
         let page_bytes = self.page_bytes as f64;
-        let plain: [(&str, &str, &str, f64); 13] = [
+        let plain: [(&str, &str, &str, f64); 14] = [
             ("host_written_bytes_total", "counter", "Bytes written by the host.", self.host_bytes as f64),
             ("media_written_bytes_total", "counter", "Bytes programmed on the flash.", self.media_bytes() as f64),
             ("media_counter_available", "gauge", "Whether the drive counts media bytes.", 1.0),
@@ -190,6 +192,12 @@ impl Health<'_> {
             ),
             ("erased_blocks_total", "counter", "Superblocks erased.", self.counters.erased_blocks as f64),
             ("free_blocks_ratio", "gauge", "Share of superblocks that are erased.", self.clean_ratio),
+            (
+                "mapped_ratio",
+                "gauge",
+                "Share of the flash that holds what the host wrote and did not discard.",
+                self.mapped_ratio,
+            ),
             ("temperature_celsius", "gauge", "Temperature of the drive.", self.temperature_celsius),
             ("spare_ratio", "gauge", "Spare blocks left.", 1.0),
             ("percentage_used_ratio", "gauge", "Rated life used.", self.used_ratio()),
@@ -273,6 +281,7 @@ mod tests {
             host_bytes: 160_000,
             page_bytes: 16384,
             clean_ratio: 0.5,
+            mapped_ratio: 0.25,
             total_blocks: 64,
             temperature_celsius: 40.0,
             read_only: false,

@@ -105,9 +105,9 @@ fn with_health<T>(
     thermometer: &Mutex<Thermometer>,
     read: impl FnOnce(&Health) -> T,
 ) -> T {
-    let (counters, host_bytes, clean_ratio, total_blocks) = {
+    let (counters, host_bytes, clean_ratio, mapped_ratio, total_blocks) = {
         let layer = lock(&shared.layer);
-        (layer.counters(), layer.host_bytes(), layer.clean_ratio(), layer.total_blocks())
+        (layer.counters(), layer.host_bytes(), layer.clean_ratio(), layer.mapped_ratio(), layer.total_blocks())
     };
     let media_bytes = counters.media_pages() * identity.page_bytes;
     let measured = lock(thermometer).measure(shared.started.elapsed(), media_bytes, identity.program_bytes_per_second);
@@ -122,6 +122,7 @@ fn with_health<T>(
         host_bytes,
         page_bytes: identity.page_bytes,
         clean_ratio,
+        mapped_ratio,
         total_blocks,
         temperature_celsius: faulty.unwrap_or(measured),
         read_only,

@@ -247,6 +247,12 @@ impl<V: VictimPolicy> Ftl<V> {
         self.mapped_pages
     }
 
+    /// The share of all physical pages that hold data, as far as the drive knows.
+    #[must_use]
+    pub fn mapped_ratio(&self) -> f64 {
+        f64::from(self.mapped_pages) / (f64::from(self.shape.total_blocks()) * f64::from(self.shape.pages_per_block))
+    }
+
     /// The share of all superblocks that is erased and ready to be written.
     #[must_use]
     pub fn clean_ratio(&self) -> f64 {
