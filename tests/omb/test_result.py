@@ -96,7 +96,8 @@ def test_quantiles_rise_from_0_to_100(tmp_path: Path) -> None:
 
 def test_the_command_writes_it_from_a_journal_alone(tmp_path: Path) -> None:
     directory, target = journal(tmp_path), tmp_path / "result.json"
-    command = [str(Path(sys.executable).with_name("cliffwatch")), "run", "export", str(directory), "--to", str(target)]
+    program = str(Path(sys.executable).with_name("cliffwatch"))
+    command = [program, "run", "export", str(directory), "--format", "omb", "--to", str(target)]
     environment = os.environ | {"CLIFFWATCH_STATE_DIRECTORY": str(tmp_path / "state")}
     subprocess.run(command, check=True, env=environment, capture_output=True)
     assert json.loads(target.read_text()) == result_of(directory)
