@@ -66,7 +66,7 @@ def now() -> Iterator[Panel]:
     )
     yield number(
         "Temperature",
-        "Of the drive. Bad: near the limit of its data sheet, from where it throttles.",
+        "Temperature of the drive. Bad: near the limit of its data sheet, from where it throttles.",
         "celsius",
         Query(_gauge("temperature_celsius"), "temperature"),
         decimals=0,
@@ -183,10 +183,14 @@ def flash() -> Iterator[Panel]:
     )
     yield graph(
         "Clean blocks over time",
-        """Share of blocks that are free to be written; only drives that tell. Bad: it falls to a floor: the cliff
-        stands there.""",
+        """Share of blocks that are free to be written, of drives that tell; and share of an emulated drive's flash that
+        holds data. Bad: the first falls to a floor, where the cliff stands; the second is near 1, so cleaning is dear.
+        """,
         "percentunit",
-        [Query(_gauge("free_blocks_ratio"), "clean")],
+        [
+            Query(_gauge("free_blocks_ratio"), "clean"),
+            Query(_gauge("mapped_ratio"), "holds data", color="text", dashed=True),
+        ],
         maximum=1,
     )
     yield graph(
@@ -239,8 +243,8 @@ def endurance() -> Iterator[Panel]:
     )
     yield number(
         "Counts media bytes",
-        """Whether the drive says how much it programs. Bad: no, or a dash for a drive that says nothing of itself: write
-        amplification is not known.""",
+        """Whether the drive says how much it programs. Bad: no, or a dash, which a drive has that says nothing of
+        itself: write amplification is not known.""",
         "bool_yes_no",
         Query(_gauge("media_counter_available"), "counts"),
     )
@@ -260,7 +264,7 @@ def endurance() -> Iterator[Panel]:
     )
     yield graph(
         "Temperature over time",
-        "Of the drive. Bad: it climbs while latency does: the drive throttles, which looks like garbage collection.",
+        "Temperature of the drive. Bad: it climbs with latency: the drive throttles, and seems to collect garbage.",
         "celsius",
         [Query(_gauge("temperature_celsius"), "temperature")],
     )

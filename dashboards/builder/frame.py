@@ -118,7 +118,7 @@ def data_link(title: str, there: str, **values: str) -> Link:
     unknown = set(values) - set(SHARED[there]) - {"run_2"}
     assert not unknown, f"{there} has no {unknown}"
     chosen = "".join(f"&var-{name}={value}" for name, value in values.items())
-    return {"title": title, "url": f"/d/{UIDS[there]}?${{datasource:queryparam}}{chosen}&{time}"}
+    return {"title": title, "url": f"/d/{UIDS[there]}?${{datasource:queryparam}}{chosen}{time and '&'}{time}"}
 
 
 def _datasource_variable() -> grafana.DatasourceVariable:

@@ -354,6 +354,7 @@ def rows(
         .span(width)
         .height(height)
         .no_value("–")
+        .filterable(True)
         .with_transformation(models.DataTransformerConfig(id_val="merge", options={}))
         .with_transformation(models.DataTransformerConfig(id_val="organize", options=organize))
     )

@@ -54,7 +54,7 @@ def state() -> Iterator[Panel]:
     )
     yield number(
         "Elapsed",
-        "Time since the load began; Compare has it as its time axis. Bad: below zero for long: the load does not begin.",
+        "Time since the load began; Compare has it as its time axis. Bad: below zero for long, no load begins.",
         "s",
         Query(f"time() - max(cliffwatch_run_start_timestamp_seconds{{{RUN}}})", "elapsed"),
         width=3,

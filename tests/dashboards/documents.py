@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DIRECTORY = ROOT / "dashboards" / "json"
 PROVISIONING = ROOT / "dashboards" / "provisioning"
 PATHS = sorted(DIRECTORY.glob("*.json"))
+_KEYWORDS = frozenset({"and", "or", "unless", "bool", "offset", "by", "on", "Inf"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +22,28 @@ class PanelQuery:
     expression: str
     repeat: str | None = None
 
-    def rendered(self, values: dict[str, str]) -> str:
-        """With each `$name` replaced. Fails for a variable that has no value."""
-        return re.sub(r"\$\{?(\w+)\}?", lambda found: values[found[1]], self.expression)
+    def rendered(self, values: Mapping[str, str]) -> str:
+        """With each `$name` replaced, but for `$1`, which is PromQL's. Fails for a variable that has no value."""
+        return re.sub(r"\$\{?([a-z_]\w*)\}?", lambda found: values[found[1]], self.expression)
 
     def metrics(self) -> set[str]:
         """Names of the series that it reads."""
-        text = re.sub(r'"[^"]*"|\[[^]]*\]', "", self.expression)
+        text = re.sub(r'"[^"]*"|\[[^]]*\]|offset -?(\d+\w|\$\{\w+\}s)', "", self.expression)
         text = re.sub(r"\{[^}]*\}", " ", text)
         text = re.sub(r"\b(by|on|without|ignoring|group_left|group_right)\s*\([^)]*\)", " ", text)
-        words = re.findall(r"[a-zA-Z_:][\w:]*(?!\w|\s*\()", text)
-        return {word for word in words if word not in {"and", "or", "unless", "bool", "offset", "by", "on"}}
+        return set(re.findall(r"[a-zA-Z_:][\w:]*(?!\w|\s*\()", text)) - _KEYWORDS
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A variable whose values Prometheus is asked for: those of `label`, or what `regex` finds in a query's result."""
+
+    name: str
+    query: PanelQuery
+    label: str | None
+    regex: str | None
+    several: bool
+    default: str | None
 
 
 def load(path: Path) -> dict[str, Any]:
@@ -52,20 +64,58 @@ def unit(panel: dict[str, Any]) -> str | None:
     return found
 
 
-def queries(document: dict[str, Any]) -> Iterator[PanelQuery]:
+def panel_queries(document: dict[str, Any]) -> Iterator[PanelQuery]:
     for panel in panels(document):
         for target in panel["targets"]:
             yield PanelQuery(f"{panel['title']} {target['refId']}", target["expr"], panel.get("repeat"))
+
+
+def queries(document: dict[str, Any]) -> Iterator[PanelQuery]:
+    yield from panel_queries(document)
     for annotation in document["annotations"]["list"]:
         yield PanelQuery(f"annotation {annotation['name']}", annotation["expr"])
 
 
-def variables(document: dict[str, Any]) -> dict[str, tuple[PanelQuery, str]]:
-    """Of each variable that is asked from Prometheus: the series, and their label that holds the values."""
-    found = {}
+def variable_names(document: dict[str, Any]) -> set[str]:
+    return {variable["name"] for variable in document["templating"]["list"]}
+
+
+def variables(document: dict[str, Any]) -> list[Variable]:
+    """Those that are asked from Prometheus, in the order in which Grafana asks."""
+    found = []
     for variable in document["templating"]["list"]:
-        if variable["type"] == "query":
-            matched = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"])
-            assert matched, f"{variable['name']}: {variable['query']} is not label_values(series, label)"
-            found[variable["name"]] = (PanelQuery(f"variable {variable['name']}", matched[1]), matched[2])
+        if variable["type"] != "query":
+            continue
+        name, where = variable["name"], f"variable {variable['name']}"
+        several = variable.get("includeAll", False)
+        default = variable.get("current", {}).get("value") if not several else None
+        if matched := re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]):
+            found.append(Variable(name, PanelQuery(where, matched[1]), matched[2], None, several, default))
+            continue
+        matched = re.fullmatch(r"query_result\((.+)\)", variable["query"])
+        assert matched, f"{name}: {variable['query']} is neither label_values nor query_result"
+        regex = re.fullmatch("/(.+)/", variable["regex"])
+        assert regex, f"{name}: {variable['regex']} is not a regular expression"
+        found.append(Variable(name, PanelQuery(where, matched[1]), None, regex[1], several, default))
     return found
+
+
+def choices_by_hand(document: dict[str, Any]) -> dict[str, str]:
+    """The defaults of variables that nobody is asked for."""
+    return {
+        variable["name"]: variable["current"]["value"]
+        for variable in document["templating"]["list"]
+        if variable["type"] == "custom"
+    }
+
+
+def links(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any] | None]]:
+    """Where it is, address, and its panel if it is one of a panel's data."""
+    for link in document["links"]:
+        yield f"link {link['title']}", link["url"], None
+    for panel in panels(document):
+        for override in panel.get("fieldConfig", {}).get("overrides", []):
+            for each in override["properties"]:
+                if each["id"] == "links":
+                    for link in each["value"]:
+                        yield f"{panel['title']}: {link['title']}", link["url"], panel

@@ -1,16 +1,21 @@
 """Every query of every panel, sent to a real Prometheus that watched real runs."""
 
+import itertools
 import math
 from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
 import pytest
-from tests.dashboards.documents import PATHS, PanelQuery, load, queries, variables
-from tests.dashboards.watched import RUNS, Watched, watched_runs
+from dashboards.builder.compare import NONE, SLOTS, ZERO
+from tests.dashboards.documents import DIRECTORY, PATHS, PanelQuery, choices_by_hand, load, queries, variables
+from tests.dashboards.watched import FIO, RECORDED, RUNS, SYNTHETIC, Watched, watched_runs
 
 #: Four scrapes, as Grafana chooses it for short spans.
-RATE_INTERVAL = "4s"
+INTERVALS = {"__rate_interval": "4s", "__interval": "1s"}
 ALL_QUERIES = [(path, query) for path in PATHS for query in queries(load(path))]
+IN_ANY_ORDER = pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
+COMPARE = DIRECTORY / "compare.json"
 
 
 @pytest.fixture(scope="session")
@@ -19,49 +24,109 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         yield runs
 
 
-def choices(path: Path, watched: Watched, run: str) -> dict[str, list[str]]:
-    """What each variable can be for the run; Grafana asks them in the order of the dashboard."""
-    chosen: dict[str, list[str]] = {"run": [run]}
-    for name, (series, label) in variables(load(path)).items():
-        values = {known: "|".join(options) for known, options in chosen.items()}
-        if name != "run":
-            chosen[name] = watched.label_values(series.rendered(values), label)
-        else:
-            assert run in watched.label_values(series.expression, label)
+def choices(path: Path, watched: Watched, run: str, *others: str) -> dict[str, list[str]]:
+    """What each variable can be for the run; Grafana asks them in the order of the dashboard.
+
+    Where several runs are compared, the first and the third are this one, the second and the fourth another, which has
+    operations of the same names; unless they are given.
+    """
+    document = load(path)
+    chosen: dict[str, list[str]] = {name: [value] for name, value in choices_by_hand(document).items()}
+    other = RECORDED if run == FIO else FIO
+    runs = dict(zip(SLOTS, (run, *(others or (other, run, other))), strict=True))
+    for variable in variables(document):
+        values = watched.values_of(variable, {known: "|".join(options) for known, options in chosen.items()})
+        if variable.name in runs:
+            assert runs[variable.name] in values
+            values = [runs[variable.name]]
+        chosen[variable.name] = values
     return chosen
 
 
-def renderings(query: PanelQuery, chosen: dict[str, list[str]]) -> Iterator[str]:
-    """The query as it is sent: once for each value of the variable that its panel is repeated for."""
-    values = {name: "|".join(options) for name, options in chosen.items()} | {"__rate_interval": RATE_INTERVAL}
-    for value in chosen[query.repeat] if query.repeat else [""]:
-        yield query.rendered(values | ({query.repeat: value} if query.repeat else {}))
+def renderings(path: Path, query: PanelQuery, chosen: dict[str, list[str]]) -> Iterator[str]:
+    """The query as it is sent: for each value of variables that have but one at a time, or of a repeated panel."""
+    several = {variable.name for variable in variables(load(path)) if variable.several} - {query.repeat}
+    joined = {name: ["|".join(options)] if name in several else options for name, options in chosen.items()}
+    asked = [name for name in joined if f"${name}" in query.expression or f"${{{name}}}" in query.expression]
+    for values in itertools.product(*(joined[name] for name in asked)):
+        yield query.rendered(dict(zip(asked, values, strict=True)) | INTERVALS)
 
 
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_the_variables_offer_what_the_run_has(path: Path, watched: Watched) -> None:
-    chosen = choices(path, watched, "with-fio")
-    assert chosen["instance"] == ["local"]
-    assert [name for name in chosen["device"] if name.startswith("loop")] == chosen["device"] != []
-    assert chosen["operation"] == ["read", "sync", "write"]
-    assert {"read", "write"} <= set(chosen["request"])
-    assert choices(path, watched, "synthetic")["device"] == []
+def opens_at(path: Path) -> float | None:
+    """Where the dashboard begins, if it has a time of its own."""
+    begin = load(path)["time"]["from"]
+    return None if begin.startswith("now") else datetime.fromisoformat(begin).timestamp()
 
 
-@pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
+def test_the_variables_offer_what_the_run_has(watched: Watched) -> None:
+    for name in ("run", "layers", "drive"):
+        chosen = choices(DIRECTORY / f"{name}.json", watched, FIO)
+        assert chosen["instance"] == ["local"], name
+        assert any(device.startswith("loop") for device in chosen["device"]), name
+        if name != "run":
+            assert {"read", "write"} <= set(chosen["request"])
+    assert choices(DIRECTORY / "run.json", watched, FIO)["operation"] == ["read", "sync", "write"]
+    assert choices(DIRECTORY / "run.json", watched, SYNTHETIC)["device"] == []
+    assert "nvme0n1" in choices(DIRECTORY / "drive.json", watched, FIO)["device"], "drives below no run"
+
+
+@IN_ANY_ORDER
 def test_a_query_is_answered_with_data(path: Path, query: PanelQuery, watched: Watched) -> None:
-    """By one of the runs: fio has no schedule to be behind of, and the synthetic engine has no drive."""
-    answers = {}
+    """Of one of the runs: fio has no schedule to be behind of, and the synthetic engine has no drive."""
+    sent = []
     for run in RUNS:
-        for expression in renderings(query, choices(path, watched, run)):
-            answers[expression] = watched.series(expression)
-    values = [float(value) for series in answers.values() for one in series for _, value in one["values"]]
-    assert [value for value in values if not math.isnan(value)], list(answers)
+        for expression in renderings(path, query, choices(path, watched, run)):
+            sent.append(expression)
+            answer = watched.series(expression, opens_at(path))
+            if any(not math.isnan(float(value)) for one in answer for _, value in one["values"]):
+                return
+    raise AssertionError(f"no data: {sent}")
 
 
-@pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
+@IN_ANY_ORDER
 def test_every_metric_of_a_query_is_one_that_exists(path: Path, query: PanelQuery, watched: Watched) -> None:
     exist = set(watched.label_values('{__name__!=""}', "__name__"))
     asked = query.metrics()
     assert asked
     assert not asked - exist, query.where
+
+
+def test_runs_are_compared_from_where_their_loads_began(watched: Watched) -> None:
+    """The clock of the time axis reads how long each run has gone on: its phases begin when its journal says."""
+    chosen = choices(COMPARE, watched, FIO, SYNTHETIC, FIO, FIO)
+    (phases,) = (query for query in queries(load(COMPARE)) if query.where == "Phases of the runs B")
+    (line,) = watched.series(next(renderings(COMPARE, phases, chosen)), float(ZERO))
+    assert line["metric"]["run_id"] == SYNTHETIC
+    numbers = {int(at) - ZERO: value for at, value in line["values"]}
+    # Moved by whole seconds, and scraped every second.
+    begins = min(elapsed for elapsed, value in numbers.items() if value == "4")
+    assert 9 <= begins <= 12, numbers
+
+
+def test_what_is_compared_does_not_depend_on_the_time_that_grafana_asks_for(watched: Watched) -> None:
+    """Versions of Grafana differ in whether they evaluate variables now or at the end of what is shown."""
+    chosen = dict.fromkeys(SLOTS, FIO)
+    for variable in variables(load(COMPARE)):
+        now = watched.values_of(variable, chosen)
+        assert now
+        assert watched.values_of(variable, chosen, at=ZERO + 3600.0) == now, variable.name
+
+
+def test_a_run_that_is_not_chosen_is_compared_with_nothing_and_is_no_error(watched: Watched) -> None:
+    chosen = choices(COMPARE, watched, FIO, FIO, FIO, NONE)
+    for query in queries(load(COMPARE)):
+        if "${run_4}" in query.expression and "${run}" not in query.expression:
+            for expression in renderings(COMPARE, query, chosen):
+                assert watched.series(expression, float(ZERO)) == []
+
+
+def test_what_a_run_cost_its_drive_is_counted_from_its_start(watched: Watched) -> None:
+    path = DIRECTORY / "drive.json"
+    chosen = choices(path, watched, FIO)
+    chosen["device"] = [device for device in chosen["device"] if device.startswith("loop")]
+    (query,) = (query for query in queries(load(path)) if query.where == "Host bytes of this run A")
+    (line,) = watched.series(next(renderings(path, query, chosen)))
+    values = [float(value) for _, value in line["values"]]
+    written = 16 * 1024 * 50 * 15
+    assert values == sorted(values)
+    assert written / 2 < values[-1] - values[0]

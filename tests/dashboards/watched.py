@@ -1,6 +1,11 @@
-"""Two short runs, of fio on a loop device and of the synthetic engine, and a real Prometheus that watched them."""
+"""Two short runs and a Prometheus, an Alertmanager, exporters and a service that watched them, all of them real.
+
+One run is of fio on an aging drive, the other of the synthetic engine. What no machine of a test has answers from what
+was recorded of it: NVMe drives, brokers, and a worker whose run drifts.
+"""
 
 import json
+import re
 import subprocess
 import time
 import urllib.error
@@ -9,21 +14,33 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.alerts.watchers import Site, free_address, query, run_prometheus, running
-from tests.drives.loops import MIB, command, loop_drive, mounted
+import yaml
+from tests.alerts.watchers import Site, free_address, query, run_alertmanager, run_prometheus
+from tests.api.harness import ORDER, Api, serving
+from tests.dashboards.documents import Variable
+from tests.drives.aging.machine import SMALL, State
+from tests.exporters.drive.exporter import Machine, running
 from tests.exporters.ebpf import probe
 from tests.worker.runs import queue_run, start_worker, wait_until
+from tests.worker.test_exposition import GOLDEN, START
 
+from cliffwatch.clock import SystemClock
+from cliffwatch.drives.aging.lifecycle import Order
 from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
-from cliffwatch.settings import read_settings
+from cliffwatch.settings import Settings, read_settings
+from cliffwatch.stack import processes
 from cliffwatch.stack.components import NODE_EXPORTER
-from cliffwatch.stack.configuration import DISCOVERY_PATHS, prometheus_configuration
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
 
-RUNS = ("with-fio", "synthetic")
+FIO, SYNTHETIC = "with-fio", "synthetic"
+#: The one that the recorded worker carries out.
+RECORDED = "nightly-7"
+RUNS = (FIO, SYNTHETIC, RECORDED)
 SCRAPE_SECONDS = 1.0
 #: Workers are discovered every 5 s, and the baseline has to be seen; rates are taken over four scrapes.
 LOAD = {"baseline": "9s", "soak": "6s"}
@@ -53,11 +70,27 @@ class Watched:
     start: float
     end: float
 
-    def series(self, expression: str, step_seconds: float = SCRAPE_SECONDS) -> list[dict[str, Any]]:
-        """The range vector's series over the time of the runs. Fails with Prometheus' own words."""
-        span = {"start": self.start, "end": self.end, "step": step_seconds}
+    def series(self, expression: str, start: float | None = None) -> list[dict[str, Any]]:
+        """The range vector's series over the time of the runs, or as long from `start` on. Fails with Prometheus' own
+        words."""
+        begin = self.start if start is None else start
+        span = {"start": begin, "end": begin + self.end - self.start, "step": SCRAPE_SECONDS}
         result: list[dict[str, Any]] = self._get("query_range", query=expression, **span)["result"]
         return result
+
+    def values_of(self, variable: Variable, chosen: dict[str, str], at: float | None = None) -> list[str]:
+        """What Grafana offers for a variable while the others are as chosen, ascending; of a query's result, `at` that
+        time or when the runs are over."""
+        expression = variable.query.rendered(chosen)
+        if variable.label is not None:
+            return self.label_values(expression, variable.label)
+        assert variable.regex is not None
+        at = self.end if at is None else at
+        lines = []
+        for one in self._get("query", query=expression, time=at)["result"]:
+            labels = ",".join(f'{name}="{value}"' for name, value in one["metric"].items() if name != "__name__")
+            lines.append(f"{one['metric'].get('__name__', '')}{{{labels}}} {one['value'][1]} {one['value'][0] * 1000}")
+        return sorted({found[1] for line in lines if (found := re.search(variable.regex, line))})
 
     def label_values(self, metric: str, label: str) -> list[str]:
         """Ascending."""
@@ -76,39 +109,95 @@ class Watched:
 
 @contextmanager
 def watched_runs(directory: Path) -> Iterator[Watched]:
-    """Both runs at once, watched from before their first window until after their last, and until an alert fires."""
+    """Both runs at once, watched from before their first window until after their last, and until alerts fire."""
     probe.build()
     with ExitStack() as stack:
-        drive = stack.enter_context(loop_drive(directory / "drive.img", 64 * MIB))
-        command("mkfs.ext4", "-q", drive.node)
-        mount_point = stack.enter_context(mounted(drive.node, directory / "drive"))
-        journals = [
-            queue_run(
-                directory / "with-fio",
-                {"job": JOB},
-                DirectoryTarget(path=str(mount_point)),
-                engine="fio",
-                window="1s",
-                phases=LOAD,
-            ),
-            queue_run(
-                directory / "synthetic",
-                target=SyntheticTarget(name="synthetic"),
-                window="1s",
-                phases=LOAD,
-                name="shape",
-            ),
-        ]
-        prometheus = stack.enter_context(_prometheus(directory, journals))
+        # In memory, since drives make their content durable.
+        memory = Path(stack.enter_context(TemporaryDirectory(dir="/dev/shm", prefix="cliffwatch-test-")))
+        node = int(free_address().partition(":")[2])
+        settings = read_settings(state_directory=memory / "state", node_exporter_port=node)
+        drives = State(settings.state_directory).make()
+        stack.callback(drives.close)
+        drive = drives.attach(Order(SMALL, discard=True))
+        assert drive.mount_point is not None
+        api = stack.enter_context(serving(settings))
+        others = stack.enter_context(_others())
+        journals = _queue(api, drive.mount_point, others)
+        prometheus = stack.enter_context(_watchers(directory, settings, api, others))
+        told = f'cliffwatch_drive_host_written_bytes_total{{device="{drive.device}"}}'
+        wait_until(lambda: bool(query(prometheus, told)), "a scrape of the aging drive")
         start = time.time()
         workers = [start_worker(journal) for journal in journals]
         for worker in workers:
             stack.callback(_end, worker)
+        wait_until(lambda: len(query(prometheus, "cliffwatch_run_info")) == len(RUNS), "a scrape of each worker")
         for worker in workers:
             assert worker.wait(120) == 0
-        firing = 'ALERTS{alertname="CliffwatchExporterDown", alertstate="firing"}'
-        wait_until(lambda: bool(query(prometheus, firing)), "the alert of the target that is not there")
+        for journal in journals:
+            api.index(journal.name)
+        # Several times, so that they are there at a step of what is queried.
+        for what in (
+            'count_over_time(ALERTS{alertname="CliffwatchExporterDown", alertstate="firing"}[1m]) > 2',
+            "count_over_time(cliffwatch_service_watchdog_timestamp_seconds[1m]) > 2",
+            "count_over_time(cliffwatch_service_watcher_up[1m]) > 2",
+            f'count_over_time(cliffwatch_service_run_info{{run_id="{FIO}", verdict!=""}}[1m]) > 2',
+        ):
+            wait_until(lambda what=what: bool(query(prometheus, what)), what)  # type: ignore[misc]
         yield Watched(prometheus, start, time.time())
+
+
+def _queue(api: Api, mount_point: Path, others: str) -> list[Path]:
+    """The runs' journals, as the service leaves them for their workers; and a schedule."""
+    directory = api.settings.runs_directory
+    scrape = [
+        {"job": "broker", "targets": [others], "path": "/public_metrics"},
+        {"job": "gone", "targets": [free_address()]},
+    ]
+    target = DirectoryTarget(path=str(mount_point))
+    phases: dict[str, Any] = {"window": "1s", "phases": LOAD}
+    journals = [
+        queue_run(directory / FIO, {"job": JOB}, target, engine="fio", name="fio", scrape=scrape, **phases),
+        queue_run(directory / SYNTHETIC, target=SyntheticTarget(name="synthetic"), name="shape", **phases),
+    ]
+    for journal in journals:
+        api.index(journal.name)
+    trigger = {"kind": "cron", "expression": "0 3 * * *", "time_zone": "UTC"}
+    assert api.post("/schedules", {"name": "nightly", **ORDER, "trigger": trigger}).status_code == 201
+    return journals
+
+
+@contextmanager
+def _others() -> Iterator[str]:
+    """What a test's machine has not: its address."""
+    scrapes, worker = count(1), _worker_of_now()
+    site = Site({"/public_metrics": lambda: _broker(next(scrapes)), "/metrics": lambda: worker})
+    try:
+        yield site.address
+    finally:
+        site.close()
+
+
+def _worker_of_now() -> str:
+    """The recorded worker, as if its run had just begun."""
+    recorded, now = GOLDEN.read_text(encoding="utf-8"), round(time.time())
+    return re.sub(r" (1\.79\d*e\+09)$", lambda at: f" {float(at[1]) - START + now}", recorded, flags=re.MULTILINE)
+
+
+def _broker(scrapes: int) -> str:
+    """What a Redpanda broker says of its latency, and a Kafka broker through the JMX exporter; it counts on."""
+    name = "redpanda_kafka_request_latency_seconds"
+    labels = 'redpanda_request="produce"'
+    buckets = (f'{name}_bucket{{{labels},le="{bound}"}} {scrapes * 10}' for bound in ("0.001", "0.002", "+Inf"))
+    return "\n".join(
+        [
+            f"# TYPE {name} histogram",
+            *buckets,
+            f"{name}_sum{{{labels}}} {scrapes * 0.01}",
+            f"{name}_count{{{labels}}} {scrapes * 10}",
+            'kafka_network_requestmetrics_totaltimems{request="Produce",quantile="0.99"} 2.5',
+            "",
+        ]
+    )
 
 
 def _end(worker: "subprocess.Popen[bytes]") -> None:
@@ -118,39 +207,51 @@ def _end(worker: "subprocess.Popen[bytes]") -> None:
 
 
 @contextmanager
-def _prometheus(directory: Path, journals: list[Path]) -> Iterator[str]:
-    """Configured and fed as in the stack; its address."""
+def _watchers(directory: Path, settings: Settings, api: Api, others: str) -> Iterator[str]:
+    """Configured and fed as in the stack, but faster; Prometheus' address."""
     with ExitStack() as stack:
         ebpf = stack.enter_context(probe.running_probe())
-        node = free_address()
-        settings = read_settings(state_directory=directory, node_exporter_port=int(node.partition(":")[2]))
-        node_log = directory / "node.log"
-        stack.enter_context(running(NODE_EXPORTER.command(settings), NODE_EXPORTER.ready_url(settings), node_log))
-        service = Site({path: lambda: "[]" for path in DISCOVERY_PATHS.values()} | {"/metrics": lambda: ""})
-        stack.callback(service.close)
-        service.pages[DISCOVERY_PATHS["cliffwatch-worker"]] = lambda: json.dumps(_targets(journals))
-        nowhere = [{"targets": [free_address()], "labels": {}}]
-        service.pages[DISCOVERY_PATHS["workload"]] = lambda: json.dumps(nowhere)
-        token = directory / "token"
-        token.write_text("cw_test")
-        address = free_address()
+        nvme = Machine(directory / "nvme")
+        for path in (nvme.sys / "class" / "nvme", nvme.answers):
+            path.mkdir(parents=True)
+        for number, answers in enumerate(("ocp", "cloud")):
+            nvme.add(number, f"NVME-{number}", answers)
+        drive = stack.enter_context(running(nvme))
+        clock = SystemClock()
+        # As `up` starts it, so that the service looks at it too.
+        (outcome,) = processes.start(settings, [NODE_EXPORTER], clock)
+        stack.callback(processes.stop, settings, clock)
+        assert outcome.state is processes.State.STARTED, outcome
+        tokens = {}
+        for scope in ("read", "operate"):
+            tokens[scope] = directory / scope
+            tokens[scope].write_text(api.tokens[scope])
+        service, alertmanager, prometheus = api.client.base_url, free_address(), free_address()
+        notify = alertmanager_configuration(f"{service}{WEBHOOK_PATH}", tokens["operate"])
+        stack.enter_context(run_alertmanager(directory / "alertmanager", notify, alertmanager))
         configuration = prometheus_configuration(
-            service_address=service.address,
-            prometheus_address=address,
-            token_file=token,
-            exporters={"node": node, "ebpf": f"127.0.0.1:{ebpf.port}"},
+            service_address=service.netloc.decode(),
+            prometheus_address=prometheus,
+            alertmanager_address=alertmanager,
+            token_file=tokens["read"],
+            exporters={
+                "node": NODE_EXPORTER.address(settings),
+                "ebpf": f"127.0.0.1:{ebpf.port}",
+                "drive": drive.url.removeprefix("http://"),
+            },
             scrape_interval_seconds=SCRAPE_SECONDS,
         )
-        stack.enter_context(run_prometheus(directory / "prometheus", configuration, address))
-        wait_until(lambda: len(query(address, 'up{job=~"node|ebpf"} == 1')) == 2, "a scrape of both exporters")
-        yield address
+        stack.enter_context(run_prometheus(directory / "prometheus", _hurried(configuration, others), prometheus))
+        exporters = 'up{job=~"node|ebpf|drive", instance="local"} == 1'
+        wait_until(lambda: len(query(prometheus, f"group by (job) ({exporters})")) == 3, "a scrape of each exporter")
+        yield prometheus
 
 
-def _targets(journals: list[Path]) -> list[dict[str, Any]]:
-    """What the service's discovery says of these runs' workers."""
-    beats = [(journal.name, Heartbeat.read(journal)) for journal in journals]
-    return [
-        {"targets": [f"127.0.0.1:{beat.metrics_port}"], "labels": {"run_id": run_id}}
-        for run_id, beat in beats
-        if beat is not None and beat.metrics_port is not None
-    ]
+def _hurried(configuration: str, others: str) -> str:
+    """With all that is scraped, scraped every second; and with the recorded worker."""
+    document = yaml.safe_load(configuration)
+    for job in document["scrape_configs"]:
+        job.pop("scrape_interval", None)
+    recorded = {"targets": [others], "labels": {"host": "local"}}
+    document["scrape_configs"].append({"job_name": "recorded", "honor_labels": True, "static_configs": [recorded]})
+    return yaml.safe_dump(document)

@@ -1,0 +1,81 @@
+"""Links between dashboards lead somewhere, and hand over only what is known on both sides."""
+
+import re
+from pathlib import Path
+
+import pytest
+from tests.dashboards.documents import DIRECTORY, PATHS, links, load, variable_names
+
+BY_UID = {load(path)["uid"]: load(path) for path in PATHS}
+#: What every dashboard about a part of the stack can choose.
+SHARED = {"datasource", "run", "instance", "device"}
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_each_link_leads_to_a_dashboard_and_hands_over_variables_that_it_has(path: Path) -> None:
+    document = load(path)
+    here = variable_names(document)
+    for where, url, panel in links(document):
+        matched = re.fullmatch(r"/d/([\w-]+)\?(.+)", url)
+        assert matched, where
+        there = variable_names(BY_UID[matched[1]])
+        handed_over = set(re.findall(r"\$\{(\w+):queryparam\}", url))
+        assert "datasource" in handed_over, where
+        assert handed_over <= here & there, where
+        assert set(re.findall(r"var-(\w+)=", url)) <= there, where
+        plain = set(re.findall(r"\$\{(\w+)\}", url)) - {"__url_time_range"}
+        assert plain <= here, where
+        if panel is None:
+            assert "__" not in url, where
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_what_a_data_link_takes_from_a_panel_is_there(path: Path) -> None:
+    for where, url, panel in links(load(path)):
+        if panel is None:
+            continue
+        asked = " ".join(target["expr"] for target in panel["targets"])
+        for label in re.findall(r"\$\{__field\.labels\.(\w+)\}", url):
+            for target in panel["targets"]:
+                assert re.search(rf"by \([^)]*\b{label}\b", target["expr"]), f"{where}: {target['expr']}"
+        (columns,) = [
+            each["options"]["renameByName"] for each in panel.get("transformations", []) if each["id"] == "organize"
+        ] or [{}]
+        for field in re.findall(r"\$\{__data\.fields\.(\w+)", url):
+            if field in columns.values():
+                continue
+            assert re.search(rf"by \([^)]*\b{field}\b", asked), where
+
+
+def test_every_dashboard_leads_to_every_other() -> None:
+    for uid, document in BY_UID.items():
+        reached = {
+            found for _, url, panel in links(document) if panel is None for found in re.findall(r"/d/([\w-]+)", url)
+        }
+        assert reached - {uid} == set(BY_UID) - {uid}
+
+
+def test_the_links_that_questions_follow_are_there() -> None:
+    """From a row of a run to the run, from a run's lines to its drives, from a past run to others."""
+    found = {
+        (path.stem, url.split("?")[0].removeprefix("/d/cliffwatch-"))
+        for path in PATHS
+        for _, url, panel in links(load(path))
+        if panel is not None
+    }
+    wanted = {("runs", "run"), ("runs", "layers"), ("runs", "compare"), ("compare", "run"), ("layers", "drive")}
+    assert wanted | {("watcher", "run")} <= found
+
+
+def test_dashboards_share_their_variables() -> None:
+    for name in ("run", "layers", "drive"):
+        assert variable_names(load(DIRECTORY / f"{name}.json")) >= SHARED
+    for path in PATHS:
+        assert "datasource" in variable_names(load(path))
+
+
+def test_a_comparison_is_entered_and_left_without_the_time_of_the_other_side() -> None:
+    for document in BY_UID.values():
+        for link in document["links"]:
+            crosses = ("cliffwatch-compare" in link["url"]) != (document["uid"] == "cliffwatch-compare")
+            assert link["keepTime"] is not (crosses or document["uid"] == "cliffwatch-compare")
