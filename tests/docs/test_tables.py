@@ -1,12 +1,16 @@
 """The tables in the documentation say what the code says."""
 
+from collections.abc import Iterator
 from pathlib import Path
+from types import UnionType
+from typing import Union, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
 
 from cliffwatch.cli.reference import reference
 from cliffwatch.engines.fio.load import FioLoad
+from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.engines.storage.style import StyleChanges
 from cliffwatch.engines.synthetic import SyntheticLoad
@@ -72,9 +76,26 @@ def test_every_field_of_a_workload_is_documented(model: type[BaseModel], positio
     assert needed == {name for name, field in model.model_fields.items() if field.is_required()}
 
 
-@pytest.mark.parametrize(("model", "position"), [(FioLoad, 0), (StorageLoad, 1), (SyntheticLoad, 2)])
+@pytest.mark.parametrize(("model", "position"), [(FioLoad, 0), (StorageLoad, 1), (SyntheticLoad, 3)])
 def test_every_field_of_an_engines_load_is_documented(model: type[BaseModel], position: int) -> None:
     assert list(tables("workloads.md", "field", "default", "meaning")[position]) == list(model.model_fields)
+
+
+def fields_within(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """The names of a model's fields, those of models within after a dot, behind it where it may be left out."""
+    for name, field in model.model_fields.items():
+        path = prefix + (field.alias or name)
+        is_union = get_origin(field.annotation) in (Union, UnionType)
+        options = get_args(field.annotation) if is_union else (field.annotation,)
+        inner = next((each for each in options if isinstance(each, type) and issubclass(each, BaseModel)), None)
+        if inner is None or (field.default is None and not prefix):
+            yield path
+        if inner is not None:
+            yield from fields_within(inner, f"{path}.")
+
+
+def test_every_field_of_a_kafka_load_is_documented() -> None:
+    assert list(tables("workloads.md", "field", "default", "meaning")[2]) == list(fields_within(KafkaLoad))
 
 
 def test_every_parameter_of_a_storage_style_is_documented() -> None:

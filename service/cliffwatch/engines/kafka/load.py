@@ -1,7 +1,7 @@
 """The `load` of a kafka workload, and the document that the load generator reads.
 
-What is not given is left to the load generator, whose defaults `docs/engines/kafka.md` lists; so a default stands in one
-place. Brokers are the target's, never the workload's.
+What is not given is left to the load generator, so that a default stands in one place. Brokers are the target's, never
+the workload's.
 """
 
 from pathlib import Path
@@ -131,6 +131,7 @@ class Consumer(Strict):
     fetch_max: Annotated[Size | None, Field(ge=1)] = None
     partition_max: Annotated[Size | None, Field(ge=1)] = None
     pauses: tuple[Pause, ...] = ()
+    clock_offset_seconds: Annotated[float | None, Field(ge=-1e9, le=1e9, allow_inf_nan=False)] = None
 
 
 class Search(Strict):
@@ -262,6 +263,7 @@ def _consumer(consumer: Consumer) -> dict[str, Any]:
                 {"after_seconds": pause.after, "seconds": pause.duration, "until_bytes": pause.backlog}
                 for pause in consumer.pauses
             ],
+            "clock_offset_seconds": consumer.clock_offset_seconds,
         }
     )
 
