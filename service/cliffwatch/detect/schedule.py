@@ -3,6 +3,7 @@
 Compaction and write-back keep a period. A rise that begins when none is due is not one of them.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -33,7 +34,7 @@ class Schedule:
         """Whether one may begin at the window `at`, or at one of the moments after the next if those were missed."""
         since = at - self.last
         turns = max(1, round(since / self.period))
-        return abs(since - turns * self.period) <= self.tolerance * min(turns, 3) ** 0.5
+        return abs(since - turns * self.period) <= self.tolerance * math.sqrt(min(turns, 3))
 
 
 def schedule_of(starts: Sequence[float]) -> Schedule | None:

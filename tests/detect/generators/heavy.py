@@ -96,19 +96,20 @@ def _columns(course: _Course) -> dict[str, Column]:
         if is_gamma:
             noise = random.gamma(1 / wide**2, wide**2, count)
         else:
-            noise = np.exp(np.clip(random.standard_t(freedom, count) * wide, -2, 3))
-        columns[name] = level * part * course.client**reach * np.exp(hops + memory) * noise + course.extra * reach
+            noise = np.asarray(np.exp(np.clip(random.standard_t(freedom, count) * wide, -2, 3)))
+        shape = course.client**reach * np.exp(hops + memory)
+        columns[name] = np.asarray(level * part * shape * noise + course.extra * reach)
     device = float(np.exp(random.uniform(np.log(2e-5), np.log(5e-3))))
     own = random.uniform(0.02, 0.12)
     wander = _hops(random, count, random.uniform(0.0, 0.04), random.uniform(10, 200) * MINUTE)
-    columns["device_write_latency"] = (
-        device * course.device * np.exp(coupling * (hops + memory) + wander) * random.gamma(1 / own**2, own**2, count)
-    )
-    columns["queue_depth"] = random.poisson(random.uniform(2, 40) * course.device * course.rate) * 1.0
+    shape = course.device * np.exp(coupling * (hops + memory) + wander)
+    columns["device_write_latency"] = np.asarray(device * shape * random.gamma(1 / own**2, own**2, count))
+    depth = random.uniform(2, 40) * course.device * course.rate
+    columns["queue_depth"] = random.poisson(depth).astype(np.float64)
     swing = _smooth(random, count, random.uniform(0.001, 0.015), random.uniform(1, 30) * MINUTE)
     throttled = np.where(random.random() < 0.3, course.client**-0.1, 1.0)
     rate = float(np.exp(random.uniform(np.log(100), np.log(3e5))))
-    columns["operations_per_second"] = np.round(rate * course.rate * throttled * np.exp(swing), 1)
+    columns["operations_per_second"] = np.asarray(np.round(rate * course.rate * throttled * np.exp(swing), 1))
     return columns
 
 
@@ -165,7 +166,9 @@ def _degrade(course: _Course, name: str) -> None:
         form = _since(count, onset, random.choice([1, 1, 4]))
         ahead = _since(count, onset - lead, 1)
         if random.random() < 0.3:
-            overshoot = 1 + random.uniform(0.2, 0.8) * np.exp(-np.clip(since, 0, None) / (random.uniform(1, 20) * MINUTE))
+            overshoot = 1 + random.uniform(0.2, 0.8) * np.exp(
+                -np.clip(since, 0, None) / (random.uniform(1, 20) * MINUTE)
+            )
             form = form * overshoot
         if name == "cliff" and random.random() < 0.25:
             stays = int(random.uniform(1.5, 5) * HOUR)
@@ -189,7 +192,8 @@ def _degrade(course: _Course, name: str) -> None:
         kind, ratio = Kind.SPIKES, float(random.uniform(2, 9))
         gaps = random.uniform(2, 9) * MINUTE * (0.4 + random.exponential(0.6, count))
         starts = onset + np.concatenate(([0.0], np.cumsum(gaps + 6)))
-        train = _bumps(course, starts[starts < count], random.integers(1, 5, int((starts < count).sum())), 1.0, 0.0)
+        starts = starts[starts < count]
+        train = _bumps(course, starts, random.integers(1, 5, len(starts)).astype(np.float64), 1.0, 0.0)
         course.client = course.client * ratio**train
         course.device = course.device * ratio ** (share * train)
     course.truths.append(Truth(name, kind, onset * WINDOW_SECONDS, ratio, marks))
@@ -270,9 +274,10 @@ def _diurnal(course: _Course) -> None:
 
 
 def _coarsen(random: np.random.Generator, columns: dict[str, Column]) -> None:
-    rounding = [np.floor, np.ceil, np.round][int(random.integers(3))]
+    # Down, up or to the nearest.
+    shift = [0.0, 1.0, 0.5][int(random.integers(3))]
     for name in _QUANTILES:
-        columns[name] = rounding(columns[name] * 1000) / 1000
+        columns[name] = np.asarray(np.floor(columns[name] * 1000 + shift) / 1000)
 
 
 def _with_holes(
