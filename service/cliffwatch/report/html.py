@@ -21,6 +21,9 @@ from cliffwatch.report.series import Series, as_data
 from cliffwatch.runs.states import VerdictName
 
 _TEMPLATES = Path(__file__).parent / "templates"
+#: What the report and the service's pages look alike by.
+THEME = _TEMPLATES / "theme.css"
+_REPORT_STYLE = _TEMPLATES / "report.css"
 #: Where `make assets` puts the chart library.
 CHART_LIBRARY = Path(__file__).parents[1] / "web" / "assets" / "node_modules" / "uplot"
 #: Rows of a table beyond which the page points to report.json.
@@ -79,7 +82,7 @@ def render(document: dict[str, Any], series: Series, library_directory: Path = C
             data=json_for_script(as_data(series, document)),
             policy=" ".join(f"'{_digest(content)}'" for content in scripts),
             script=Markup(script),  # noqa: S704 - our own file
-            style=Markup((_TEMPLATES / "report.css").read_text(encoding="utf-8")),  # noqa: S704 - our own file
+            style=Markup("".join(path.read_text(encoding="utf-8") for path in (THEME, _REPORT_STYLE))),  # noqa: S704 - ours
         )
     )
     # A lone surrogate, which JSON can carry and UTF-8 cannot, must not be what keeps a report from being made.

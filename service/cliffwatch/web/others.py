@@ -13,6 +13,7 @@ from cliffwatch.api import drives, schedules, workloads
 from cliffwatch.api.context import Context, Services, ShortId
 from cliffwatch.api.pages import LIST_LIMIT
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.report.html import THEME
 from cliffwatch.runs.specification import faults_of
 from cliffwatch.store.tokens import find_token
 from cliffwatch.web.page import PageRoute, go_to, local_path, show
@@ -24,6 +25,7 @@ _HERE = Path(__file__).parent
 _LIBRARIES = _HERE / "assets" / "node_modules"
 #: Every file that pages may ask for, and nothing else.
 FILES = {
+    "theme.css": (THEME, "text/css"),
     "app.css": (_HERE / "static" / "app.css", "text/css"),
     "app.js": (_HERE / "static" / "app.js", "text/javascript"),
     "live.js": (_HERE / "static" / "live.js", "text/javascript"),

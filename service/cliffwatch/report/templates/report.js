@@ -134,7 +134,7 @@
     let free = -Infinity;
     for (const finding of data.findings) {
       if (finding.at < chart.scales.x.min || finding.at > chart.scales.x.max) continue;
-      const left = chart.valToPos(finding.at, "x", true), tone = colour(finding.degrades ? "onset" : "mark");
+      const left = chart.valToPos(finding.at, "x", true), tone = colour(finding.degrades ? "danger" : "mark");
       pen.strokeStyle = tone;
       pen.lineWidth = 2 * unit;
       pen.beginPath();

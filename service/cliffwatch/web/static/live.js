@@ -49,7 +49,7 @@
       pen.fillStyle = colour("--phase");
       if (index % 2 === 0 && where[1] > 0) pen.fillRect(where[0], box.top, where[1], box.height);
     });
-    pen.strokeStyle = colour("--finding");
+    pen.strokeStyle = colour("--danger");
     pen.lineWidth = 1.5 * devicePixelRatio;
     pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
     for (const at of marks) {
