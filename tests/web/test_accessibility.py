@@ -49,6 +49,7 @@ def test_no_page_violates_a_rule(page: Page, service: Service, finished_run: str
 def test_the_keyboard_reaches_the_stop_and_leaves_it(page: Page, service: Service) -> None:
     run_id = start_run(service, steady("by-keyboard", "60s"))
     log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#live")).to_have_attribute("data-ready", "true")
     page.get_by_role("button", name="Stop…").focus()
     page.keyboard.press("Enter")
     expect(page.locator("#stop-dialog")).to_be_visible()
