@@ -7,7 +7,7 @@ have to say how many they counted and how many of these were above.
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
@@ -168,42 +168,38 @@ def _duration(text: str, limit: str) -> float:
     """Seconds; `us` and `µs` too, which no other duration of a workload needs."""
     compact = text.replace(" ", "")
     if match := re.fullmatch(r"(\d+(?:\.\d+)?)(?:us|µs)", compact):
-        return _positive(float(match[1]) / 1e6, limit)
-    try:
-        seconds = parse_duration(compact)
-    except ValueError as error:
-        raise ValueError(f"{limit!r}: {error}") from error
-    return _positive(seconds, limit)
+        return _bound(lambda amount: float(amount) / 1e6, match[1], limit)
+    return _bound(parse_duration, compact, limit)
 
 
 def _span(text: str, limit: str) -> float:
-    try:
-        seconds = parse_duration(text)
-    except ValueError as error:
-        raise ValueError(f"{limit!r}: over any {error}") from error
-    return _positive(seconds, limit)
+    return _bound(parse_duration, text, limit, "over any ")
 
 
 def _ratio(text: str, limit: str) -> float:
-    try:
-        ratio = float(text)
-    except ValueError as error:
-        raise ValueError(f"{limit!r}: {text!r} is not a number; write a ratio such as 2 or 1.5") from error
-    return _positive(ratio, limit)
+    return _bound(_number, text, limit)
 
 
 def _byte_rate(text: str, limit: str) -> float:
     size, slash, unit = text.replace(" ", "").partition("/")
     if slash != "/" or unit != "s":
         raise ValueError(f"{limit!r}: {text!r} is not a rate; write a size a second, such as 100MB/s")
+    return _bound(parse_size, size, limit)
+
+
+def _number(text: str) -> float:
     try:
-        size_bytes = parse_size(size)
+        return float(text)
     except ValueError as error:
-        raise ValueError(f"{limit!r}: {error}") from error
-    return _positive(float(size_bytes), limit)
+        raise ValueError(f"{text!r} is not a number; write a ratio such as 2 or 1.5") from error
 
 
-def _positive(value: float, limit: str) -> float:
+def _bound(parse: Callable[[str], float], text: str, limit: str, place: str = "") -> float:
+    """What `parse` makes of `text`, above zero; its complaint told of the `limit` and the `place` in it."""
+    try:
+        value = float(parse(text))
+    except ValueError as error:
+        raise ValueError(f"{limit!r}: {place}{error}") from error
     if value <= 0:
         raise ValueError(f"{limit!r} can never hold; write a bound above zero")
     return value
