@@ -18,6 +18,8 @@ from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.host import HostConditions
 
 CGROUPS = Path("/sys/fs/cgroup")
+#: Of the synthetic engine.
+OWN_GAUGES = {"schedule_debt_seconds", "requested_operations_per_second", "requested_bytes_per_second"}
 HOST_GAUGES = {"host_cpu_busy_ratio", "host_cpu_steal_ratio", "host_dirty_bytes", "host_dirty_limit_bytes"}
 
 
@@ -104,7 +106,7 @@ def test_in_virtual_time_nothing_is_said_of_the_host(tmp_path: Path) -> None:
     directory = _carried_out(tmp_path / "virtual", time="virtual")
     for window in JournalReader(directory).windows():
         assert set(window.counters) == {"operations", "bytes", "errors"}
-        assert set(window.gauges) == {"schedule_debt_seconds"}
+        assert set(window.gauges) == OWN_GAUGES
 
 
 def _carried_out(directory: Path, **load: str) -> Path:
