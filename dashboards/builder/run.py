@@ -233,7 +233,8 @@ def rates() -> Iterator[Panel]:
     yield graph(
         "Free space",
         """Of the file systems that the run fills, its target's and its journal's: now, and when the run ends or soon if
-        the trend goes on. Bad: the second line meets zero.""",
+        the trend goes on. What the load may still take is told by engines that delete. Bad: the predicted line meets
+        zero.""",
         "bytes",
         [
             Query(
@@ -246,6 +247,7 @@ def rates() -> Iterator[Panel]:
                 "{{mountpoint}} predicted",
                 dashed=True,
             ),
+            Query(f"max(cliffwatch_growth_left_bytes{{{RUN}}})", "what the load may still take", color="text"),
         ],
     )
 

@@ -92,6 +92,7 @@ def test_each_alert_says_what_it_means_to_a_person_and_to_the_routing(alert: dic
     assert "{{" not in annotations["summary"]
     assert annotations["description"].endswith(".")
     assert annotations["runbook_url"] == f"alerts/runbooks/{name}.md"
+    assert annotations["dashboard_url"].startswith("/d/cliffwatch-")
 
 
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:

@@ -113,6 +113,7 @@ def live_through(journal: Journal, exposition: Exposition) -> dict[str, set[Kind
             # Clean blocks are used up steadily, until the drive keeps what is left by collecting.
             clean = max(0.04, 0.95 - 0.91 * index / DEVICE_ONSET)
             exposition.add(at, "cliffwatch_drive_free_blocks_ratio", DRIVE | {"job": "drive", "serial": "7"}, clean)
+            exposition.add(at, "cliffwatch_drive_mapped_ratio", DRIVE | {"job": "drive", "serial": "7"}, 1 - clean)
     found: dict[str, set[Kind]] = defaultdict(set)
     for event in journal.told(EventType.FINDING):
         found[event.detail["series"]].add(Kind(event.detail["kind"]))

@@ -4,7 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 from tests.dashboards.documents import DIRECTORY, PATHS, links, load, variable_names
+
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 
 BY_UID = {load(path)["uid"]: load(path) for path in PATHS}
 #: What every dashboard about a part of the stack can choose.
@@ -79,3 +82,14 @@ def test_a_comparison_is_entered_and_left_without_the_time_of_the_other_side() -
         for link in document["links"]:
             crosses = ("cliffwatch-compare" in link["url"]) != (document["uid"] == "cliffwatch-compare")
             assert link["keepTime"] is not (crosses or document["uid"] == "cliffwatch-compare")
+
+
+def test_each_alert_leads_to_a_dashboard_with_what_it_is_about_chosen() -> None:
+    for path in sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml")):
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]:
+            for rule in (rule for rule in group["rules"] if "alert" in rule):
+                uid, _, choices = rule["annotations"]["dashboard_url"].removeprefix("/d/").partition("?")
+                chosen = dict(re.findall(r"var-(\w+)=\{\{ \$labels\.(\w+) \}\}", choices))
+                assert chosen.keys() <= variable_names(BY_UID[uid]), rule["alert"]
+                assert choices.count("=") == len(chosen), rule["alert"]
+                assert uid not in ("cliffwatch-run", "cliffwatch-layers", "cliffwatch-drive") or "run" in chosen

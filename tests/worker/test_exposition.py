@@ -70,6 +70,7 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
             "schedule_debt_seconds": 0.25,
             "target_rate": 5.0,
             "requested_bytes_per_second": 20480.0,
+            "growth_left_bytes": 4096.0,
             "backlog_records": 12.0,
             "backlog_bytes": 12288.0,
             "of_no_interest": 9.0,

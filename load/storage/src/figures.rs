@@ -46,6 +46,8 @@ pub const READ_BYTES: usize = 12;
 
 /// How far the client is behind its schedule.
 pub const DEBT: usize = 0;
+/// How much longer its files may become, all together.
+pub const GROWTH: usize = 1;
 
 /// A batch that begins to be written so long after it was due is late.
 pub const LATE_NANOSECONDS: u64 = 10_000_000;
@@ -68,5 +70,5 @@ pub const NAMES: Names = Names {
         "read_operations",
         "read_bytes",
     ],
-    gauges: &[("schedule_debt_seconds", Merge::Largest)],
+    gauges: &[("schedule_debt_seconds", Merge::Largest), ("growth_left_bytes", Merge::Sum)],
 };

@@ -233,6 +233,12 @@ impl AppendLog {
         expired
     }
 
+    /// Space that its segments take up, what is allocated ahead included.
+    pub fn taken_bytes(&self) -> u64 {
+        let full_bytes = self.catalogue.segments(self.number as usize).full_bytes;
+        full_bytes + self.allocated.max(self.length)
+    }
+
     /// Where it notes the first record that it holds, and that record's sequence.
     pub fn start(&self) -> (PathBuf, u64) {
         let segments = self.catalogue.segments(self.number as usize);

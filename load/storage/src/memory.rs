@@ -109,6 +109,12 @@ impl Budget {
     }
 }
 
+/// What a journal takes at most, whose files are so long: the one that is full, the one that follows it, and what is not in the
+/// log yet.
+pub fn journal_bytes(segment_bytes: u64) -> u64 {
+    2 * segment_bytes + (64 << 20)
+}
+
 fn retention_bytes(config: &Config, own_bytes: u64) -> Result<u64> {
     let volume = statvfs(&config.directory).map_err(Error::file(&config.directory, "look at its volume"))?;
     let (size, free) = (volume.f_blocks * volume.f_frsize, volume.f_bavail * volume.f_frsize + own_bytes);
@@ -117,7 +123,7 @@ fn retention_bytes(config: &Config, own_bytes: u64) -> Result<u64> {
         Retention::Share(share) => (size as f64 * share) as u64,
     };
     let journal = config.journal.as_ref().filter(|_| config.journal_directory.is_none());
-    let journal_bytes = journal.map_or(0, |journal| 2 * journal.segment_bytes + (64 << 20));
+    let journal_bytes = journal.map_or(0, |journal| journal_bytes(journal.segment_bytes));
     if bytes + journal_bytes > free {
         let advice = format!(
             "{bytes} bytes of segments + {journal_bytes} of journals are more than the {free} that are free on the volume of \

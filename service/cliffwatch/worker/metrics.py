@@ -21,6 +21,7 @@ WINDOW_GAUGES = {
     "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
     "requested_operations_per_second": "Operations that the workload asks for at the moment; absent when it asks none.",
     "requested_bytes_per_second": "Bytes that the workload asks for at the moment; absent when it asks for none.",
+    "growth_left_bytes": "How much more of its volume the load may take up; absent when its engine does not say.",
     "backlog_records": "Records acknowledged and not yet read; absent when the engine has no consumers.",
     "backlog_bytes": "Bytes acknowledged and not yet read; absent when the engine has no consumers.",
 }

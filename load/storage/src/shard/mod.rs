@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::figures;
 use crate::io::{Done, Inbox, Io, Request, Way};
 use crate::log::{AppendLog, Role, Shape, State};
+use crate::memory::journal_bytes;
 use cliffwatch_measure::NANOSECONDS;
 use cliffwatch_measure::clock::{nanoseconds, seconds};
 use std::collections::VecDeque;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 
 /// The longest wait: then somebody may have asked to stop.
 const LOOK_NANOSECONDS: u64 = 50_000_000;
+/// So often it is counted how much longer the files may become.
+const COUNT_NANOSECONDS: u64 = NANOSECONDS / 2;
 /// How long what is under way at the load's end may still take.
 const DRAIN_NANOSECONDS: u64 = 30 * NANOSECONDS;
 /// How long what was due before the load's end may still begin to be written.
@@ -62,6 +65,7 @@ pub struct Shard {
     released: u64,
     horizon: u64,
     look_at: u64,
+    count_at: u64,
     /// When the journal stops waiting for others to be synced with.
     group_until: u64,
     /// The first batch that the journal has not acknowledged.
@@ -95,6 +99,7 @@ impl Shard {
             released,
             horizon: 0,
             look_at: 0,
+            count_at: 0,
             group_until: u64::MAX,
             acknowledged: released,
             unchecked_bytes: 0,
@@ -298,6 +303,24 @@ impl Shard {
         let oldest = logs.iter().map(|log| log.next).min().unwrap_or(self.released);
         let debt = if oldest < self.released { now.saturating_sub(self.plan.schedule.due(oldest)) } else { 0 };
         self.plan.recorder.lock().set(figures::DEBT, seconds(debt));
+        if now >= self.count_at {
+            self.count_at = now + COUNT_NANOSECONDS;
+            self.plan.recorder.lock().set(figures::GROWTH, self.growth_left() as f64);
+        }
+    }
+
+    /// What the files on the load's own volume may still grow by, before more is deleted than is added.
+    fn growth_left(&self) -> u64 {
+        let left = |(at, log): (usize, &AppendLog)| {
+            let shape = self.shape(at);
+            let most = match shape.role {
+                Role::Journal if self.plan.config.journal_directory.is_some() => 0,
+                Role::Journal => journal_bytes(shape.segment_bytes),
+                Role::Main | Role::Entries => shape.retention_bytes,
+            };
+            most.saturating_sub(log.taken_bytes())
+        };
+        self.plan.logs.iter().enumerate().map(left).sum()
     }
 
     /// How long there is nothing to do but wait.
