@@ -11,6 +11,8 @@ pub enum Merge {
     Largest,
     /// They are added.
     Sum,
+    /// The largest holds; absent until a thread has set it, because what was not measured is not 0.
+    Measured,
 }
 
 /// The names of what is counted. Everything is counted by its place in these lists.
@@ -37,7 +39,7 @@ impl Tally {
         Ok(Self {
             latencies: names.latencies.iter().map(|_| Latencies::new()).collect::<Result<_>>()?,
             counters: vec![0; names.counters.len()],
-            gauges: vec![0.0; names.gauges.len()],
+            gauges: blank_gauges(names),
         })
     }
 
@@ -74,9 +76,15 @@ impl Tally {
             *mine = match merge {
                 Merge::Largest => mine.max(*theirs),
                 Merge::Sum => *mine + theirs,
+                Merge::Measured => f64::max(*mine, *theirs),
             };
         }
     }
+}
+
+/// What gauges are before any thread has set them; not a number where that is not known.
+pub(crate) fn blank_gauges(names: &Names) -> Vec<f64> {
+    names.gauges.iter().map(|(_, merge)| if *merge == Merge::Measured { f64::NAN } else { 0.0 }).collect()
 }
 
 /// One thread's tally of the present window. The thread locks it for as long as it counts, never while it waits, so

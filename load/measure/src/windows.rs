@@ -4,7 +4,7 @@ use crate::clock::{Clock, seconds};
 use crate::error::{Error, Result};
 use crate::histogram::Encoder;
 use crate::output::Output;
-use crate::recorder::{Names, Recorder, Tally};
+use crate::recorder::{Names, Recorder, Tally, blank_gauges};
 use crate::stop::Stop;
 use serde_json::{Map, Value, json};
 
@@ -24,6 +24,7 @@ pub struct Windows {
     recorders: Vec<Recorder>,
     blank: Tally,
     merged: Tally,
+    blank_gauges: Vec<f64>,
     encoder: Encoder,
     output: Output,
 }
@@ -49,8 +50,21 @@ impl Windows {
         }
         let (blank, merged) = (Tally::new(&names)?, Tally::new(&names)?);
         let (start, stop) = (nearest(start, length), nearest(stop, length));
-        let (recorders, encoder) = (Vec::new(), Encoder::default());
-        Ok(Self { names, clock, length, start, stop, sequence: 0, recorders, blank, merged, encoder, output })
+        let (recorders, encoder, blank_gauges) = (Vec::new(), Encoder::default(), blank_gauges(&names));
+        Ok(Self {
+            names,
+            clock,
+            length,
+            start,
+            stop,
+            sequence: 0,
+            recorders,
+            blank,
+            merged,
+            blank_gauges,
+            encoder,
+            output,
+        })
     }
 
     /// A thread's own recorder. What it counts is told with the windows.
@@ -86,7 +100,7 @@ impl Windows {
 
     fn tell(&mut self, begun: u64, end: u64, measured: u64) -> Result<()> {
         self.merged.clear();
-        self.merged.gauges.fill(0.0);
+        self.merged.gauges.clone_from(&self.blank_gauges);
         for recorder in &self.recorders {
             self.blank.clear();
             recorder.swap(&mut self.blank);
@@ -120,6 +134,7 @@ impl Windows {
             .gauges
             .iter()
             .zip(&self.merged.gauges)
+            .filter(|(_, value)| value.is_finite())
             .map(|((name, _), &value)| ((*name).to_owned(), json!(value)))
             .collect();
         gauges.insert("measured_seconds".to_owned(), json!(seconds(measured.saturating_sub(begun))));
