@@ -8,12 +8,12 @@ use kafka_protocol::messages::describe_configs_request::DescribeConfigsResource;
 use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsTopic};
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
-    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, InitProducerIdRequest, ListOffsetsRequest,
-    MetadataRequest, TopicName,
+    CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, FindCoordinatorRequest, InitProducerIdRequest,
+    ListOffsetsRequest, MetadataRequest, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
-use crate::error::{Result, code};
+use crate::error::{Error, Result, code};
 use crate::session::{Address, Session, refuse};
 
 /// Who leads what.
@@ -40,6 +40,20 @@ pub struct Topic {
 
 fn topic_name(name: &str) -> TopicName {
     TopicName(StrBytes::from_string(name.to_owned()))
+}
+
+/// Asks which broker keeps a group's offsets.
+///
+/// # Errors
+/// What the session said; `Error::Broker` while there is none.
+pub fn coordinator(session: &mut Session, group: &str) -> Result<Address> {
+    let doing = "looking for the group's coordinator";
+    let key = StrBytes::from_string(group.to_owned());
+    let request = FindCoordinatorRequest::default().with_key(key).with_key_type(0);
+    let answer = session.call(doing, &request, 3)?;
+    refuse(doing, answer.error_code, answer.error_message.as_deref())?;
+    let port = u16::try_from(answer.port).map_err(|_| Error::Protocol(doing))?;
+    Ok(Address { host: answer.host.as_str().to_owned(), port })
 }
 
 /// Asks who leads the partitions of these topics.

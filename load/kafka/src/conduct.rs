@@ -1,5 +1,6 @@
 //! What happens at its time: pauses of the consumers, steps of the rate, and the search for the highest rate.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -7,6 +8,7 @@ use cliffwatch_measure::clock::{nanoseconds, seconds};
 use cliffwatch_measure::recorder::Recorder;
 use serde_json::json;
 
+use crate::clocks::wall::{self, Steps};
 use crate::config::{Config, Pause, Search};
 use crate::hot::errands::{Errands, News};
 use crate::hot::tell::Teller;
@@ -33,6 +35,8 @@ pub struct Conductor {
     pub recorder: Recorder,
     /// Where it tells.
     pub teller: Teller,
+    /// What the wall clock did.
+    pub steps: RefCell<Steps>,
 }
 
 impl Conductor {
@@ -60,6 +64,7 @@ impl Conductor {
             if self.shared.is_over(now) {
                 return false;
             }
+            self.watch_wall_clock(now);
             if self.config.search.is_none() {
                 self.show_rate(self.scheduled_rate(now));
             }
@@ -67,6 +72,20 @@ impl Conductor {
                 return true;
             }
             self.shared.clock.sleep_until(moment.min(now + TICK_NANOSECONDS));
+        }
+    }
+
+    /// The run's time goes on as before when somebody sets the clock: that is told, once.
+    fn watch_wall_clock(&self, now: u64) {
+        let mut steps = self.steps.borrow_mut();
+        if !steps.is_due(now) {
+            return;
+        }
+        let Some(ahead) = wall::ahead_of(self.shared.clock) else { return };
+        self.recorder.lock().set(Gauge::WallClockOffset as usize, ahead as f64 / 1e9);
+        if let Some(moved) = steps.look(now, ahead) {
+            let detail = json!({"seconds": moved as f64 / 1e9, "wall_clock_offset_seconds": ahead as f64 / 1e9});
+            self.teller.event("clock_stepped", detail);
         }
     }
 

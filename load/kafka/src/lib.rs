@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod batch;
+pub mod clocks;
 mod conduct;
 pub mod config;
 pub mod consumer;
@@ -15,6 +16,7 @@ pub mod session;
 pub mod shared;
 mod topics;
 pub mod track;
+mod trips;
 mod verdict;
 pub mod wire;
 

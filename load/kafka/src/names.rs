@@ -66,6 +66,10 @@ places! {
     MissingRecords = "missing_records",
     LeaderlessPartitions = "leaderless_partitions",
     ConsumersPaused = "consumers_paused",
+    RoundTrip = "round_trip_seconds",
+    WallClockOffset = "wall_clock_offset_seconds",
+    ClockOffset = "clock_offset_seconds",
+    ClockOffsetBound = "clock_offset_bound_seconds",
 }
 
 /// Everything that is counted.
@@ -81,6 +85,10 @@ pub const NAMES: Names = Names {
         ("missing_records", Merge::Sum),
         ("leaderless_partitions", Merge::Largest),
         ("consumers_paused", Merge::Largest),
+        ("round_trip_seconds", Merge::Measured),
+        ("wall_clock_offset_seconds", Merge::Measured),
+        ("clock_offset_seconds", Merge::Measured),
+        ("clock_offset_bound_seconds", Merge::Measured),
     ],
 };
 

@@ -8,6 +8,7 @@ use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::histogram::Latencies;
 use cliffwatch_measure::stop::Stop;
 
+use crate::clocks::peers::Peers;
 use crate::track::Track;
 
 /// A partition of the run: its place among all is what it is known by.
@@ -51,6 +52,8 @@ pub struct Shared {
     pub parked: Mutex<BTreeMap<usize, Track>>,
     /// How far each producer is behind its schedule, in nanoseconds.
     pub debts: Vec<AtomicU64>,
+    /// What the times of other processes are ahead of ours.
+    pub peers: Peers,
     /// Latencies of the present trial, while the highest sustainable rate is looked for.
     pub trial: Option<Mutex<Trial>>,
 }

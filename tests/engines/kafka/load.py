@@ -85,13 +85,15 @@ def configuration(bootstrap: str, seconds: float | None = 2.0, window: float = 0
 
 
 @contextlib.contextmanager
-def started(document: dict[str, Any], *arguments: str) -> Iterator["subprocess.Popen[str]"]:
-    """The engine as a process; killed at the end when it still runs."""
+def started(
+    document: dict[str, Any], *arguments: str, within: tuple[str, ...] = ()
+) -> Iterator["subprocess.Popen[str]"]:
+    """The engine as a process; killed at the end when it still runs. `within` is a command that it is started by."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(document, file)
         file.flush()
         process = subprocess.Popen(
-            [program(), "kafka", "--config", file.name, *arguments],
+            [*within, program(), "kafka", "--config", file.name, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -227,7 +227,7 @@ impl Consumer {
             }
             self.partitions[at].examine(&batch, from, self.expected, &mut self.room, &mut contents);
             let clock = self.shared.clock.now();
-            let now = clock.saturating_add_signed(self.clock_offset);
+            let now = clock.saturating_add_signed(self.ahead_of_ours(contents.producer));
             let count = contents.due_microseconds.len() as u64;
             let mut negative = 0;
             let mut tally = self.recorder.lock();

@@ -15,13 +15,13 @@ use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartiti
 use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::sync_group_request::SyncGroupRequestAssignment;
 use kafka_protocol::messages::{
-    ConsumerProtocolAssignment, ConsumerProtocolSubscription, FindCoordinatorRequest, GroupId, HeartbeatRequest,
-    JoinGroupRequest, JoinGroupResponse, LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest,
-    TopicName,
+    ConsumerProtocolAssignment, ConsumerProtocolSubscription, GroupId, HeartbeatRequest, JoinGroupRequest,
+    JoinGroupResponse, LeaveGroupRequest, OffsetCommitRequest, OffsetFetchRequest, SyncGroupRequest, TopicName,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, StrBytes};
 use serde_json::json;
 
+use crate::admin;
 use crate::error::{Error, Result, code, describe};
 use crate::hot::errands::{Errands, News};
 use crate::hot::tell::Teller;
@@ -114,13 +114,8 @@ impl Membership {
     }
 
     fn coordinator(&self) -> Result<Session> {
-        let doing = "looking for the group's coordinator";
-        let mut session = self.dialer.open_any(self.bootstrap.iter())?;
-        let request = FindCoordinatorRequest::default().with_key(text(&self.group)).with_key_type(0);
-        let answer = session.call(doing, &request, 3)?;
-        refuse(doing, answer.error_code, answer.error_message.as_deref())?;
-        let port = u16::try_from(answer.port).map_err(|_| Error::Protocol(doing))?;
-        self.dialer.open(&Address { host: answer.host.as_str().to_owned(), port })
+        let address = admin::coordinator(&mut self.dialer.open_any(self.bootstrap.iter())?, &self.group)?;
+        self.dialer.open(&address)
     }
 
     fn join(&self, session: &mut Session, place: &mut Place) -> Result<JoinGroupResponse> {

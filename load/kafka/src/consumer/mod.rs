@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::hot::errands::{Errands, News, Wanted};
 use crate::hot::link::Link;
 use crate::hot::poll::{Poller, Readiness};
+use crate::hot::prompt::take_short_turns;
 use crate::hot::tell::Teller;
 use crate::names::{Counter, Gauge};
 use crate::security::Stream;
@@ -59,8 +60,6 @@ pub struct Order {
     pub shared: Arc<Shared>,
     /// What goes into requests.
     pub terms: Terms,
-    /// Added to this host's clock to get the producer's, in nanoseconds.
-    pub clock_offset: i64,
     /// Whether this process produces what is read.
     pub reads_own: bool,
     /// Its partitions, by place, with the offset to begin at.
@@ -84,8 +83,9 @@ pub struct Consumer {
     place: u32,
     shared: Arc<Shared>,
     terms: Terms,
-    clock_offset: i64,
     reads_own: bool,
+    /// What the time of each producing process is ahead of ours, in nanoseconds, as it was last looked up.
+    ahead: Vec<(u32, i64)>,
     expected: Expected,
     recorder: Recorder,
     teller: Teller,
@@ -123,7 +123,7 @@ impl Consumer {
         let mut consumer = Self {
             place: order.place,
             terms: order.terms,
-            clock_offset: order.clock_offset,
+            ahead: Vec::new(),
             reads_own: order.reads_own,
             expected: Expected { incarnation: order.reads_own.then_some(shared.incarnation) },
             recorder: order.recorder,
@@ -162,6 +162,7 @@ impl Consumer {
     /// What the system said of waiting.
     pub fn run(mut self) -> Result<Vec<Read>> {
         let fault = |source| Error::Connection { doing: "waiting for connections".to_owned(), source };
+        take_short_turns();
         loop {
             let now = self.shared.clock.now();
             self.hear(now);
@@ -205,6 +206,18 @@ impl Consumer {
         // Where not all replicas have to acknowledge, what was published may come to be readable a little later.
         let is_all_read = !self.reads_own || self.shared.backlog().0 == 0;
         self.partitions.iter().all(Partition::is_drained) && (is_all_read || now > since + SETTLING_NANOSECONDS)
+    }
+
+    /// What the time of the process that this producer is part of is ahead of ours: nothing where it is this process.
+    fn ahead_of_ours(&mut self, producer: Option<u32>) -> i64 {
+        let (false, Some(producer)) = (self.reads_own, producer) else { return 0 };
+        let incarnation = producer >> 8;
+        if let Some((_, ahead)) = self.ahead.iter().find(|(known, _)| *known == incarnation) {
+            return *ahead;
+        }
+        let ahead = self.shared.peers.ahead(incarnation);
+        self.ahead.push((incarnation, ahead));
+        ahead
     }
 
     /// These partitions, and no others, are ours from now on.
@@ -357,6 +370,9 @@ impl Consumer {
             if self.reads_own { self.shared.producing.load(Ordering::Acquire) == 0 } else { self.shared.is_over(now) };
         if nobody_writes && self.over_since.is_none() {
             self.over_since = Some(now);
+        }
+        for (incarnation, ahead) in &mut self.ahead {
+            *ahead = self.shared.peers.ahead(*incarnation);
         }
         self.ask_offsets(now);
         self.show();

@@ -42,6 +42,8 @@ pub struct Expected {
 pub struct Contents {
     /// Microseconds since the epoch at which each of our records was due.
     pub due_microseconds: Vec<u64>,
+    /// Whose they are: what the last of them says.
+    pub producer: Option<u32>,
     /// Value bytes of our records.
     pub value_bytes: u64,
     /// Our records that came late.
@@ -160,6 +162,7 @@ impl Partition {
             Arrival::Reordered => contents.reordered += 1,
             Arrival::Duplicated => contents.duplicated += 1,
         }
+        contents.producer = Some(identity.producer);
         contents.due_microseconds.push(identity.timestamp_microseconds);
         contents.value_bytes += value.len() as u64;
     }

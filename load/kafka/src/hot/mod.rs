@@ -3,4 +3,5 @@
 pub mod errands;
 pub mod link;
 pub mod poll;
+pub mod prompt;
 pub mod tell;

@@ -28,6 +28,7 @@ use crate::error::Result;
 use crate::hot::errands::{Errands, News};
 use crate::hot::link::Link;
 use crate::hot::poll::{Poller, Readiness};
+use crate::hot::prompt::take_short_turns;
 use crate::hot::tell::Teller;
 use crate::names::{Counter, Gauge};
 use crate::session::Address;
@@ -42,6 +43,10 @@ use queue::Queue;
 const UPKEEP_NANOSECONDS: u64 = 20_000_000;
 /// Records that fall due within this are made together, where they come so fast.
 const GRAIN_NANOSECONDS: u64 = 40_000;
+/// A wake-up comes so late as a rule: the last of a long wait is spent awake.
+const AWAKE_NANOSECONDS: u64 = 60_000;
+/// Shorter waits come so often that being awake at the end of each would cost a processor.
+const LONG_WAIT_NANOSECONDS: u64 = 25 * AWAKE_NANOSECONDS;
 /// Records made before connections are looked after again.
 const RECORDS_AT_ONCE: usize = 2_048;
 /// Metadata is asked for this often although nothing seems wrong.
@@ -127,6 +132,8 @@ pub struct Producer {
     metadata_failures: u32,
     correlation: i32,
     upkeep_at: u64,
+    /// Until then it does not sleep.
+    awake_until: u64,
     over_since: Option<u64>,
     has_asked_last_words: bool,
     readiness: Vec<Readiness>,
@@ -185,6 +192,7 @@ impl Producer {
             metadata_failures: 0,
             correlation: 0,
             upkeep_at: 0,
+            awake_until: 0,
             over_since: None,
             has_asked_last_words: false,
             readiness: Vec::new(),
@@ -202,6 +210,7 @@ impl Producer {
     /// What the system said of waiting.
     pub fn run(mut self) -> Result<Report> {
         let fault = |source| crate::error::Error::Connection { doing: "waiting for connections".to_owned(), source };
+        take_short_turns();
         loop {
             let now = self.shared.clock.now();
             self.hear(now);
@@ -221,8 +230,7 @@ impl Producer {
             if self.is_done(now) {
                 break;
             }
-            let wait =
-                if made == RECORDS_AT_ONCE { 0 } else { self.wait_until().saturating_sub(self.shared.clock.now()) };
+            let wait = if made == RECORDS_AT_ONCE { 0 } else { self.nap() };
             let readiness = &mut self.readiness;
             readiness.clear();
             self.poller.wait(wait, |ready| readiness.push(ready)).map_err(fault)?;
@@ -279,6 +287,20 @@ impl Producer {
             moment = moment.min(self.pace.allowed(now).saturating_add(patience));
         }
         moment
+    }
+
+    /// How long to sleep now, in nanoseconds.
+    fn nap(&mut self) -> u64 {
+        let moment = self.wait_until();
+        let wait = moment.saturating_sub(self.shared.clock.now());
+        if moment == self.upkeep_at {
+            return wait;
+        }
+        if wait > LONG_WAIT_NANOSECONDS {
+            self.awake_until = moment;
+            return wait - AWAKE_NANOSECONDS;
+        }
+        if self.awake_until == moment { 0 } else { wait }
     }
 
     fn has_memory(&self) -> bool {

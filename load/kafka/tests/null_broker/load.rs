@@ -1,5 +1,8 @@
 //! A load on the null broker, and what it told.
 
+// A helper of tests: what it cannot do fails them.
+#![allow(clippy::unwrap_used)]
+
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -46,6 +49,11 @@ impl Told {
     pub fn count(&self) -> u64 {
         self.publish.len()
     }
+}
+
+/// A quantile of what a broker did.
+pub fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
+    Duration::from_nanos(held.lock().unwrap().value_at_quantile(quantile))
 }
 
 fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) {

@@ -1,10 +1,8 @@
 //! A broker that keeps nothing but what is to be read next: what a client adds by itself is all that can be measured
-//! against it. It may be told to wait before it answers.
+//! against it. It may be told to wait before it answers, and tells for how long it truly did.
 
 // A helper of tests: what it cannot do fails them.
 #![allow(clippy::unwrap_used, clippy::panic)]
-
-pub mod load;
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -14,7 +12,9 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use cliffwatch_kafka::hot::prompt::take_short_turns;
 use cliffwatch_kafka::wire::length;
+use hdrhistogram::Histogram;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
 use kafka_protocol::messages::list_offsets_response::{ListOffsetsPartitionResponse, ListOffsetsTopicResponse};
@@ -46,6 +46,9 @@ struct Log {
     batches: VecDeque<(i64, Bytes)>,
 }
 
+/// For how long produce requests were held, from their arrival until their answer was written, a count for each record.
+pub type Held = Arc<Mutex<Histogram<u64>>>;
+
 struct Broker {
     address: SocketAddr,
     partitions: i32,
@@ -54,15 +57,26 @@ struct Broker {
     keeps: bool,
     logs: Mutex<Vec<Log>>,
     more: Condvar,
+    held: Held,
+}
+
+/// An answer that waits for its time.
+struct Late {
+    arrived: Instant,
+    until: Instant,
+    records: u64,
+    bytes: Vec<u8>,
 }
 
 /// Starts one and returns where it listens. It has one topic of any name, and ends with the process. `keeps`: what is
-/// written can be read.
-pub fn start(partitions: i32, keeps: bool, delay: Delay) -> SocketAddr {
+/// written can be read. Also for how long it held what.
+pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, Held) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let logs = Mutex::new((0..partitions).map(|_| Log::default()).collect());
-    let broker = Broker { address, partitions, begun: Instant::now(), delay, keeps, logs, more: Condvar::new() };
+    let held: Held = Arc::new(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap()));
+    let (begun, more, shown) = (Instant::now(), Condvar::new(), Arc::clone(&held));
+    let broker = Broker { address, partitions, begun, delay, keeps, logs, more, held };
     let broker = Arc::new(broker);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -70,7 +84,7 @@ pub fn start(partitions: i32, keeps: bool, delay: Delay) -> SocketAddr {
             std::thread::spawn(move || broker.serve(&stream));
         }
     });
-    address
+    (address, shown)
 }
 
 impl Broker {
@@ -78,21 +92,26 @@ impl Broker {
     /// reading down; the others at once.
     fn serve(self: &Arc<Self>, stream: &TcpStream) {
         stream.set_nodelay(true).unwrap();
-        let (sender, receiver) = std::sync::mpsc::channel::<(Instant, Vec<u8>)>();
+        take_short_turns();
+        let (sender, receiver) = std::sync::mpsc::channel::<Late>();
         let (mut at_once, mut out) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
         let delayed = Arc::new(AtomicUsize::new(0));
         let waiting = Arc::clone(&delayed);
+        let broker = Arc::clone(self);
         std::thread::spawn(move || {
-            while let Ok((at, answer)) = receiver.recv() {
+            take_short_turns();
+            while let Ok(late) = receiver.recv() {
                 // Sleeping is a little late each time.
-                while let Some(left) = at.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
+                while let Some(left) = late.until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero())
+                {
                     if left > Duration::from_micros(200) {
                         std::thread::sleep(left - Duration::from_micros(150));
                     } else {
                         std::hint::spin_loop();
                     }
                 }
-                if out.write_all(&answer).is_err() {
+                broker.note(late.arrived, late.records);
+                if out.write_all(&late.bytes).is_err() {
                     return;
                 }
                 waiting.fetch_sub(1, Ordering::AcqRel);
@@ -110,7 +129,7 @@ impl Broker {
                 return;
             }
             let arrived = Instant::now();
-            let (api, mut answer) = self.answer(&bytes);
+            let (api, records, mut answer) = self.answer(&bytes);
             if answer.is_empty() {
                 continue;
             }
@@ -118,10 +137,11 @@ impl Broker {
             answer[..4].copy_from_slice(&after.to_be_bytes());
             let delay = if api == PRODUCE { (self.delay)(arrived - self.begun) } else { Duration::ZERO };
             let is_sent = if delay.is_zero() && delayed.load(Ordering::Acquire) == 0 {
+                self.note(arrived, records);
                 at_once.write_all(&answer).is_ok()
             } else {
                 delayed.fetch_add(1, Ordering::AcqRel);
-                sender.send((arrived + delay, answer)).is_ok()
+                sender.send(Late { arrived, until: arrived + delay, records, bytes: answer }).is_ok()
             };
             if !is_sent {
                 return;
@@ -129,11 +149,21 @@ impl Broker {
         }
     }
 
-    fn answer(&self, bytes: &[u8]) -> (i16, Vec<u8>) {
+    /// A produce request is about to be answered.
+    fn note(&self, arrived: Instant, records: u64) {
+        if records > 0 {
+            let held = u64::try_from(arrived.elapsed().as_nanos()).unwrap();
+            self.held.lock().unwrap().saturating_record_n(held, records);
+        }
+    }
+
+    /// Which request it is, how many records are in it, and the answer.
+    fn answer(&self, bytes: &[u8]) -> (i16, u64, Vec<u8>) {
         let api = i16::from_be_bytes([bytes[0], bytes[1]]);
         let version = i16::from_be_bytes([bytes[2], bytes[3]]);
         if api == PRODUCE {
-            return (api, self.produced(bytes));
+            let (records, answer) = self.produced(bytes);
+            return (api, records, answer);
         }
         let header_version = match api {
             METADATA if version >= 9 => 2,
@@ -154,14 +184,14 @@ impl Broker {
             FETCH => self.fetched(&mut answer, correlation, &FetchRequest::decode(&mut rest, version).unwrap()),
             other => panic!("request {other} is not known here"),
         }
-        (api, answer.to_vec())
+        (api, 0, answer.to_vec())
     }
 
     /// Reads the batches out of a produce request (version 8) and acknowledges each.
-    fn produced(&self, bytes: &[u8]) -> Vec<u8> {
+    fn produced(&self, bytes: &[u8]) -> (u64, Vec<u8>) {
         let int16 = |at: usize| i16::from_be_bytes([bytes[at], bytes[at + 1]]);
         let int32 = |at: usize| i32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
-        let mut answer = vec![0; 4];
+        let (mut answer, mut records) = (vec![0; 4], 0);
         answer.extend_from_slice(&bytes[4..8]);
         let mut at = 10 + int16(8).max(0) as usize + 2 + 2 + 4;
         let topics = int32(at);
@@ -175,6 +205,7 @@ impl Broker {
             at += name + 4;
             for _ in 0..partitions {
                 let (index, size) = (int32(at), int32(at + 4) as usize);
+                records += u64::try_from(int32(at + 8 + 57)).unwrap();
                 self.keep(index, &bytes[at + 8..at + 8 + size]);
                 at += 8 + size;
                 answer.extend_from_slice(&index.to_be_bytes());
@@ -186,7 +217,7 @@ impl Broker {
             }
         }
         answer.extend_from_slice(&[0; 4]);
-        answer
+        (records, answer)
     }
 
     fn keep(&self, index: i32, batch: &[u8]) {

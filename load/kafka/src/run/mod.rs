@@ -1,38 +1,34 @@
 //! One run: topics, threads, windows, and the account at the end.
 
+mod crew;
+
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::histogram::Latencies;
 use cliffwatch_measure::output::Output;
-use cliffwatch_measure::schedule::Step;
 use cliffwatch_measure::stop::Stop;
 use cliffwatch_measure::windows::Windows;
 use serde_json::json;
 
 use crate::admin::{self, Metadata, Which};
-use crate::conduct::Conductor;
+use crate::clocks::peers::Peers;
 use crate::config::{self, Config};
-use crate::consumer::group::Membership;
-use crate::consumer::{self, Consumer, Read};
+use crate::consumer::Read;
 use crate::error::{Error, Result};
-use crate::hot::errands::{Errands, News, offsets_at};
-use crate::hot::poll::Poller;
+use crate::hot::errands::offsets_at;
 use crate::hot::tell::Teller;
 use crate::names::NAMES;
-use crate::producer::pace::Pace;
-use crate::producer::{self, Producer, Report};
 use crate::security::Security;
 use crate::session::{Address, Dialer, patiently, refuse};
 use crate::shared::{Count, Place, Shared, Trial};
 use crate::topics;
 use crate::verdict::{unproven, verification};
-use crate::wire::fetch::Terms;
+use crew::Crew;
 
 /// The exit status of a load that was carried out.
 pub const COMPLETED: u8 = 0;
@@ -88,17 +84,6 @@ struct Run {
 /// A partition's offsets by its place.
 type Positions = BTreeMap<usize, i64>;
 
-/// The threads of a run.
-#[derive(Default)]
-struct Threads {
-    producers: Vec<JoinHandle<Result<Report>>>,
-    consumers: Vec<JoinHandle<Result<Vec<Read>>>>,
-    others: Vec<JoinHandle<()>>,
-    memberships: Vec<JoinHandle<()>>,
-    /// Set once nothing is left to read.
-    ended: Arc<AtomicBool>,
-}
-
 impl Run {
     fn new(config: Config, clock: Clock, output: Output) -> Result<Self> {
         let bootstrap = config
@@ -129,17 +114,11 @@ impl Run {
         let (start, end) = (shared.load_start, shared.load_stop);
         let length = nanoseconds(self.config.window_seconds);
         let mut windows = Windows::new(NAMES, self.clock, length, start, end, self.output.clone())?;
-        let mut threads = Threads::default();
-        let producers = self.start_producers(&shared, &metadata, &teller, &mut windows, &mut threads)?;
-        self.start_consumers(&shared, &metadata, &positions, &teller, &mut windows, &mut threads)?;
-        let conductor = Conductor {
-            shared: Arc::clone(&shared),
-            config: Arc::clone(&self.config),
-            producers,
-            recorder: windows.recorder()?,
-            teller: teller.clone(),
-        };
-        threads.others.push(spawn("conductor", move || conductor.run())?);
+        let mut crew = Crew::new(self, &shared, &metadata, &teller, &mut windows);
+        crew.start_producers()?;
+        crew.start_consumers(&positions)?;
+        crew.start_others()?;
+        let threads = crew.into_threads();
         let mut outcome = Ok((Vec::new(), Vec::new()));
         let told = windows.run(&stop, || outcome = threads.join());
         // Where the windows could not be told any more, the threads are still there to be ended.
@@ -178,6 +157,8 @@ impl Run {
             None => None,
         };
         let producers = config.producer.as_ref().map_or(0, |producer| producer.producers);
+        let fixed_offset = config.consumer.as_ref().and_then(|consumer| consumer.clock_offset_seconds);
+        let fixed_offset = fixed_offset.map(|seconds| (seconds * 1e9) as i64);
         let now = self.clock.now();
         let window = config.window_seconds;
         let forever = ((config.start + FOREVER_SECONDS) / window).round() * window;
@@ -199,6 +180,7 @@ impl Run {
             producing: AtomicU32::new(producers),
             positions,
             parked: Mutex::default(),
+            peers: Peers::new(fixed_offset),
             debts: (0..producers).map(|_| AtomicU64::new(0)).collect(),
             trial,
         })
@@ -233,151 +215,8 @@ impl Run {
         })
     }
 
-    fn errands(&self, shared: &Shared) -> Result<(Errands, std::sync::mpsc::Receiver<News>, Poller)> {
-        let fault = |source| Error::Connection { doing: "starting".to_owned(), source };
-        let poller = Poller::new().map_err(fault)?;
-        let topics = Arc::new(shared.topics.clone());
-        let (errands, news) =
-            Errands::new(Arc::clone(&self.dialer), Arc::clone(&self.bootstrap), topics, poller.waker());
-        Ok((errands, news, poller))
-    }
-
-    fn start_producers(
-        &self,
-        shared: &Arc<Shared>,
-        metadata: &Metadata,
-        teller: &Teller,
-        windows: &mut Windows,
-        threads: &mut Threads,
-    ) -> Result<Vec<Errands>> {
-        let Some(settings) = &self.config.producer else { return Ok(Vec::new()) };
-        let settings = Arc::new(settings.clone());
-        let mut reached = Vec::new();
-        for place in 0..settings.producers {
-            let (errands, news, poller) = self.errands(shared)?;
-            reached.push(errands.clone());
-            let producer_id = if settings.is_idempotent() { Some(self.producer_id()?) } else { None };
-            let ratio = settings.catch_up_ratio;
-            let steps = self.steps(&settings);
-            let order = producer::Order {
-                place,
-                shared: Arc::clone(shared),
-                pace: Pace::new(shared.load_start, &steps, place, settings.producers, ratio)?,
-                settings: Arc::clone(&settings),
-                recorder: windows.recorder()?,
-                teller: teller.clone(),
-                metadata: metadata.clone(),
-                producer_id,
-                errands,
-                news,
-                poller,
-            };
-            let producer =
-                Producer::new(order).ok_or_else(|| Error::Config("producer.record_sizes: too small".to_owned()))?;
-            threads.producers.push(spawn("producer", move || producer.run())?);
-        }
-        Ok(reached)
-    }
-
     /// A broker that has just started makes one wait for the first of these.
     fn producer_id(&self) -> Result<(i64, i16)> {
         patiently(PATIENCE, || admin::producer_id(&mut self.dialer.open_any(self.bootstrap.iter())?))
-    }
-
-    /// The schedule of all producers together; empty for no schedule at all.
-    fn steps(&self, settings: &config::Producer) -> Vec<Step> {
-        if self.config.search.is_some() {
-            // The conductor sets rates, the first of them at the start.
-            return vec![Step { after_seconds: 0.0, per_second: 0.0 }];
-        }
-        let Some(rate) = settings.rate else { return Vec::new() };
-        let first = Step { after_seconds: 0.0, per_second: rate };
-        let later = settings.steps.iter().map(|step| Step { after_seconds: step.after_seconds, per_second: step.rate });
-        let mut steps = vec![first];
-        for step in later {
-            steps.retain(|before| before.after_seconds < step.after_seconds);
-            steps.push(step);
-        }
-        steps
-    }
-
-    fn start_consumers(
-        &self,
-        shared: &Arc<Shared>,
-        metadata: &Metadata,
-        positions: &Positions,
-        teller: &Teller,
-        windows: &mut Windows,
-        threads: &mut Threads,
-    ) -> Result<()> {
-        let Some(settings) = &self.config.consumer else { return Ok(()) };
-        let terms = Terms {
-            client_id: self.config.client_id.clone(),
-            max_wait_milliseconds: (settings.fetch_max_wait_seconds * 1e3) as i32,
-            min_bytes: settings.fetch_min_bytes,
-            max_bytes: settings.fetch_max_bytes,
-            partition_max_bytes: settings.partition_max_bytes,
-        };
-        for place in 0..settings.consumers {
-            let (errands, news, poller) = self.errands(shared)?;
-            // A member of a group is told what is its own.
-            let is_dealt_out = settings.group.is_none();
-            let is_ours = |partition: &usize| is_dealt_out && partition % settings.consumers as usize == place as usize;
-            if let Some(group) = &settings.group {
-                let membership = Membership {
-                    group: group.clone(),
-                    dialer: Arc::clone(&self.dialer),
-                    bootstrap: Arc::clone(&self.bootstrap),
-                    shared: Arc::clone(shared),
-                    consumer: errands.clone(),
-                    initial: positions.clone(),
-                    teller: teller.clone(),
-                    ended: Arc::clone(&threads.ended),
-                };
-                threads.memberships.push(spawn("membership", move || membership.run())?);
-            }
-            let order = consumer::Order {
-                place,
-                shared: Arc::clone(shared),
-                terms: terms.clone(),
-                clock_offset: (settings.clock_offset_seconds * 1e9) as i64,
-                reads_own: self.config.producer.is_some(),
-                positions: positions.iter().filter(|(at, _)| is_ours(at)).map(|(at, offset)| (*at, *offset)).collect(),
-                recorder: windows.recorder()?,
-                teller: teller.clone(),
-                metadata: metadata.clone(),
-                errands,
-                news,
-                poller,
-            };
-            let consumer = Consumer::new(order);
-            threads.consumers.push(spawn("consumer", move || consumer.run())?);
-        }
-        Ok(())
-    }
-}
-
-fn spawn<T: Send + 'static>(name: &str, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>> {
-    let fault = |source| Error::Connection { doing: "starting a thread".to_owned(), source };
-    std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(fault)
-}
-
-impl Threads {
-    /// Waits for all; what they found.
-    fn join(self) -> Result<(Vec<Report>, Vec<Read>)> {
-        let died = |_| Error::Config("a thread of the engine died; its last words are on standard error".to_owned());
-        let mut reports = Vec::new();
-        for thread in self.producers {
-            reports.push(thread.join().map_err(died)??);
-        }
-        let mut reads = Vec::new();
-        for thread in self.consumers {
-            reads.extend(thread.join().map_err(died)??);
-        }
-        self.ended.store(true, Ordering::Release);
-        for thread in self.memberships.into_iter().chain(self.others) {
-            thread.join().map_err(died)?;
-        }
-        Ok((reports, reads))
     }
 }

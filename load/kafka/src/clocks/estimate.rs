@@ -1,0 +1,223 @@
+//! Between which bounds the difference of two times must lie, from notes that were found and not found yet.
+//!
+//! With d the writer's time less the reader's: a note that is in an answer was begun before the answer came, so d is at
+//! least `begun - answered`. A note that is not in it was not acknowledged when the question was sent, so d is at most
+//! `acknowledged - asked`. Nothing is assumed of how long anything takes.
+
+use super::note::{Left, Note, READING_ERROR_NANOSECONDS};
+
+/// Two clocks drift apart by so much at most, relative to the time that passes: a hundred millionths, twice what a common
+/// quartz is allowed.
+const DRIFT_RATIO: f64 = 100e-6;
+/// Questions whose answer may still tell something, newest note by newest note.
+const OPEN_MAX: usize = 16;
+
+/// A difference of times, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Offset {
+    /// What the writer's time is ahead of the reader's.
+    pub ahead: i64,
+    /// It differs from that by no more than this.
+    pub bound: u64,
+    /// Both hang on the same clock, so that it will not change.
+    pub is_exact: bool,
+}
+
+/// A question that was answered.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked {
+    /// When it was sent, in nanoseconds of the reader's time.
+    pub asked: u64,
+    /// When the answer was there.
+    pub answered: u64,
+}
+
+/// What is known of one writer's time.
+#[derive(Debug, Default)]
+pub struct Estimate {
+    lowest: Option<i64>,
+    highest: Option<i64>,
+    /// When the bounds were brought up to date.
+    at: u64,
+    /// The newest note that questions saw, and when the last of them was sent.
+    open: Vec<(u64, u64)>,
+    /// Times contradicted each other: a machine slept.
+    pub contradictions: u64,
+}
+
+fn difference(after: u64, before: u64) -> i64 {
+    after.cast_signed().wrapping_sub(before.cast_signed())
+}
+
+impl Estimate {
+    /// Takes an answer.
+    pub fn take(&mut self, asked: Asked, note: &Note) {
+        self.widen(asked.answered);
+        self.raise(difference(note.begun, asked.answered));
+        let before = note.before.iter();
+        for &Left { number, acknowledged, .. } in before {
+            // The last question that did not see it: what it saw was older.
+            let unseen = self.open.iter().filter(|(seen, _)| *seen < number).map(|(_, sent)| *sent).max();
+            if let Some(sent) = unseen {
+                let aged = (asked.answered.saturating_sub(sent) as f64 * DRIFT_RATIO) as i64;
+                self.lower(difference(acknowledged, sent) + aged);
+            }
+        }
+        match self.open.iter_mut().find(|(number, _)| *number == note.number) {
+            Some((_, sent)) => *sent = asked.asked,
+            None => self.open.push((note.number, asked.asked)),
+        }
+        if self.open.len() > OPEN_MAX {
+            self.open.remove(0);
+        }
+    }
+
+    fn widen(&mut self, now: u64) {
+        let by = (now.saturating_sub(self.at) as f64 * DRIFT_RATIO) as i64;
+        self.at = now;
+        self.lowest = self.lowest.map(|lowest| lowest - by);
+        self.highest = self.highest.map(|highest| highest + by);
+    }
+
+    fn raise(&mut self, lowest: i64) {
+        if self.highest.is_some_and(|highest| highest < lowest) {
+            (self.highest, self.lowest) = (None, None);
+            self.open.clear();
+            self.contradictions += 1;
+        }
+        self.lowest = Some(self.lowest.map_or(lowest, |before| before.max(lowest)));
+    }
+
+    fn lower(&mut self, highest: i64) {
+        if self.lowest.is_some_and(|lowest| highest < lowest) {
+            (self.highest, self.lowest) = (None, None);
+            self.open.clear();
+            self.contradictions += 1;
+        }
+        self.highest = Some(self.highest.map_or(highest, |before| before.min(highest)));
+    }
+
+    /// What is known by now. Within the bounds, what the wall clocks say is taken: `by_walls`.
+    #[must_use]
+    pub fn offset(&self, by_walls: i64) -> Option<Offset> {
+        let (lowest, highest) = (self.lowest?, self.highest?);
+        let ahead = by_walls.clamp(lowest, highest);
+        let bound = highest.abs_diff(ahead).max(ahead.abs_diff(lowest));
+        Some(Offset { ahead, bound, is_exact: false })
+    }
+
+    /// The middle of the bounds: where to look to halve them.
+    #[must_use]
+    pub fn middle(&self) -> Option<i64> {
+        let (lowest, highest) = (self.lowest?, self.highest?);
+        Some(lowest + (highest - lowest) / 2)
+    }
+}
+
+impl Offset {
+    /// Of two processes on one machine.
+    #[must_use]
+    pub fn exact(ahead: i64) -> Self {
+        Self { ahead, bound: READING_ERROR_NANOSECONDS.get(), is_exact: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::note::{Machine, Writer};
+    use super::*;
+    use cliffwatch_measure::NANOSECONDS;
+    use cliffwatch_measure::clock::Clock;
+
+    const START: u64 = 1_790_000_000 * NANOSECONDS;
+
+    /// A writer that is ahead by `ahead`, whose notes take `write` to arrive, and a reader whose questions take `read`;
+    /// half of each on the way there.
+    struct World {
+        ahead: i64,
+        write: u64,
+        read: u64,
+    }
+
+    impl World {
+        fn note(&self, machine: &Machine, number: u64) -> Note {
+            let left = |number: u64| {
+                let begun = (START + number * NANOSECONDS).saturating_add_signed(self.ahead);
+                Left { number, begun, acknowledged: begun + self.write }
+            };
+            let before = (number.saturating_sub(8).max(1)..number).map(left).collect();
+            Note { number, begun: left(number).begun, before, wall_ahead: 0, machine: machine.clone() }
+        }
+
+        /// Asks once a second, where it tells most.
+        fn estimate(&self, seconds: u64) -> Estimate {
+            let machine = Machine::here(Clock::anchored()).unwrap();
+            let mut estimate = Estimate::default();
+            for second in 2..2 + seconds {
+                let asked = match estimate.middle() {
+                    Some(middle) => {
+                        let there = START + second * NANOSECONDS + self.write / 2;
+                        there.saturating_add_signed(self.ahead - middle) - self.read / 2
+                    }
+                    None => START + second * NANOSECONDS + second * 137_000_000 % NANOSECONDS,
+                };
+                let served = asked + self.read / 2;
+                let newest = (served - START - self.write / 2) / NANOSECONDS;
+                let note = self.note(&machine, newest);
+                estimate.take(Asked { asked, answered: asked + self.read }, &note);
+            }
+            estimate
+        }
+    }
+
+    #[test]
+    fn bounds_hold_the_difference_and_become_as_narrow_as_a_note_and_a_question_take() {
+        for (ahead, write, read) in
+            [(0, 4_000_000, 1_000_000), (-3_700_000_000, 8_000_000, 600_000), (950_000_000_000, 1_000_000, 20_000_000)]
+        {
+            let world = World { ahead, write, read };
+            let early = world.estimate(4).offset(0).unwrap();
+            let late = world.estimate(40).offset(0).unwrap();
+            for found in [early, late] {
+                assert!(found.ahead.abs_diff(ahead) <= found.bound, "{found:?} does not hold {ahead}");
+            }
+            assert!(late.bound <= write + read + 1_000_000, "{late:?} after a note's {write} and a question's {read}");
+            assert!(early.bound < 2 * NANOSECONDS);
+        }
+    }
+
+    #[test]
+    fn what_the_wall_clocks_say_is_taken_where_it_can_be_true() {
+        let estimate = World { ahead: 1_000_000, write: 4_000_000, read: 1_000_000 }.estimate(40);
+        assert_eq!(estimate.offset(1_200_000).unwrap().ahead, 1_200_000);
+        let refuted = estimate.offset(-NANOSECONDS.cast_signed()).unwrap();
+        assert!(refuted.ahead > -10_000_000);
+        assert!(refuted.ahead.abs_diff(1_000_000) <= refuted.bound);
+    }
+
+    #[test]
+    fn a_writer_whose_machine_slept_is_estimated_anew() {
+        let machine = Machine::here(Clock::anchored()).unwrap();
+        let mut estimate = World { ahead: 0, write: 4_000_000, read: 1_000_000 }.estimate(20);
+        let slept = World { ahead: -5_000_000_000, write: 4_000_000, read: 1_000_000 };
+        for second in 40..45 {
+            let asked = START + second * NANOSECONDS + 500_000_000;
+            estimate.take(Asked { asked, answered: asked + 1_000_000 }, &slept.note(&machine, second));
+        }
+        let found = estimate.offset(0).unwrap();
+        assert_eq!(estimate.contradictions, 1);
+        assert!(found.ahead.abs_diff(-5_000_000_000) <= found.bound, "{found:?}");
+    }
+
+    #[test]
+    fn on_one_machine_the_difference_is_that_of_what_their_times_hang_on() {
+        let ours = Clock::anchored();
+        let here = Machine::here(ours).unwrap();
+        let theirs = Machine::here(Clock::anchored()).unwrap();
+        let found = Offset::exact(theirs.ahead_of(&here).unwrap());
+        // Two clocks of one process that were read one after the other.
+        assert!(found.ahead.abs_diff(0) < 1_000_000);
+        let note = Writer::new(theirs).next(ours);
+        assert_eq!(note.number, 1);
+    }
+}

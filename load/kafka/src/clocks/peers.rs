@@ -1,0 +1,84 @@
+//! The times of the processes whose records are read.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::estimate::Offset;
+
+/// What is known of each producing process, by what its records carry.
+#[derive(Debug, Default)]
+pub struct Peers {
+    /// Given by the settings: nothing is estimated.
+    fixed: Option<i64>,
+    known: Mutex<BTreeMap<u32, Option<Offset>>>,
+}
+
+impl Peers {
+    /// Where `fixed` (nanoseconds) is given, that is what all producers' times are ahead of ours.
+    #[must_use]
+    pub fn new(fixed: Option<i64>) -> Self {
+        Self { fixed, known: Mutex::default() }
+    }
+
+    /// True when times are to be compared.
+    #[must_use]
+    pub fn are_estimated(&self) -> bool {
+        self.fixed.is_none()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u32, Option<Offset>>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the time of this process is ahead of ours; 0 while that is not known. Whoever asks first has it estimated.
+    #[must_use]
+    pub fn ahead(&self, incarnation: u32) -> i64 {
+        match self.fixed {
+            Some(fixed) => fixed,
+            None => self.lock().entry(incarnation).or_default().map_or(0, |offset| offset.ahead),
+        }
+    }
+
+    /// Those that were asked for.
+    #[must_use]
+    pub fn wanted(&self) -> Vec<u32> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Something was found out.
+    pub fn learn(&self, incarnation: u32, offset: Offset) {
+        self.lock().insert(incarnation, Some(offset));
+    }
+
+    /// What is known the least well: of several, that with the widest bound. None while nothing is known of one of them.
+    #[must_use]
+    pub fn worst(&self) -> Option<Offset> {
+        let known = self.lock();
+        let all: Option<Vec<Offset>> = known.values().copied().collect();
+        all?.into_iter().max_by_key(|offset| offset.bound)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_for_is_wanted_and_counts_once_it_is_known() {
+        let peers = Peers::new(None);
+        assert_eq!((peers.ahead(7), peers.wanted(), peers.worst()), (0, vec![7], None));
+        let offset = Offset { ahead: -5, bound: 3, is_exact: false };
+        peers.learn(7, offset);
+        assert_eq!((peers.ahead(7), peers.worst()), (-5, Some(offset)));
+        assert_eq!((peers.ahead(8), peers.worst()), (0, None));
+        peers.learn(8, Offset::exact(2));
+        assert_eq!(peers.worst().map(|found| found.ahead), Some(2));
+    }
+
+    #[test]
+    fn what_the_settings_say_is_not_estimated() {
+        let peers = Peers::new(Some(9));
+        assert_eq!((peers.ahead(7), peers.wanted()), (9, Vec::new()));
+        assert!(!peers.are_estimated());
+    }
+}

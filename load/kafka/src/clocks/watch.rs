@@ -1,0 +1,228 @@
+//! The threads that leave notes, and that look for them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cliffwatch_measure::NANOSECONDS;
+use cliffwatch_measure::clock::nanoseconds;
+use cliffwatch_measure::recorder::Recorder;
+use serde_json::json;
+
+use super::estimate::{Asked, Estimate, Offset};
+use super::mailbox::Mailbox;
+use super::note::{Machine, Note, Writer};
+use super::wall;
+use crate::error::{Error, Result};
+use crate::hot::tell::Teller;
+use crate::names::Gauge;
+use crate::session::{Address, Dialer};
+use crate::shared::Shared;
+
+const NOTES_APART: u64 = NANOSECONDS;
+/// Until both bounds are known, questions come so often, off the rhythm of the notes.
+const FIRST_LOOKS_APART: u64 = 230_000_000;
+const LOOK: Duration = Duration::from_millis(20);
+/// After a failure nothing is tried for so long.
+const BACKOFF_NANOSECONDS: u64 = NANOSECONDS;
+
+/// What both threads are given.
+pub struct Place {
+    /// How connections are made.
+    pub dialer: Arc<Dialer>,
+    /// Brokers to begin with.
+    pub bootstrap: Arc<Vec<Address>>,
+    /// What all see.
+    pub shared: Arc<Shared>,
+    /// Where they tell.
+    pub teller: Teller,
+    /// Set when the run is over.
+    pub ended: Arc<AtomicBool>,
+}
+
+impl Place {
+    fn open(&self, incarnation: u32) -> Result<Mailbox> {
+        let first = &self.shared.partitions[0];
+        let topic = &self.shared.topics[first.topic];
+        Mailbox::open(&self.dialer, &self.bootstrap, incarnation, topic, first.index)
+    }
+
+    /// False when the run is over before this moment.
+    fn wait_until(&self, moment: u64) -> bool {
+        loop {
+            if self.ended.load(Ordering::Acquire) {
+                return false;
+            }
+            let now = self.shared.clock.now();
+            if now >= moment {
+                return true;
+            }
+            self.shared.clock.sleep_until(moment.min(now + LOOK.as_nanos() as u64));
+        }
+    }
+
+    /// False when trying again would not help.
+    fn complain(&mut self, error: &Error) -> bool {
+        self.teller.again("clock_offset_unavailable", "", json!({"error": error.to_string()}));
+        error.is_transient()
+    }
+}
+
+/// Leaves notes, where this process produces and another may consume.
+pub struct Writing(pub Place);
+
+impl Writing {
+    /// Works until the run is over, or the brokers do not allow it.
+    pub fn run(self) {
+        let Self(mut place) = self;
+        let clock = place.shared.clock;
+        let Some(machine) = Machine::here(clock) else { return };
+        let (mut writer, mut mailbox) = (Writer::new(machine), None);
+        while place.wait_until(clock.now() / NOTES_APART * NOTES_APART + NOTES_APART) {
+            let opened = match mailbox.take() {
+                Some(mailbox) => Ok(mailbox),
+                None => place.open(place.shared.incarnation),
+            };
+            let left = opened.and_then(|mut opened| {
+                let note = writer.next(clock);
+                opened.leave(&note)?;
+                writer.acknowledged(&note, clock.now());
+                Ok(opened)
+            });
+            match left {
+                Ok(opened) => mailbox = Some(opened),
+                Err(error) => {
+                    if !place.complain(&error) {
+                        return;
+                    }
+                }
+            }
+        }
+        if let Some(mut mailbox) = mailbox {
+            mailbox.remove();
+        }
+    }
+}
+
+/// Looks for the notes of those whose records are read.
+pub struct Reading {
+    /// What it is given.
+    pub place: Place,
+    /// Where it counts.
+    pub recorder: Recorder,
+}
+
+/// What is known of one writer.
+#[derive(Default)]
+struct Writers {
+    mailbox: Option<Mailbox>,
+    estimate: Estimate,
+    next_at: u64,
+    is_settled: bool,
+    told: Option<Offset>,
+}
+
+impl Reading {
+    /// Works until the run is over, or the brokers do not allow it.
+    pub fn run(mut self) {
+        let clock = self.place.shared.clock;
+        let Some(machine) = Machine::here(clock) else { return };
+        let mut writers: BTreeMap<u32, Writers> = BTreeMap::new();
+        loop {
+            for wanted in self.place.shared.peers.wanted() {
+                writers.entry(wanted).or_default();
+            }
+            let next = writers.iter().filter(|(_, writer)| !writer.is_settled).min_by_key(|(_, writer)| writer.next_at);
+            let Some((incarnation, next_at)) = next.map(|(incarnation, writer)| (*incarnation, writer.next_at)) else {
+                if !self.place.wait_until(clock.now() + LOOK.as_nanos() as u64) {
+                    return;
+                }
+                continue;
+            };
+            if !self.place.wait_until(next_at) {
+                return;
+            }
+            let Some(writer) = writers.get_mut(&incarnation) else { continue };
+            if let Err(error) = self.look(incarnation, writer, &machine) {
+                (writer.mailbox, writer.next_at) = (None, clock.now() + BACKOFF_NANOSECONDS);
+                if !self.place.complain(&error) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn look(&mut self, incarnation: u32, writer: &mut Writers, machine: &Machine) -> Result<()> {
+        let clock = self.place.shared.clock;
+        let mut mailbox = match writer.mailbox.take() {
+            Some(mailbox) => mailbox,
+            None => self.place.open(incarnation)?,
+        };
+        let asked = clock.now();
+        let note = mailbox.look()?;
+        let answered = clock.now();
+        writer.mailbox = Some(mailbox);
+        writer.next_at = answered + FIRST_LOOKS_APART;
+        let Some(note) = note else { return Ok(()) };
+        let offset = match note.machine.ahead_of(machine) {
+            Some(ahead) => {
+                writer.is_settled = true;
+                Some(Offset::exact(ahead))
+            }
+            None => {
+                let asked = Asked { asked, answered };
+                writer.estimate.take(asked, &note);
+                if let Some(middle) = writer.estimate.middle() {
+                    writer.next_at = next_look(asked, &note, middle);
+                }
+                writer.estimate.offset(wall::ahead_of(clock).unwrap_or(0) - note.wall_ahead)
+            }
+        };
+        if let Some(offset) = offset {
+            self.place.shared.peers.learn(incarnation, offset);
+            self.tell(incarnation, writer, offset);
+        }
+        self.show();
+        Ok(())
+    }
+
+    fn show(&self) {
+        let Some(worst) = self.place.shared.peers.worst() else { return };
+        let mut tally = self.recorder.lock();
+        tally.set(Gauge::ClockOffset as usize, worst.ahead as f64 / NANOSECONDS as f64);
+        tally.set(Gauge::ClockOffsetBound as usize, worst.bound as f64 / NANOSECONDS as f64);
+    }
+
+    /// Tells of what is new: known for the first time, twice as well as told before, or other than was told.
+    fn tell(&self, incarnation: u32, writer: &mut Writers, offset: Offset) {
+        let is_new = writer.told.is_none_or(|told| {
+            offset.bound <= told.bound / 2 || offset.ahead.abs_diff(told.ahead) > told.bound.max(offset.bound)
+        });
+        if !is_new {
+            return;
+        }
+        writer.told = Some(offset);
+        let seconds = |nanoseconds: f64| nanoseconds / NANOSECONDS as f64;
+        let detail = json!({
+            "producer": format!("{incarnation:06x}"), "offset_seconds": seconds(offset.ahead as f64),
+            "bound_seconds": seconds(offset.bound as f64),
+            "by": if offset.is_exact { "the machine's clock" } else { "notes left with the brokers" },
+        });
+        self.place.teller.event("clock_offset", detail);
+    }
+}
+
+/// When to ask next: so that by what is known, the question meets the next note half-way. Whether it is there then halves
+/// what is not known.
+fn next_look(asked: Asked, note: &Note, middle: i64) -> u64 {
+    let takes = note.before.last().map_or(0, |left| left.acknowledged.saturating_sub(left.begun));
+    let there = asked.answered.saturating_add_signed(middle);
+    let mut next = there / NOTES_APART * NOTES_APART + NOTES_APART + takes / 2;
+    let question = (asked.answered - asked.asked) / 2;
+    // Two questions for one note tell no more than one.
+    while next < there + question + nanoseconds(0.3) {
+        next += NOTES_APART;
+    }
+    next.saturating_add_signed(-middle) - question
+}

@@ -1,0 +1,72 @@
+//! How connections are protected, as the engine is told.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// How connections are protected.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Security {
+    /// TLS, when present.
+    #[serde(default)]
+    pub tls: Option<Tls>,
+    /// SASL, when present.
+    #[serde(default)]
+    pub sasl: Option<Sasl>,
+}
+
+/// TLS: PEM files.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    /// Certificates that the broker's is checked against.
+    pub ca_file: PathBuf,
+    /// The client's own certificate, for brokers that ask for one; with `key_file`.
+    #[serde(default)]
+    pub certificate_file: Option<PathBuf>,
+    /// The key of `certificate_file`.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// The name that the broker's certificate must be for, where that is not the host that is connected to.
+    #[serde(default)]
+    pub server_name: Option<String>,
+}
+
+/// SASL: who the client is.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Sasl {
+    /// How the password is proven.
+    pub mechanism: Mechanism,
+    /// The user.
+    pub username: String,
+    /// A file that holds the password; a line end after it is ignored.
+    pub password_file: PathBuf,
+}
+
+/// How a password is proven.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+pub enum Mechanism {
+    /// The password itself is sent.
+    #[serde(rename = "PLAIN")]
+    Plain,
+    /// RFC 5802 with SHA-256.
+    #[serde(rename = "SCRAM-SHA-256")]
+    ScramSha256,
+    /// RFC 5802 with SHA-512.
+    #[serde(rename = "SCRAM-SHA-512")]
+    ScramSha512,
+}
+
+impl Mechanism {
+    /// The name on the wire.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "PLAIN",
+            Self::ScramSha256 => "SCRAM-SHA-256",
+            Self::ScramSha512 => "SCRAM-SHA-512",
+        }
+    }
+}
