@@ -69,6 +69,16 @@ def test_a_csv_with_too_much_missing_is_invalid(tmp_path: Path) -> None:
     assert document(result)["verdict"] == "invalid"
 
 
+@pytest.mark.parametrize("value", ["", "nan", "0", "-1"])
+def test_a_csv_without_a_latency_that_was_measured_is_invalid_and_says_so(tmp_path: Path, value: str) -> None:
+    path = tmp_path / "soak.csv"
+    path.write_text("\n".join(["elapsed_seconds,p99", *(f"{at},{value}" for at in range(100))]), encoding="utf-8")
+    body = document(analyze(path, "--format", "json"))
+    assert body["verdict"] == "invalid"
+    assert body["reasons"][0].startswith("Only 0 rows hold a latency above zero (p99)")
+    assert ("100 of p99" in " ".join(body["reasons"])) == (value == "-1")
+
+
 def test_a_known_restart_is_told_by_events(tmp_path: Path) -> None:
     rows = [f"{at},{0.05 if 3000 <= at < 3045 else 0.01}" for at in range(4000)]
     path, events = tmp_path / "soak.csv", tmp_path / "events.csv"

@@ -29,6 +29,16 @@ def test_rows_become_samples_and_empty_fields_are_not_measured() -> None:
     assert [(sample.start, sample.end) for sample in table.samples] == [(0, 10), (10, 20), (20, 30)]
 
 
+def test_what_a_counter_gives_that_was_reset_was_not_measured_and_is_told() -> None:
+    table = read_table([HEADER, "0,0.011,-3,1000", "10,0.012,-0.5,-7", "20,0.013,0,900"])
+    assert [dict(sample.values) for sample in table.samples] == [
+        {"p99": 0.011, "operations_per_second": 1000.0},
+        {"p99": 0.012},
+        {"p99": 0.013, "device_write_latency": 0.0, "operations_per_second": 900.0},
+    ]
+    assert table.below_zero == {"device_write_latency": 2, "operations_per_second": 1}
+
+
 def test_every_column_has_its_series_and_any_subset_will_do() -> None:
     for column, series in COLUMNS.items():
         if series.role in (Role.LATENCY, Role.DEVICE_LATENCY):
@@ -57,12 +67,19 @@ def test_a_phase_column_declares_phases() -> None:
     [
         ((), "soak.csv line 1", "elapsed_seconds"),
         (("p99", "1"), "soak.csv line 1", "elapsed_seconds"),
-        (("elapsed_seconds,p95", "0,1"), "soak.csv line 1", "p95"),
+        (
+            ("elapsed_seconds,p95", "0,1"),
+            "soak.csv line 1",
+            "'p95' is no column that is known; rename it or leave it out",
+        ),
+        (("0,0.01", "10,0.01"), "soak.csv line 1", "names of columns; write one first, such as elapsed_seconds,p50"),
+        (("elapsed_seconds;p99", "0;1"), "soak.csv line 1", "separate them by commas"),
+        ((HEADER, "-1,0.01,0.1,1"), "soak.csv line 2, elapsed_seconds", "write the seconds since the run began"),
+        ((HEADER, '0,"0.01', *["10,0.01,0.1,1"] * 12_000), "soak.csv line 2", "a quotation mark that is not closed"),
         (("elapsed_seconds,p99,p99", "0,1,1"), "soak.csv line 1", "twice"),
         (("elapsed_seconds,queue_depth", "0,1", "1,1"), "soak.csv line 1", "no column holds a latency"),
         ((HEADER, "0,0.01,0.1,1", "x,0.01,0.1,1"), "soak.csv line 3, elapsed_seconds", "not a number"),
         ((HEADER, "0,0.01,0.1,1", "10,fast,0.1,1"), "soak.csv line 3, p99", "not a number"),
-        ((HEADER, "0,0.01,0.1,1", "10,-1,0.1,1"), "soak.csv line 3, p99", "cannot be"),
         ((HEADER, "0,0.01,0.1,1", "10,inf,0.1,1"), "soak.csv line 3, p99", "cannot be"),
         ((HEADER, "0,0.01,0.1,1", ",0.01,0.1,1"), "soak.csv line 3, elapsed_seconds", "is empty"),
         ((HEADER, "10,0.01,0.1,1", "10,0.01,0.1,1"), "soak.csv line 3, elapsed_seconds", "order of time"),

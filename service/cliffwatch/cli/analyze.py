@@ -4,13 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from cliffwatch.cli.output import ABSENT, print_json, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.session import session_of
 from cliffwatch.errors import Code, FieldFault, Problem
+
+if TYPE_CHECKING:
+    from cliffwatch.detect.table import Table
 
 EXIT_NOT_PASSED = 1
 
@@ -104,6 +107,9 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     raised = replay(*judged)
     findings = raised if mode is Mode.ONLINE else with_detection(analyse(*judged), raised, table.window_seconds)
     rows = [_row(finding, 0.0, sentence_of(finding, COLUMNS[finding.series])) for finding in findings]
+    left_out = _left_out(table)
+    if fault := _unmeasured(table):
+        return Analysis("invalid", (fault, *left_out), rows)
     measured = [sample for sample in table.samples if sample.values]
     coverage = measure_coverage(
         [MeasuredInterval(sample.start, sample.end, sample.end - sample.start) for sample in measured],
@@ -115,10 +121,29 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
         reason = (
             f"Only {percent(coverage.ratio)} of the time was measured, less than the {COVERAGE_MINIMUM:.0%} needed."
         )
-        return Analysis("invalid", (reason,), rows)
+        return Analysis("invalid", (reason, *left_out), rows)
     worse = [row for row in rows if row["kind"] in DEGRADING_KINDS]
     reasons = tuple(row["sentence"] for row in worse) or ("Nothing changed for the worse.",)
-    return Analysis("degraded" if worse else "pass", reasons, rows)
+    return Analysis("degraded" if worse else "pass", (*reasons, *left_out), rows)
+
+
+def _unmeasured(table: "Table") -> str:
+    """Why a table says nothing of a latency, or nothing at all; empty where one of its series can be judged."""
+    from cliffwatch.detect.finding import Role
+    from cliffwatch.detect.whole import WINDOWS_LEAST
+
+    judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
+    most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
+    if most >= WINDOWS_LEAST:
+        return ""
+    columns = ", ".join(judged)
+    return f"Only {most} rows hold a latency above zero ({columns}); it takes {WINDOWS_LEAST} to say anything."
+
+
+def _left_out(table: "Table") -> tuple[str, ...]:
+    """What was read and is not a measurement."""
+    counts = [f"{count} of {column}" for column, count in table.below_zero.items()]
+    return (f"Values below zero count as not measured: {', '.join(counts)}.",) if counts else ()
 
 
 def _of_journal(directory: Path, mode: Mode) -> Analysis:

@@ -6,8 +6,9 @@ table, `elapsed_seconds,name`, tells of restarts and the like.
 
 import csv
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 
@@ -36,22 +37,26 @@ GAP_DISTANCES = 2.5
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`samples` in order of time; `window_seconds` is the usual distance between rows."""
+    """`samples` in order of time; `window_seconds` is the usual distance between rows.
+
+    `below_zero` is how many values of each column were left out because they are negative.
+    """
 
     series: tuple[Series, ...]
     samples: tuple[Sample, ...]
     window_seconds: float
+    below_zero: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_table(lines: Iterable[str], name: str = "table") -> Table:
     """Series and samples of a CSV. Raises Problem(bad_request) that names every field and line at fault.
 
-    Values that cannot have been measured (negative, not finite) are faults; zero is a value. Rows have to be in order
-    of time. A column `phase` may name the phase of each row.
+    A negative value is what a counter gives that was reset, and was not measured; zero is a value; an infinite one is a
+    fault. Rows have to be in order of time. A column `phase` may name the phase of each row.
     """
     faults: list[FieldFault] = []
     rows = csv.reader(lines)
-    header = _header(rows, name, {TIME_COLUMN, PHASE_COLUMN, *COLUMNS})
+    header = _header(rows, name, (TIME_COLUMN, *COLUMNS, PHASE_COLUMN))
     if not set(header) & {column for column, series in COLUMNS.items() if series.role is Role.LATENCY} and (
         "device_write_latency" not in header
     ):
@@ -59,11 +64,12 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
     times: list[float] = []
     values: list[dict[str, float]] = []
     phases: list[str | None] = []
-    for number, row in _rows(rows):
+    below_zero: Counter[str] = Counter()
+    for number, row in _rows(rows, name):
         fields = _fields(header, row, f"{name} line {number}", faults)
         if fields is None:
             continue
-        at = _number(fields.pop(TIME_COLUMN), f"{name} line {number}, {TIME_COLUMN}", faults, required=True)
+        at = _time(fields.pop(TIME_COLUMN), f"{name} line {number}, {TIME_COLUMN}", faults)
         if at is None:
             continue
         if times and at <= times[-1]:
@@ -75,32 +81,30 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
             )
             continue
         phases.append(fields.pop(PHASE_COLUMN, "").strip() or None)
-        read = {
-            column: _number(text, f"{name} line {number}, {column}", faults, required=False)
-            for column, text in fields.items()
-        }
+        read = {column: _value(text, f"{name} line {number}, {column}", faults) for column, text in fields.items()}
+        below_zero.update(column for column, value in read.items() if value is not None and value < 0)
         times.append(at)
-        values.append({column: value for column, value in read.items() if value is not None})
+        values.append({column: value for column, value in read.items() if value is not None and value >= 0})
     if faults:
         raise _refusal(name, faults)
     if len(times) < 2:
         raise _refusal(name, [FieldFault(name, "holds fewer than two rows; a series needs at least two windows")])
-    return _table(header, times, values, phases)
+    return replace(_table(header, times, values, phases), below_zero=dict(below_zero))
 
 
 def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
     """Known events of an `elapsed_seconds,name` CSV, in order of time. Raises Problem(bad_request)."""
     faults: list[FieldFault] = []
     rows = csv.reader(lines)
-    header = _header(rows, name, {TIME_COLUMN, NAME_COLUMN})
+    header = _header(rows, name, (TIME_COLUMN, NAME_COLUMN))
     if NAME_COLUMN not in header:
         raise _refusal(name, [FieldFault(f"{name} line 1", f"has no column {NAME_COLUMN}; write {TIME_COLUMN},name")])
     notices = []
-    for number, row in _rows(rows):
+    for number, row in _rows(rows, name):
         fields = _fields(header, row, f"{name} line {number}", faults)
         if fields is None:
             continue
-        at = _number(fields[TIME_COLUMN], f"{name} line {number}, {TIME_COLUMN}", faults, required=True)
+        at = _time(fields[TIME_COLUMN], f"{name} line {number}, {TIME_COLUMN}", faults)
         label = fields[NAME_COLUMN].strip()
         if not label:
             faults.append(FieldFault(f"{name} line {number}, {NAME_COLUMN}", "is empty; say what happened"))
@@ -125,26 +129,39 @@ def _table(
     return Table(series, samples, usual)
 
 
-def _header(rows: Iterable[list[str]], name: str, known: set[str]) -> list[str]:
+def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[str]:
     header = [cell.strip().removeprefix("\ufeff") for cell in next(iter(rows), [])]
-    place = f"{name} line 1"
+    place, example = f"{name} line 1", f"write one first, such as {','.join(known[:2])}"
+    if not header:
+        raise _refusal(name, [FieldFault(place, f"is empty; {example}")])
+    if all(_is_number(cell) for cell in header):
+        raise _refusal(name, [FieldFault(place, f"holds numbers and no names of columns; {example}")])
+    if len(header) == 1 and ";" in header[0]:
+        raise _refusal(name, [FieldFault(place, "separates fields by semicolons; separate them by commas")])
     faults = [
-        FieldFault(place, f"{cell!r} is no column that is known; there are {', '.join(sorted(known))}")
+        FieldFault(
+            place, f"{cell!r} is no column that is known; rename it or leave it out: there are {', '.join(known)}"
+        )
         for cell in header
         if cell not in known
     ]
-    if not header or TIME_COLUMN not in header:
-        faults.append(FieldFault(place, f"has no column {TIME_COLUMN}; the first line names the columns"))
-    faults += [FieldFault(place, f"{cell!r} stands twice") for cell in set(header) if header.count(cell) > 1]
+    if TIME_COLUMN not in header:
+        faults.append(FieldFault(place, f"has no column {TIME_COLUMN}; it says at which second each row begins"))
+    faults += [FieldFault(place, f"{cell!r} stands twice; leave one out") for cell in known if header.count(cell) > 1]
     if faults:
         raise _refusal(name, faults)
     return header
 
 
-def _rows(rows: Iterable[list[str]]) -> Iterable[tuple[int, list[str]]]:
-    for number, row in enumerate(rows, start=2):
-        if row and any(cell.strip() for cell in row):
-            yield number, row
+def _rows(rows: Iterable[list[str]], name: str) -> Iterable[tuple[int, list[str]]]:
+    number = 1
+    try:
+        for number, row in enumerate(rows, start=2):
+            if row and any(cell.strip() for cell in row):
+                yield number, row
+    except csv.Error as error:
+        message = f"cannot be read ({error}); look for a quotation mark that is not closed"
+        raise _refusal(name, [FieldFault(f"{name} line {number + 1}", message)]) from error
 
 
 def _fields(header: Sequence[str], row: Sequence[str], place: str, faults: list[FieldFault]) -> dict[str, str] | None:
@@ -154,11 +171,25 @@ def _fields(header: Sequence[str], row: Sequence[str], place: str, faults: list[
     return dict(zip(header, row, strict=True))
 
 
-def _number(text: str, place: str, faults: list[FieldFault], required: bool) -> float | None:
+def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
+    """Seconds since the run began, or None and a fault."""
+    right = "write the seconds since the run began"
+    try:
+        seconds = float(text)
+    except ValueError:
+        wrong = f"{text.strip()[:40]!r} is not a number" if text.strip() else "is empty"
+        faults.append(FieldFault(place, f"{wrong}; {right}"))
+        return None
+    if not math.isfinite(seconds) or seconds < 0:
+        faults.append(FieldFault(place, f"{text.strip()[:40]} cannot be; {right}"))
+        return None
+    return seconds
+
+
+def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
+    """What a field measured; None where nothing was, with a fault where that is not what the field says."""
     text = text.strip()
     if not text:
-        if required:
-            faults.append(FieldFault(place, "is empty; write the seconds since the run began"))
         return None
     try:
         value = float(text)
@@ -167,12 +198,18 @@ def _number(text: str, place: str, faults: list[FieldFault], required: bool) -> 
             FieldFault(place, f"{text[:40]!r} is not a number; leave the field empty where nothing was measured")
         )
         return None
-    if math.isnan(value) and not required:
+    if math.isinf(value):
+        faults.append(FieldFault(place, f"{text[:40]} cannot be; leave the field empty where nothing was measured"))
         return None
-    if not math.isfinite(value) or value < 0:
-        faults.append(FieldFault(place, f"{text} cannot be; leave the field empty where nothing was measured"))
-        return None
-    return value
+    return None if math.isnan(value) else value
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return not text
+    return True
 
 
 def _refusal(name: str, faults: list[FieldFault]) -> Problem:

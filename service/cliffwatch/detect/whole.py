@@ -14,6 +14,8 @@ Array = NDArray[np.float64]
 UNJUDGED = frozenset({"prepare", "warm_up", "cool_down"})
 #: A run of fewer windows than this has blocks of one window.
 _SHORT_RUN = 1500
+#: Fewer windows than this say nothing of a series.
+WINDOWS_LEAST = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def whole_run(
 ) -> Whole | None:
     """None when too little was measured to say anything of it."""
     judged = [sample for sample in samples if sample.phase not in UNJUDGED]
-    if len(judged) < 24:
+    if len(judged) < WINDOWS_LEAST:
         return None
     starts = np.array([sample.start for sample in judged])
     ends = np.array([sample.end for sample in judged])
@@ -58,7 +60,7 @@ def whole_run(
     for one in series:
         values = np.array([sample.values.get(one.name, math.nan) for sample in judged])
         logarithms = _logarithms(values)
-        if np.isfinite(logarithms).sum() >= 24:
+        if np.isfinite(logarithms).sum() >= WINDOWS_LEAST:
             levels[one.name] = logarithms
     masked = np.zeros(len(judged), dtype=np.bool_)
     for notice in notices:
