@@ -7,13 +7,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.detect.finding import Baseline, Series
-from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, REFERENCE_BLOCKS
+from cliffwatch.detect.spans import BLOCK, FAST, HALF_BLOCKS, HOUR_BLOCKS, REFERENCE_BLOCKS
 from cliffwatch.detect.spread import Spread, middle
 
 _RING = 640
 #: Low-discrepancy steps that spread a coarse clock's values evenly over its tick, the same at every replay.
 _GOLDEN = 0.6180339887498949
 _TICKS = (1e-3, 1e-4)
+#: Noise of this part of a tick makes medians of what the ticks alone would hide.
+_DITHERED = 0.8
 _LOWEST_HOURS = 3
 #: Blocks that say where a run is that improves fast, and by how much it has to.
 _LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
@@ -32,6 +34,8 @@ class Channel:
         self.windows = 0
         self.recent: deque[float] = deque(maxlen=60)
         self.block_count = 0
+        #: Medians of half an hour, each with its number of blocks so far and its end.
+        self.halves: deque[tuple[int, float, float]] = deque(maxlen=96)
         self.fast_spread = Spread()
         self.usual: float | None = None
         #: By how much the last minutes are below what is usual, as in a warm-up.
@@ -130,6 +134,13 @@ class Channel:
         """Standard deviation of single windows around what was usual."""
         return self._window_spread.sigma() or 0.3
 
+    def resolution(self) -> float:
+        """What one tick of the clock makes of the level (a logarithm); 0 for a clock, or noise, that hides no level."""
+        if not self._tick or self.usual is None:
+            return 0.0
+        part = self._tick / math.exp(self.usual)
+        return 0.0 if self.window_sigma() > _DITHERED * part else math.log1p(part)
+
     def level(self, windows: int) -> float | None:
         """The median of about so many last windows, as a logarithm."""
         if windows <= len(self.recent):
@@ -150,6 +161,8 @@ class Channel:
             self.usual = middle(reference)
             below = self.usual - middle(reference[-_LOCAL_BLOCKS:])
             self.below = below if below > _BELOW_LEAST else 0.0
+        if self.block_count % HALF_BLOCKS == 0:
+            self.halves.append((self.block_count, end, middle(self._tail(HALF_BLOCKS))))
         if self.block_count % HOUR_BLOCKS == 0:
             self._end_hour(end)
 

@@ -1,10 +1,16 @@
-"""Drift: an hour or two against the baseline, and against the hours before, by more than a day's swing explains."""
+"""Drift: an hour or two against the baseline, and against the hours before, by more than a day's swing explains.
+
+And the whole course of a run, in half hours: a rise that goes on and that no swing by day describes as well.
+"""
 
 import math
 from dataclasses import dataclass
 
+import numpy as np
+
 from cliffwatch.detect.channel import Channel
-from cliffwatch.detect.spans import HOUR_BLOCKS, log_ratio
+from cliffwatch.detect.rising import fit_rising
+from cliffwatch.detect.spans import HALF_BLOCKS, HOUR_BLOCKS, log_ratio
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.surroundings import Surroundings
 
@@ -25,6 +31,14 @@ _TOGETHER, _TOGETHER_SHARE = 0.4, 0.6
 #: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
 _INFERRED = 1.3
 _INFERRED_FROM = 20
+#: Or when its course in half hours has risen by this ratio, and a daily swing is so much worse a description of client
+#: and device together; of the client alone where no device is measured.
+COURSE_RATIO, COURSE_BY_SWING = 1.17, 2.0
+COURSE_RATIO_ALONE, COURSE_BY_SWING_ALONE = 1.22, 3.0
+_HALVES_A_DAY = 48
+_COURSE_HALVES, _COURSE_DEVICE_SHARE = 12, 0.3
+#: What is this far above a run's lowest half hours at its beginning is its warm-up.
+_COLD = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +76,32 @@ def find_drift(channel: Channel, base: float, sigma: float | None, surroundings:
         if devices or not surroundings.devices or rise >= needed + log_ratio(CONTRADICTED_RATIO):
             return Drift(now - base, (hours or 4) * HOUR_BLOCKS, devices)
     return None
+
+
+def find_course(channel: Channel, base: float, surroundings: Surroundings) -> Drift | None:
+    """Drift by the course of the run; `base` as in `find_drift`."""
+    halves = [(end, level) for block, end, level in channel.halves if block - HALF_BLOCKS >= channel.regime]
+    halves = halves[0 if channel.declared or channel.regime else 2 :]
+    if len(halves) < _COURSE_HALVES:
+        return None
+    ends, levels = np.array(halves).T
+    first = int(np.argmax(levels <= np.sort(levels)[:6].mean() + _COLD))
+    ends, levels = ends[first:], levels[first:]
+    if len(levels) < _COURSE_HALVES:
+        return None
+    courses = surroundings.courses(ends)
+    joint = (levels + np.mean(list(courses.values()), axis=0)) / 2 if courses else levels
+    ratio, by_swing = (COURSE_RATIO, COURSE_BY_SWING) if courses else (COURSE_RATIO_ALONE, COURSE_BY_SWING_ALONE)
+    client, both = fit_rising(levels, _HALVES_A_DAY), fit_rising(joint, _HALVES_A_DAY)
+    if client is None or both is None or client.rise < log_ratio(ratio) or both.by_swing < by_swing:
+        return None
+    shape = client.shape - client.shape.mean()
+    share = client.shape[-1] / float(shape @ shape)
+    devices = tuple(
+        name for name, course in courses.items() if float(shape @ course) * share > _COURSE_DEVICE_SHARE * client.rise
+    )
+    lasting = float(levels[-2:].min()) - float(np.sort(levels)[:6].mean())
+    if lasting < client.rise / 2 or (courses and not devices):
+        return None
+    blocks = (len(levels) - client.start) * HALF_BLOCKS
+    return Drift(float(levels[-1]) - base, blocks, devices)

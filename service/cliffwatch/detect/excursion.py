@@ -25,10 +25,12 @@ UNLEARNED = 40
 #: A run's own transients may delay a corroborated rise up to this.
 PATIENCE = 72
 _PATIENCE_OTHERWISE = 360
+#: In how many of their standard deviations client and device together rise at least where the device alone wavers.
+_TOGETHER = 12.0
 #: What is over already is not called: its last windows against its highest.
 _STILL_THERE = 0.6
-#: What is below this part of its height has come back altogether; a step that wavers has not.
-_RETURNED = 0.45
+#: After so many windows below, what is below this part of its height has come back; a step that wavers has not.
+_SETTLING, _RETURNED = 8, 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +61,14 @@ class Evidence:
     rate_sigma: float
     device_names: tuple[str, ...] = ()
 
-    def corroborates(self, client: float) -> bool:
-        """The device slowed down by more than its noise, and by a share of what the client saw."""
-        if self.device is None or self.device < max(log_ratio(1.12), 4 * self.device_sigma):
+    def corroborates(self, client: float, client_sigma: float) -> bool:
+        """The device slowed down by a share of what the client saw, and both together by more than their noise."""
+        if self.device is None or self.device < max(log_ratio(1.12), min(0.25 * client, log_ratio(1.5))):
             return False
-        return self.device >= min(0.25 * client, log_ratio(1.5))
+        if self.device >= 4 * self.device_sigma:
+            return True
+        own = min(client / client_sigma, 2 * _TOGETHER) if client_sigma > 0 else 0.0
+        return self.device >= 3 * self.device_sigma and own + self.device / self.device_sigma >= _TOGETHER
 
     @property
     def contradicts(self) -> bool:
@@ -86,10 +91,12 @@ class Excursions:
         self.windows = 0
         self.start = 0.0
         self.enter = log_ratio(1.3)
-        #: Windows of the excursion that has just come back; 0 when none has.
+        #: How many windows ago that which has just come back began; 0 when nothing has.
         self.returned = 0
         self._peak = 0.0
         self._highest = 0.0
+        self._closed: Transient | None = None
+        self._quiet = 0
         self._device_peak = 0.0
         self._had_more_load = False
 
@@ -111,17 +118,15 @@ class Excursions:
         self.enter = enter = max(log_ratio(1.3), 4.5 * sigma)
         if not self.windows:
             if level <= enter:
+                self._settle()
                 return None
-            self.windows = sum(value > enter / 2 for value in self._last)
-            self.start = at - self.windows + 1
+            self._open(at, sum(value > enter / 2 for value in self._last))
         else:
             self.windows += 1
             if level < 0.6 * enter:
-                self.returned = self.windows if level < _RETURNED * self._peak else 0
-                self._transients.append(
-                    Transient(self.start, self.windows, self._peak, self._device_peak, self._had_more_load)
-                )
-                self.forget()
+                self._closed = Transient(self.start, self.windows, self._peak, self._device_peak, self._had_more_load)
+                self._quiet = 0
+                self._close()
                 return None
         self._highest = max(self._highest, level)
         span = sorted(list(self._span)[-min(self.windows, FAST) :])
@@ -129,10 +134,39 @@ class Excursions:
         self._peak = max(self._peak, height)
         return height
 
-    def forget(self) -> None:
-        """End the present excursion without remembering it."""
+    @property
+    def is_settling(self) -> bool:
+        """Whether one has come to its end, which may not be its last word."""
+        return self._closed is not None
+
+    def _open(self, at: float, windows: int) -> None:
+        self.start, self.windows = at - windows + 1, windows
+        if self._closed is not None:
+            # It flickered: it is the one that there was.
+            one, self._closed = self._closed, None
+            self.start, self.windows = one.start, one.windows + self._quiet + 1
+            self._peak, self._device_peak, self._had_more_load = one.client, one.device, one.had_more_load
+
+    def _settle(self) -> None:
+        """A while after the end of an excursion: it came back if the level is back altogether."""
+        if self._closed is None:
+            return
+        self._quiet += 1
+        if self._quiet < _SETTLING:
+            return
+        one, self._closed = self._closed, None
+        self._transients.append(one)
+        if sorted(list(self._span)[-_SETTLING:])[_SETTLING // 2] < _RETURNED * one.client:
+            self.returned = one.windows + _SETTLING
+
+    def _close(self) -> None:
         self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
         self._highest = 0.0
+
+    def forget(self) -> None:
+        """End the present excursion without remembering it."""
+        self._close()
+        self._closed = None
 
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
         """What was taken for a change came back after all."""
@@ -147,10 +181,10 @@ class Excursions:
             return False
         if sorted(self._last)[2] < _STILL_THERE * self._highest and self.windows < PATIENCE:
             return False
-        return self.windows >= self._needed(height, evidence, is_learned or windows >= WARM_UP)
+        return self.windows >= self._needed(height, sigma, evidence, is_learned or windows >= WARM_UP)
 
-    def _needed(self, height: float, evidence: Evidence, is_learned: bool) -> int:
-        corroborated = evidence.corroborates(height) and not evidence.more_load
+    def _needed(self, height: float, sigma: float, evidence: Evidence, is_learned: bool) -> int:
+        corroborated = evidence.corroborates(height, sigma) and not evidence.more_load
         learned = self._learned(height, evidence, corroborated)
         if evidence.more_load:
             return max(DURING_MORE_LOAD, learned)
@@ -165,16 +199,22 @@ class Excursions:
 
     def _learned(self, height: float, evidence: Evidence, corroborated: bool) -> int:
         """What the run's own transients ask for: to be outlasted, the longer the fewer there were to learn from."""
-        longest, seen = self.longest(height, evidence.device if corroborated else None)
+        outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
+        return min(PATIENCE if corroborated else _PATIENCE_OTHERWISE, outlast)
+
+    def to_outlast(self, start: float, height: float, device: float | None) -> int:
+        """How many windows a rise that began at the window `start` may last and still be a transient; 0: none is due.
+
+        `device`: the device's rise where it corroborates.
+        """
+        longest, seen = self.longest(height, device)
         if not seen:
             return 0
         schedule = self.schedule(height)
-        is_due = schedule is not None and schedule.is_due(self.start)
-        if schedule is not None and schedule.is_sure and not is_due and corroborated:
+        is_due = schedule is not None and schedule.is_due(start)
+        if schedule is not None and schedule.is_sure and not is_due and device is not None:
             return 0
-        patience = PATIENCE if corroborated else _PATIENCE_OTHERWISE
-        factor = (1.6 if is_due else 1.2) + 0.8 / seen
-        return min(patience, round(factor * longest) + 2)
+        return round((1.2 + (1.6 if is_due else 0.8) / seen) * longest) + 2
 
     def schedule(self, height: float) -> Schedule | None:
         """The schedule of those transients that were about as high, and no shorter than the present excursion."""

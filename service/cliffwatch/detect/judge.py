@@ -28,6 +28,8 @@ class Judge:
         self.healthy = 0.0
         #: The level (logarithm) that drift is told against after a finding.
         self.floor: float | None = None
+        #: The end of the half hour up to which the course of the run was looked at.
+        self.course_end = 0.0
         self.train: Finding | None = None
         self.train_gap = 0
         self.train_last = 0
@@ -57,5 +59,6 @@ class Judge:
         if self._aside is not None:
             self.excursions, self.statistics = self._aside
             self._aside = None
+            self.statistics.values = {}
             self.channel.bring_spreads_back()
         self.floor = None

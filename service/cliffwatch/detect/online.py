@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from cliffwatch.detect.channel import Channel
-from cliffwatch.detect.drift import find_drift
+from cliffwatch.detect.drift import find_course, find_drift
 from cliffwatch.detect.excursion import RATIO_MINIMUM, Evidence
 from cliffwatch.detect.finding import Baseline, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.judge import Judge
@@ -59,6 +59,8 @@ class OnlineDetector:
         self._window = 0
         self._masked_until = 0
         self._explained_until = 0
+        #: Up to here the hour before has a burst of load in it.
+        self._burst_until = 0
         self._ends: deque[float] = deque(maxlen=_ENDS_KEPT)
         self._present: dict[str, float] = {}
 
@@ -99,6 +101,8 @@ class OnlineDetector:
         is_block = channel.windows % BLOCK == 0
         if is_block:
             evidence = self._evidence(8 * BLOCK)
+            if evidence.more_load:
+                self._burst_until = self._window + HOUR
             if evidence.more_load or self._surroundings.is_busy():
                 self._explained_until = self._window + _AFTER_LOAD
             is_busy = self._window < self._explained_until
@@ -121,11 +125,16 @@ class OnlineDetector:
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
             if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
-                confidence = 0.95 if evidence.corroborates(height) else 0.6 if evidence.device is None else 0.5
+                confidence = 0.95 if evidence.corroborates(height, sigma) else 0.6 if evidence.device is None else 0.5
                 yield self._changed(judge, sample, height, judge.excursions.windows, evidence.device_names, confidence)
                 return
         yield from self._spikes(judge, sample, deviation)
-        if is_block and (height is None or height < log_ratio(RATIO_MINIMUM)):
+        if (
+            is_block
+            and not judge.excursions.is_settling
+            and not judge.excursions.returned
+            and (height is None or height < log_ratio(RATIO_MINIMUM))
+        ):
             yield from self._slow(judge, sample)
 
     def _take_out(self, judge: Judge, windows: int) -> None:
@@ -204,6 +213,7 @@ class OnlineDetector:
 
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel, devices = judge.channel, self._surroundings.statistics
+        at = sample.start / self._window_seconds
         shortest = 0 if channel.declared or channel.windows >= WARM_UP else 30
 
         def may_fire(span: int, height: float) -> bool:
@@ -211,20 +221,32 @@ class OnlineDetector:
                 return False
             if height > judge.excursions.enter and not judge.excursions.is_open:
                 return False
-            longest, _ = judge.excursions.longest(height, 0.6 * height if devices else None)
-            return span * BLOCK >= 1.5 * min(longest, 40 * BLOCK)
+            excursions = judge.excursions
+            began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
+            outlast = excursions.to_outlast(began, height, 0.6 * height if devices else None)
+            return span * BLOCK >= min(1.2 * outlast, 60 * BLOCK)
 
-        step = find_step(judge.statistics, devices, FURTHER_STEP if self._has_degraded() else 1.0, may_fire)
+        factor = FURTHER_STEP if self._has_degraded() else 1.0
+        step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
         if step is not None and not is_gradual(channel):
             confidence = 0.9 if step.corroborated else 0.5 if step.has_device else 0.6
             windows = blocks_since(channel, step.span) * BLOCK
             yield self._changed(judge, sample, step.height, windows, step.device_names, confidence)
-        elif channel.block_count % 5 == 0 and channel.baseline is not None and judge.active is None:
+        elif (
+            channel.block_count % 5 == 0
+            and self._window >= self._burst_until
+            and channel.baseline is not None
+            and judge.active is None
+        ):
             yield from self._drift(judge, sample)
 
     def _drift(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         base = judge.base() if judge.floor is None else judge.floor
-        drift = find_drift(judge.channel, base, judge.statistics.sigma(20), self._surroundings)
+        channel = judge.channel
+        drift = find_drift(channel, base, judge.statistics.sigma(20), self._surroundings)
+        if drift is None and channel.halves and channel.halves[-1][1] > judge.course_end:
+            judge.course_end = channel.halves[-1][1]
+            drift = find_course(channel, base, self._surroundings)
         if drift is None:
             return
         judge.healthy = base

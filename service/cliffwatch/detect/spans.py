@@ -10,6 +10,7 @@ import math
 BLOCK = 6
 #: Blocks in an hour's worth: what a baseline is the median of (1 h).
 HOUR_BLOCKS = 60
+HALF_BLOCKS = HOUR_BLOCKS // 2
 HOUR = HOUR_BLOCKS * BLOCK
 #: Blocks before a span that it is compared with (3 h), and the fewest that make a comparison.
 REFERENCE_BLOCKS = 180

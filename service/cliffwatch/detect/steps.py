@@ -24,8 +24,12 @@ OWN_SIGNIFICANCE, _ENOUGH = 2.2, 8.0
 #: Without a device that shows the same, a step has to be longer and larger.
 ALONE_SPAN = 30
 ALONE_RATIO = 1.15
-ALONE_SIGNIFICANCE = 5.0
+ALONE_SIGNIFICANCE = 6.0
 CONTRADICTED_SPAN = 60
+#: A device that rose by its share, but not by more than its own noise, does not contradict.
+INCONCLUSIVE_SPAN = 20
+#: Which part of what may be one tick of the clock a device has to show.
+_SHARE_OF_TICK = 0.45
 #: A span from which on a device needs to show less.
 _LONG = 20
 #: How many spans fit between two values of a spread: half of them overlap.
@@ -130,17 +134,23 @@ class SpanStatistics:
                 self._largest[span] = max(self._largest.get(span, 0.0), height)
 
     def sigma(self, span: int) -> float | None:
-        """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet."""
-        estimates: list[float] = []
-        for shorter in STEP_SPANS:
-            if shorter > span:
-                break
-            sigma = self._spreads[shorter].sigma()
-            if sigma is not None and (shorter == span or len(self._spreads[shorter]) >= 12):
-                estimates.append(sigma * math.pow(shorter / span, 0.3))
-                if shorter == span and len(self._spreads[shorter]) >= 10:
-                    return max(sigma, 0.6 * max(estimates))
-        return max(estimates, default=None)
+        """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet.
+
+        A longer span does not move more than a shorter one, so the spread is no less than that of longer ones.
+        """
+        shorter: list[float] = []
+        own = 0.0
+        for other in STEP_SPANS:
+            sigma, count = self._spreads[other].sigma(), len(self._spreads[other])
+            if sigma is None:
+                continue
+            if other > span or (other == span and count >= 10):
+                own = max(own, sigma)
+            elif other == span or count >= 12:
+                shorter.append(sigma * math.pow(other / span, 0.3))
+        known = len(self._spreads[span]) >= 10
+        inferred = max(shorter, default=0.0)
+        return max(own, 0.75 * inferred if known else inferred) or None
 
     def largest(self, span: int) -> float:
         """The largest value that the run came back from."""
@@ -163,11 +173,13 @@ def find_step(
     client: SpanStatistics,
     devices: Mapping[str, SpanStatistics],
     factor: float,
+    resolution: float,
     may_fire: Callable[[int, float], bool],
 ) -> Step | None:
     """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already.
 
-    `may_fire` says of a span and a height whether nothing else explains them.
+    A height of no more than `resolution` may be a tick of the clock, for which a device has to stand up. `may_fire`
+    says of a span and a height whether nothing else explains them.
     """
     for span in STEP_SPANS:
         value, sigma = client.values.get(span), client.sigma(span)
@@ -178,7 +190,7 @@ def find_step(
         # A step is still there, and is not still growing.
         if client.last < 0.4 * value or not 0.6 * value < client.present < 1.7 * value:
             continue
-        step = _significant(client, span, value, sigma, devices, factor)
+        step = _significant(client, span, value, sigma, devices, factor, value <= 1.1 * resolution)
         if step is not None and may_fire(span, value):
             return step
     return None
@@ -191,13 +203,19 @@ def _significant(
     sigma: float,
     devices: Mapping[str, SpanStatistics],
     factor: float,
+    is_tick: bool,
 ) -> Step | None:
     own = value / sigma
     share, least = (0.3, 3.5) if span < _LONG else (0.25, 2.2)
+    share = _SHARE_OF_TICK if is_tick else share
     joint, names = 0.0, []
+    contradicted = False
     for name, device in devices.items():
         moved, spread = device.values.get(span), device.sigma(span)
-        if moved is None or spread is None or moved < max(share * value, log_ratio(1.04)):
+        if moved is None or spread is None:
+            continue
+        contradicted = contradicted or moved < share * value
+        if moved < max(share * value, log_ratio(1.04)):
             continue
         if moved / spread > least and own > OWN_SIGNIFICANCE:
             names.append(name)
@@ -205,8 +223,13 @@ def _significant(
             joint = max(joint, (min(own, _ENOUGH) + min(moved / spread, _ENOUGH)) / math.sqrt(2 + 2 * shared))
     if joint >= factor * SIGNIFICANCE[span]:
         return Step(span, value, joint, True, True, tuple(names))
-    shortest = CONTRADICTED_SPAN if devices else ALONE_SPAN
-    if span >= shortest and own >= factor * ALONE_SIGNIFICANCE and value >= factor * log_ratio(ALONE_RATIO):
+    shortest = CONTRADICTED_SPAN if contradicted else INCONCLUSIVE_SPAN if devices else ALONE_SPAN
+    if (
+        not is_tick
+        and span >= shortest
+        and own >= factor * ALONE_SIGNIFICANCE
+        and value >= factor * log_ratio(ALONE_RATIO)
+    ):
         return Step(span, value, own, False, bool(devices))
     return None
 

@@ -3,12 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import Evidence
 from cliffwatch.detect.finding import Role
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR_BLOCKS, log_ratio
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import SpanStatistics
+from cliffwatch.detect.whole import Array
 
 #: Blocks just before a rise with which its load is compared: near enough that a daily swing is not more load.
 _BEFORE_BLOCKS = 20
@@ -55,7 +58,7 @@ class Surroundings:
             moved, sigma = level - channel.usual, channel.fast_sigma()
             if device is None or moved > device:
                 device, device_sigma = moved, sigma
-            if moved > max(log_ratio(1.12), 4 * sigma):
+            if moved > max(log_ratio(1.12), 3 * sigma):
                 names.append(name)
         rate, rate_sigma = None, 0.0
         if self._rate is not None and self._rate.usual is not None:
@@ -101,6 +104,15 @@ class Surroundings:
             if level - channel.usual > needed:
                 return True
         return False
+
+    def courses(self, ends: Array) -> dict[str, Array]:
+        """The devices' medians of half an hour, as logarithms, at the times `ends`."""
+        found = {}
+        for name, channel in self.devices.items():
+            if len(channel.halves) >= len(ends) // 2:
+                _, times, levels = np.array(channel.halves).T
+                found[name] = np.asarray(np.interp(ends, times, levels))
+        return found
 
     def risen(self, span: int, rise: float, share: float = 0.25) -> tuple[str, ...]:
         """The devices whose last `span` blocks are above their baseline by that share of `rise`."""
