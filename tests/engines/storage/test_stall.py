@@ -32,7 +32,7 @@ def drive(tmp_path: Path) -> Iterator[AgingDrive]:
     detach(state, "stalling", SystemClock(), delete=True)
 
 
-def stalled(drive: AgingDrive, name: str) -> Outcome:
+def stalled(drive: AgingDrive, name: str, **changes: Any) -> Outcome:
     """A load during which the drive stalls. Files are made and allocated ahead, so only writes and syncs meet it."""
     assert drive.mount_point is not None
     load = load_of(
@@ -41,6 +41,7 @@ def stalled(drive: AgingDrive, name: str) -> Outcome:
         batch_records=BATCH_RECORDS,
         retention_size="128MiB",
         style_changes={"segment_size": "16MiB", "preallocation": "16MiB"},
+        **changes,
     )
     with running(load, drive.mount_point / name, SECONDS) as at_work:
         for _ in range(4):
@@ -95,22 +96,24 @@ def test_response_time_has_the_stalls_queue_and_service_time_the_stalled_calls(d
     assert found == []
 
 
-def test_what_is_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
-    assert drive.mount_point is not None
-    load = load_of(
-        partitions=PARTITIONS,
-        rate=f"{BATCHES_PER_SECOND * BATCH_RECORDS * RECORD_BYTES}B",
-        batch_records=BATCH_RECORDS,
-        retention_size="128MiB",
-        style_changes={"segment_size": "16MiB", "preallocation": "16MiB"},
-        burst_limit="500ms",
-    )
-    with running(load, drive.mount_point / "data", 5) as at_work:
-        at_work.read_until("window")
-        httpx.put(f"{drive.url}/faults", json={"stall_seconds": STALL_SECONDS}, timeout=10)
-        outcome = at_work.finish()
+def shed_differences(outcome: Outcome) -> list[str]:
+    """Where what was shed is not what follows from the stall and the burst limit, to 5 %."""
     shed = outcome.counters["shed_operations"] / BATCH_RECORDS
-    assert shed == pytest.approx((STALL_SECONDS - 0.5) * BATCHES_PER_SECOND, rel=0.05)
-    assert outcome.counters["batches"] + shed == pytest.approx(5 * BATCHES_PER_SECOND, abs=2 * PARTITIONS)
-    (verified,) = outcome.events("verified")
-    assert verified["lost"] == 0
+    due = outcome.counters["batches"] + shed
+    expected: list[tuple[str, float, Any]] = [
+        ("shed", shed, pytest.approx((STALL_SECONDS - 0.5) * BATCHES_PER_SECOND, rel=0.05)),
+        ("due", due, pytest.approx(SECONDS * BATCHES_PER_SECOND, abs=2 * PARTITIONS)),
+    ]
+    return [f"{what}: {found}, not {wanted}" for what, found, wanted in expected if found != wanted]
+
+
+def test_what_is_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
+    found = []
+    for attempt in range(3):
+        outcome = stalled(drive, f"data-{attempt}", burst_limit="500ms")
+        (verified,) = outcome.events("verified")
+        assert (verified["lost"], verified["duplicated"]) == (0, 0)
+        found = shed_differences(outcome)
+        if not found:
+            break
+    assert found == []
