@@ -33,9 +33,12 @@ _INFERRED = 1.3
 _INFERRED_FROM = 20
 #: Or when its course in half hours has risen by this ratio, and a daily swing is so much worse a description of client
 #: and device together; of the client alone where no device is measured.
-COURSE_RATIO, COURSE_BY_SWING = 1.17, 2.0
+COURSE_RATIO, COURSE_BY_SWING = 1.17, 1.35
 COURSE_RATIO_ALONE, COURSE_BY_SWING_ALONE = 1.22, 3.0
+#: And is this ratio above the baseline.
+COURSE_ABOVE = 1.15
 _HALVES_A_DAY = 48
+#: Fewer half hours than this show no course: what rises could be any part of a swing.
 _COURSE_HALVES, _COURSE_DEVICE_SHARE = 12, 0.3
 #: What is this far above a run's lowest half hours at its beginning is its warm-up.
 _COLD = 0.08
@@ -101,7 +104,8 @@ def find_course(channel: Channel, base: float, surroundings: Surroundings) -> Dr
         name for name, course in courses.items() if float(shape @ course) * share > _COURSE_DEVICE_SHARE * client.rise
     )
     lasting = float(levels[-2:].min()) - float(np.sort(levels)[:6].mean())
-    if lasting < client.rise / 2 or (courses and not devices):
+    risen = float(levels[-1]) - base
+    if risen < log_ratio(COURSE_ABOVE) or lasting < client.rise / 2 or (courses and not devices):
         return None
     blocks = (len(levels) - client.start) * HALF_BLOCKS
-    return Drift(float(levels[-1]) - base, blocks, devices)
+    return Drift(risen, blocks, devices)

@@ -9,6 +9,8 @@ from cliffwatch.detect.whole import Array
 
 #: The logarithm of the largest daily swing that is healthy, from its middle, with a little for its shape.
 SWING = 0.105
+#: So many hours at which a swing may be highest are tried, and forms of it: it rises as fast as it falls, or not.
+_HOURS, _SKEWS = 24, (0.0, 0.4, -0.4)
 #: A rise takes so many entries at least, and follows as many that are level.
 _LEAST = 4
 
@@ -33,17 +35,17 @@ def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
     if count < 2 * _LEAST:
         return None
     at = np.arange(count, dtype=np.float64)
-    shapes = np.clip(at[None, :] - np.arange(_LEAST - 1, count - _LEAST)[:, None], 0, None)
+    starts = np.arange(_LEAST - 1, count - _LEAST)
+    shapes = np.clip(at[None, :] - starts[:, None], 0, None)
     best: tuple[float, int, float] | None = None
     for line in (False, True):
         values, slope = _without(levels, at, line)
-        others = np.array([_without(shape, at, line)[0] for shape in shapes]) if line else shapes
-        others = others - others.mean(axis=1, keepdims=True)
+        others, slopes = _without_each(shapes, at, line)
         squares, dots = (others**2).sum(axis=1), others @ values
         gains = np.where((dots > 0) & (squares > 0), dots**2 / np.maximum(squares, 1e-12), 0.0)
         index = int(np.argmax(gains))
         height = float(dots[index] / max(squares[index], 1e-12))
-        if line and slope - height * _slope(shapes[index], at) > 0:
+        if line and slope - height * slopes[index] > 0:
             continue
         error = float(values @ values) - float(gains[index])
         if gains[index] > 0 and (best is None or error < best[0]):
@@ -52,37 +54,36 @@ def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
         return None
     error, index, rise = best
     floor = 1e-6 * count
-    return Rising(index + _LEAST - 1, rise, _swing_error(levels, at, entries_a_day) / max(error, floor), shapes[index])
+    by_swing = _swing_error(levels, at, entries_a_day) / max(error, floor)
+    return Rising(int(starts[index]), rise, by_swing, shapes[index])
 
 
 def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
-    """The least squared error of a daily swing that is no larger than `SWING`."""
-    angle = 2 * math.pi * at / entries_a_day
-    errors = []
+    """The least squared error of a daily swing that is no larger than `SWING`, whatever its hour."""
+    angle = 2 * math.pi * (at[None, :] / entries_a_day + np.arange(_HOURS)[:, None] / _HOURS)
+    waves = np.concatenate([np.sin(angle + skew * np.sin(angle)) for skew in _SKEWS])
+    least = math.inf
     for line in (False, True):
-        columns = [np.ones_like(at), np.sin(angle), np.cos(angle), *([at - at.mean()] if line else [])]
-        fitted = np.linalg.lstsq(np.column_stack(columns), levels, rcond=None)[0]
-        if line and fitted[3] > 0:
-            continue
-        size = math.hypot(fitted[1], fitted[2])
-        scale = min(1.0, SWING / size) if size > 0 else 0.0
-        left, _ = _without(levels - scale * (fitted[1] * columns[1] + fitted[2] * columns[2]), at, False)
-        if line:
-            straight, slope = _without(left, at, True)
-            left = straight if slope < 0 else left
-        errors.append(float(left @ left))
-    return min(errors)
-
-
-def _slope(values: Array, at: Array) -> float:
-    centred = at - at.mean()
-    return float(centred @ values / (centred @ centred))
+        values, slope = _without(levels, at, line)
+        shapes, slopes = _without_each(waves, at, line)
+        squares, dots = (shapes**2).sum(axis=1), shapes @ values
+        heights = np.clip(dots / np.maximum(squares, 1e-12), 0, SWING)
+        errors = float(values @ values) - 2 * heights * dots + heights**2 * squares
+        least = min(least, float(np.where(slope <= heights * slopes, errors, math.inf).min()))
+    return least
 
 
 def _without(values: Array, at: Array, line: bool) -> tuple[Array, float]:
     """Without the mean, and the straight line if asked for; and the line's slope."""
-    left = values - values.mean()
+    left, slopes = _without_each(values[None, :], at, line)
+    return left[0], float(slopes[0])
+
+
+def _without_each(rows: Array, at: Array, line: bool) -> tuple[Array, Array]:
+    """The same of each row."""
+    left = rows - rows.mean(axis=1, keepdims=True)
     if not line:
-        return left, 0.0
-    slope = _slope(values, at)
-    return left - slope * (at - at.mean()), slope
+        return left, np.zeros(len(rows))
+    centred = at - at.mean()
+    slopes = left @ centred / float(centred @ centred)
+    return left - slopes[:, None] * centred, slopes
