@@ -21,7 +21,7 @@ const ROUNDS_APART: u64 = NANOSECONDS;
 /// The median of so many counts, so that a single packet that was late does not.
 const KEPT: usize = 5;
 const PATIENCE: Duration = Duration::from_millis(500);
-const LOOK_NANOSECONDS: u64 = 20_000_000;
+const LOOK_NANOSECONDS: u64 = 200_000_000;
 
 /// Measures round trips until the run is over.
 pub struct Trips {

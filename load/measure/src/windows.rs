@@ -8,8 +8,8 @@ use crate::recorder::{Names, Recorder, Tally, blank_gauges};
 use crate::stop::Stop;
 use serde_json::{Map, Value, json};
 
-/// How often a wait looks whether it was asked to stop.
-const LOOK_NANOSECONDS: u64 = 20_000_000;
+/// How often a wait looks whether it was asked to stop: each look is a wake-up that the load pays for.
+const LOOK_NANOSECONDS: u64 = 100_000_000;
 /// How far the load's start may be off the grid and still be taken for the line it is nearest to, relative to a window.
 const ALIGNMENT_TOLERANCE: f64 = 0.001;
 

@@ -105,6 +105,7 @@ pub struct Batch {
     slots: Vec<Slot>,
     packed: Vec<u8>,
     is_packed: bool,
+    limit_bytes: usize,
     count: usize,
     /// When each record was due, in nanoseconds since the epoch.
     pub due: Vec<u64>,
@@ -115,14 +116,15 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// An empty one; it grows as it is filled.
+    /// An empty one; it grows as it is filled, by leaps that do not go beyond `limit_bytes`.
     #[must_use]
-    pub fn new() -> Self {
+    pub fn new(limit_bytes: usize) -> Self {
         Self {
             bytes: vec![0; HEADER],
             slots: Vec::new(),
             packed: Vec::new(),
             is_packed: false,
+            limit_bytes,
             count: 0,
             due: Vec::new(),
             value_bytes: 0,
@@ -177,6 +179,7 @@ impl Batch {
         let begins = self.size_bytes();
         self.slots.truncate(self.count);
         self.bytes.truncate(begins);
+        self.grow(begins + shapes.record_bytes_max(shape));
         let size_bytes = shapes.shapes[shape].size_bytes;
         let key_bytes = if shapes.keyed { KEY_BYTES } else { 0 };
         let key_length = if shapes.keyed { i64::from(length(KEY_BYTES)) } else { -1 };
@@ -202,6 +205,14 @@ impl Batch {
         let payload_checksum = Sealer::payload_checksum(&self.bytes[value_at + HEADER_BYTES..]);
         self.bytes.push(0);
         self.slots.push(Slot { shape, key_at, value_at, end: self.bytes.len(), payload_checksum });
+    }
+
+    fn grow(&mut self, needed: usize) {
+        let held = self.bytes.capacity();
+        if needed > held {
+            let wanted = (2 * held).clamp(needed, self.limit_bytes.max(needed));
+            self.bytes.reserve_exact(wanted - self.bytes.len());
+        }
     }
 
     /// Writes the header, so that [`Batch::wire`] is what the broker takes. `timestamp` is in milliseconds since the
@@ -234,13 +245,8 @@ impl Batch {
     /// What it holds of memory.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.packed.capacity() + self.due.capacity() * 8
-    }
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self::new()
+        let slots = self.slots.capacity() * size_of::<Slot>() + self.due.capacity() * size_of::<u64>();
+        self.bytes.capacity() + self.packed.capacity() + slots
     }
 }
 
@@ -287,6 +293,8 @@ mod tests {
     use super::*;
     use cliffwatch_measure::record;
 
+    const LIMIT_BYTES: usize = 100_000;
+
     fn identity(sequence: u64) -> Identity {
         Identity { producer: 7, partition: 3, sequence, timestamp_microseconds: 1_790_000_000_000_000 + sequence }
     }
@@ -317,7 +325,7 @@ mod tests {
     #[test]
     fn a_buffer_that_is_used_again_holds_only_what_was_put_in_last() {
         let shapes = Shapes::new(&[1024, 40], true, 1.0).unwrap();
-        let mut batch = Batch::new();
+        let mut batch = Batch::new(LIMIT_BYTES);
         for (round, sizes) in [[0, 0, 0].as_slice(), &[0, 1], &[0, 0, 1, 0], &[1; 100]].iter().enumerate() {
             batch.clear();
             for (place, &shape) in sizes.iter().enumerate() {
@@ -339,7 +347,7 @@ mod tests {
     fn compressed_batches_hold_the_same_and_may_change_their_author() {
         let shapes = Shapes::new(&[500], false, 0.5).unwrap();
         for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
-            let mut batch = Batch::new();
+            let mut batch = Batch::new(LIMIT_BYTES);
             for sequence in 0..50 {
                 batch.push(&shapes, 0, None, &identity(sequence), 0);
             }
@@ -353,9 +361,19 @@ mod tests {
     }
 
     #[test]
+    fn a_buffer_takes_no_more_memory_than_a_full_batch_needs() {
+        let shapes = Shapes::new(&[1024], false, 1.0).unwrap();
+        let mut batch = Batch::new(LIMIT_BYTES);
+        while batch.size_bytes() + shapes.record_bytes_max(0) <= LIMIT_BYTES {
+            batch.push(&shapes, 0, None, &identity(0), 0);
+        }
+        assert!(batch.memory_bytes() < LIMIT_BYTES * 12 / 10, "{}", batch.memory_bytes());
+    }
+
+    #[test]
     fn any_flipped_bit_is_noticed_and_nothing_panics() {
         let shapes = Shapes::new(&[64], false, 1.0).unwrap();
-        let mut batch = Batch::new();
+        let mut batch = Batch::new(LIMIT_BYTES);
         batch.push(&shapes, 0, None, &identity(1), 0);
         batch.finish(ANONYMOUS, 5, Compression::None).unwrap();
         let good = batch.wire().to_vec();

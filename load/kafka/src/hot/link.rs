@@ -69,7 +69,9 @@ impl Link {
         }
         if needed > self.input.len() {
             // A little more than what is needed, so that answers of like length find room.
-            self.input.resize(needed + needed / 4, 0);
+            let wanted = needed + needed / 4;
+            self.input.reserve_exact(wanted - self.input.len());
+            self.input.resize(wanted, 0);
         }
         Ok(())
     }

@@ -185,7 +185,7 @@ mod tests {
         let mut sent = Sent { head: (0..100).collect(), ..Sent::default() };
         let mut whole = Vec::new();
         for (place, head_end) in [10, 11, 50, 100].into_iter().enumerate() {
-            let mut batch = Batch::new();
+            let mut batch = Batch::new(1_000);
             let identity = Identity { producer: 0, partition: 0, sequence: place as u64, timestamp_microseconds: 0 };
             batch.push(&shapes, 0, None, &identity, 0);
             batch.finish(ANONYMOUS, 0, Compression::None).unwrap();

@@ -10,7 +10,7 @@ pub mod pace;
 pub mod queue;
 mod send;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -397,14 +397,14 @@ impl Producer {
                 batch.clear();
                 batch
             }
-            None => Batch::new(),
+            None => Batch::new(self.settings.batch_size_bytes),
         }
     }
 
-    /// Puts a buffer away for the next batch, unless there are enough.
+    /// Puts a buffer away for the next batch, unless those that are there and those in use are enough.
     fn put_away(&mut self, batch: Batch) {
         let bytes = batch.memory_bytes();
-        if self.spare_bytes + bytes <= self.buffer_bytes {
+        if self.live_bytes + self.spare_bytes + bytes <= self.buffer_bytes {
             self.spare_bytes += bytes;
             self.spare.push(batch);
         }
@@ -502,6 +502,7 @@ impl Producer {
             }
         }
         let mut is_incomplete = false;
+        let mut moved: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for queue in &mut self.queues {
             let topic = &metadata.topics[queue.topic];
             let leader = topic.partitions.get(&queue.index).map(|(leader, _)| *leader);
@@ -510,13 +511,15 @@ impl Producer {
             if let (Some(before), Some(after)) = (queue.leader, leader)
                 && before != after
             {
-                self.recorder.lock().add(Counter::LeaderChanges as usize, 1);
-                let (from, to) = (self.brokers[before].id, self.brokers[after].id);
-                let name = &self.shared.topics[queue.topic];
-                let detail = json!({"topic": name, "partition": queue.index, "from": from, "to": to});
-                self.teller.again("leader_changed", &format!("{from}-{to}"), detail);
+                *moved.entry((before, after)).or_default() += 1;
             }
             queue.leader = leader;
+        }
+        for ((before, after), partitions) in moved {
+            self.recorder.lock().add(Counter::LeaderChanges as usize, partitions);
+            let detail =
+                json!({"from": self.brokers[before].id, "to": self.brokers[after].id, "partitions": partitions});
+            self.teller.event("leader_changed", detail);
         }
         self.wants_metadata = is_incomplete;
         if is_incomplete {

@@ -182,7 +182,7 @@ mod tests {
     fn queue_with(count: u64) -> Queue {
         let mut queue = Queue::new(0, 0);
         for _ in 0..count {
-            queue.begin(Batch::default(), 0, 0);
+            queue.begin(Batch::new(1_000), 0, 0);
             queue.close();
         }
         queue
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn an_open_batch_waits_for_its_moment_unless_it_is_closed() {
         let mut queue = Queue::new(0, 0);
-        queue.begin(Batch::default(), 100, 200);
+        queue.begin(Batch::new(1_000), 100, 200);
         assert!(!queue.may_send(199));
         assert!(queue.may_send(200));
         queue.close();
