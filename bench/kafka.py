@@ -31,6 +31,9 @@ WINDOW_SECONDS = 5.0
 SECONDS = 15.0
 #: By then topics are made.
 AHEAD_SECONDS = 4.0
+SAMPLE_SECONDS = 0.2
+#: At maximum rate on a broker that keeps nothing: some 100 million records.
+FLAT_SECONDS = 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Cost:
     """What a process took; `records` are those that it produced or consumed."""
 
     cpu_seconds: float
-    memory_bytes: int
+    memory_bytes: list[int]
     records: int
     seconds: float
 
@@ -48,27 +51,40 @@ class Cost:
 
     def __str__(self) -> str:
         rate = self.records / self.seconds
-        return f"{self.per_million:.2f} CPU-s a million, {rate:,.0f} records/s, {self.memory_bytes / 2**20:.0f} MB"
+        return f"{self.per_million:.2f} CPU-s a million, {rate:,.0f} records/s, {max(self.memory_bytes) / 1e6:.0f} MB"
 
 
-def measured(command: Sequence[str]) -> tuple[str, float, int, float]:
-    """Run it to its end: what it printed, its CPU-seconds, its largest memory, how long it took."""
+def resident(pid: int, field: str) -> int:
+    """`VmRSS` or `VmHWM` of a process; 0 when it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(field)), 0)
+
+
+def measured(command: Sequence[str]) -> tuple[str, float, list[int], float]:
+    """Run it to its end: what it printed, its CPU-seconds, its memory in bytes time and again (the last of them the
+    largest that it ever was), how long it took."""
     begun = time.monotonic()
+    memory, largest = [], 0
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.DEVNULL)
+        # Not by rusage alone: its largest memory is that of whoever started the process, when that had more.
+        while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            memory.append(resident(process.pid, "VmRSS"))
+            largest = max(largest, resident(process.pid, "VmHWM"))
+            time.sleep(SAMPLE_SECONDS)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         assert process.returncode == 0, f"{command[0]} failed"
         printed.seek(0)
         text = printed.read().decode()
-    return text, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, time.monotonic() - begun
+    return text, usage.ru_utime + usage.ru_stime, [*memory, largest], time.monotonic() - begun
 
 
-def cliffwatch(cluster: Cluster, seconds: float, **changes: object) -> tuple[Cost, load.Outcome]:
+def cliffwatch(bootstrap: str, seconds: float, **changes: object) -> tuple[Cost, load.Outcome]:
     """A load of ours. Its cost is a million of what it produced, or of what it consumed where it produces nothing."""
     start = math.ceil((time.time() + AHEAD_SECONDS) / WINDOW_SECONDS) * WINDOW_SECONDS
     span = {"start": start, "stop": start + seconds, "window_seconds": WINDOW_SECONDS}
-    document = load.configuration(cluster.bootstrap) | span | changes
+    document = load.configuration(bootstrap) | span | changes
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(document, file)
         file.flush()
@@ -85,7 +101,7 @@ def cliffwatch(cluster: Cluster, seconds: float, **changes: object) -> tuple[Cos
 def produce(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
     producer = {"linger_seconds": 0.001, "batch_size_bytes": batch_bytes, "acks": "all"}
     topics = {"existing": [topic]}
-    return cliffwatch(cluster, SECONDS, topics=topics, producer=producer, consumer=None)[0]
+    return cliffwatch(cluster.bootstrap, SECONDS, topics=topics, producer=producer, consumer=None)[0]
 
 
 def produce_java(cluster: Cluster, topic: str, batch_bytes: int) -> Cost:
@@ -104,7 +120,7 @@ def consume(cluster: Cluster, topic: str) -> Cost:
     topics = {"existing": [topic]}
     begun = time.monotonic()
     changes = {"topics": topics, "producer": None, "consumer": consumer, "drain_timeout_seconds": 300}
-    cost, outcome = cliffwatch(cluster, WINDOW_SECONDS, **changes)
+    cost, outcome = cliffwatch(cluster.bootstrap, WINDOW_SECONDS, **changes)
     assert outcome.verification["partitions_not_drained"] == 0
     return Cost(cost.cpu_seconds, cost.memory_bytes, cost.records, time.monotonic() - begun)
 
@@ -118,8 +134,35 @@ def consume_java(cluster: Cluster, topic: str, records: int) -> Cost:
 
 def both_sides(cluster: Cluster) -> Cost:
     topics = {"prefix": "both", "partitions": 288}
-    cost, _ = cliffwatch(cluster, SECONDS, topics=topics, producer={"rate": 20_000.0}, consumer={})
+    cost, _ = cliffwatch(cluster.bootstrap, SECONDS, topics=topics, producer={"rate": 20_000.0}, consumer={})
     return cost
+
+
+def both_sides_at_once(cluster: Cluster) -> Cost:
+    """As fast as the broker takes it and gives it."""
+    topics = {"prefix": "all", "partitions": 288}
+    return cliffwatch(cluster.bootstrap, SECONDS, topics=topics, producer={}, consumer={})[0]
+
+
+def flat() -> Cost:
+    """Produced as fast as possible to 288 partitions of a broker that keeps nothing."""
+    command = ["cargo", "bench", "--quiet", "--locked", "--package", "cliffwatch-kafka", "--bench", "null_broker"]
+    environment = os.environ | {"CARGO_TARGET_DIR": str(STATE / "target")}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment) as broker:
+        assert broker.stdin is not None
+        assert broker.stdout is not None
+        bootstrap = broker.stdout.readline().strip()
+        cost, _ = cliffwatch(bootstrap, FLAT_SECONDS, topics={"existing": ["null"]}, producer={}, consumer=None)
+        broker.stdin.close()
+    return cost
+
+
+def growth(memory_bytes: Sequence[int]) -> float:
+    """How much more it was in the last tenth than after the first fifth, by when every buffer was used."""
+    settled = memory_bytes[len(memory_bytes) // 5 : -1]
+    tenth = max(1, len(settled) // 10)
+    return statistics.median(settled[-tenth:]) - statistics.median(settled[:tenth])
 
 
 def latencies() -> list[Figure]:
@@ -137,7 +180,7 @@ def latencies() -> list[Figure]:
         match line.split():
             case ["added", name, _, p99]:
                 found.append(Figure(f"kafka: {name} added by the client at 100,000/s, p99", float(p99), "µs", 200))
-            case ["told", delay, share]:
+            case ["told", delay, share, _]:
                 found.append(Figure(f"kafka: error of a delay of {delay} / allowed (1 %, 100 µs)", float(share), "", 1))
     assert len(found) == 5, done.stdout
     return found
@@ -168,15 +211,18 @@ def figures() -> list[Figure]:
             note("ConsumerPerformance", consume_java(cluster, f"{topic}-read", made))
             cluster.delete_topic(f"{topic}-read")
             note("20,000/s, 288 partitions, both sides", both_sides(cluster))
+        note("maximum rate, 288 partitions, both sides", both_sides_at_once(cluster))
     finally:
         cluster.stop()
         shutil.rmtree(base)
+    flatness = flat()
+    note("maximum rate, 288 partitions, nothing kept", flatness)
     told = latencies()
 
     def median(name: str) -> float:
         return statistics.median(cost.per_million for cost in costs[name])
 
-    memory = max(cost.memory_bytes for name, found in costs.items() if "Performance" not in name for cost in found)
+    memory = max(max(cost.memory_bytes) for name, found in costs.items() if "Performance" not in name for cost in found)
     produced, consumed = median("produce, large batches"), median("consume")
     times = median("ProducerPerformance, large batches") / produced
     consumed_times = median("ConsumerPerformance") / consumed
@@ -196,5 +242,11 @@ def figures() -> list[Figure]:
         Figure("kafka: ConsumerPerformance / ours", consumed_times, "×", 10, at_least=True),
         Figure("kafka: 20,000/s on 288 partitions, both sides", both, "CPU-s/M", 3),
         Figure("kafka: memory, the largest of all", memory / 1e6, "MB", 100),
+        Figure(
+            f"kafka: growth of memory over {flatness.records / 1e6:.0f} million records",
+            growth(flatness.memory_bytes) / 1e6,
+            "MB",
+            1,
+        ),
         *told,
     ]

@@ -21,8 +21,10 @@ from cliffwatch.report.build import build
 from cliffwatch.runs.states import RunState
 
 PARTITIONS, RATE = 288, 2000
-WINDOW_SECONDS = 10
-BASELINE_SECONDS, SOAK_SECONDS = 120, 480
+#: The outage fills several windows, so that it can be told from a moment's disturbance.
+WINDOW_SECONDS = 2
+#: Brokers that have just started are slow, which is nobody's baseline.
+WARM_UP_SECONDS, BASELINE_SECONDS, SOAK_SECONDS = 60, 120, 420
 #: Of the first broker's absence, and for how long it stays away.
 KILL_AFTER_SECONDS, AWAY_SECONDS = 300, 60
 KILLED_WINDOW = KILL_AFTER_SECONDS // WINDOW_SECONDS
@@ -48,7 +50,11 @@ def order(cluster: Cluster) -> dict[str, Any]:
         "name": "kafka-outage",
         "engine": "kafka",
         "window": f"{WINDOW_SECONDS}s",
-        "phases": {"baseline": f"{BASELINE_SECONDS}s", "soak": f"{SOAK_SECONDS}s"},
+        "phases": {
+            "warm_up": f"{WARM_UP_SECONDS}s",
+            "baseline": f"{BASELINE_SECONDS}s",
+            "soak": f"{SOAK_SECONDS}s",
+        },
         "load": load,
     }
     servers = cluster.bootstrap.split(",")
@@ -72,7 +78,7 @@ def carry_out(service: Service, cluster: Cluster) -> Path:
     victim.start()
     victim.wait_ready()
     print(f"# broker {victim.node_id} is back after {window_count(journal)} windows", flush=True)
-    rest = BASELINE_SECONDS + SOAK_SECONDS - KILL_AFTER_SECONDS - AWAY_SECONDS
+    rest = WARM_UP_SECONDS + BASELINE_SECONDS + SOAK_SECONDS - KILL_AFTER_SECONDS - AWAY_SECONDS
     wait(lambda: service.client.get("/api/v1/runs/outage").json()["state"] == RunState.FINISHED, "the end", rest)
     return journal
 
@@ -104,8 +110,11 @@ def judge(journal: Path) -> list[Figure]:
     names = [event.name for event in stored]
     proof = next(event.detail for event in stored if event.name == "verification")
     document = build(journal).document
-    healthy, outage = windows[3:KILLED_WINDOW], windows[KILLED_WINDOW : KILLED_WINDOW + 3]
+    healthy = windows[WARM_UP_SECONDS // WINDOW_SECONDS : KILLED_WINDOW]
+    outage = windows[KILLED_WINDOW : KILLED_WINDOW + AWAY_SECONDS // WINDOW_SECONDS]
     told = {event["name"] for event in document["events"]}
+    for finding in document["findings"]:
+        print(f"# found: {finding['sentence']}")
     print(f"# verdict {document['verdict']['name']}; {len(windows)} windows; records {proof}")
     for name in ("publish", "end_to_end"):
         before, during = longest_seconds(healthy, name), longest_seconds(outage, name)
@@ -113,7 +122,7 @@ def judge(journal: Path) -> list[Figure]:
     counters = ("retries", "disconnects", "reconnects", "leader_changes", "broker_errors", "throttle_milliseconds")
     print("#", {name: sum(int(window.counters[name]) for window in windows) for name in counters})
     faults = sum(int(proof[name]) for name in FAULTS)
-    expected = RATE * (BASELINE_SECONDS + SOAK_SECONDS)
+    expected = RATE * (WARM_UP_SECONDS + BASELINE_SECONDS + SOAK_SECONDS)
     longest = longest_seconds(outage, "publish")
     return [
         Figure("kafka-outage: acknowledged records lost", float(proof["lost"]), "", 0),
