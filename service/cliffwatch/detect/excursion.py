@@ -22,6 +22,8 @@ ALONE = 30
 CONTRADICTED = 72
 DURING_MORE_LOAD = 180
 UNLEARNED = 40
+#: So many tolerances away from its moment a rise is none of those that keep a period: few of them say badly how well.
+OUT_OF_TURN = 1.5
 #: A run's own transients may delay a corroborated rise up to this.
 PATIENCE = 72
 _PATIENCE_OTHERWISE = 360
@@ -212,7 +214,7 @@ class Excursions:
             return 0
         schedule = self.schedule(height)
         is_due = schedule is not None and schedule.is_due(start)
-        if schedule is not None and schedule.is_sure and not is_due and device is not None:
+        if schedule is not None and schedule.is_sure and device is not None and not schedule.is_due(start, OUT_OF_TURN):
             return 0
         return round((1.2 + (1.6 if is_due else 0.8) / seen) * longest) + 2
 

@@ -30,11 +30,14 @@ class Schedule:
     tolerance: float
     is_sure: bool
 
-    def is_due(self, at: float) -> bool:
-        """Whether one may begin at the window `at`, or at one of the moments after the next if those were missed."""
+    def is_due(self, at: float, slack: float = 1.0) -> bool:
+        """Whether one may begin at the window `at`, or at one of the moments after the next if those were missed.
+
+        `slack` times the tolerance is allowed for.
+        """
         since = at - self.last
         turns = max(1, round(since / self.period))
-        return abs(since - turns * self.period) <= self.tolerance * math.sqrt(min(turns, 3))
+        return abs(since - turns * self.period) <= slack * self.tolerance * math.sqrt(min(turns, 3))
 
 
 def schedule_of(starts: Sequence[float]) -> Schedule | None:
