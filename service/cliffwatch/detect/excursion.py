@@ -212,29 +212,26 @@ class Excursions:
         longest, seen = self.longest(height, device)
         if not seen:
             return 0
-        schedule = self.schedule(height)
+        schedule = self.schedule(height, device)
         is_due = schedule is not None and schedule.is_due(start)
         if schedule is not None and schedule.is_sure and device is not None and not schedule.is_due(start, OUT_OF_TURN):
             return 0
         return round((1.2 + (1.6 if is_due else 0.8) / seen) * longest) + 2
 
-    def schedule(self, height: float) -> Schedule | None:
-        """The schedule of those transients that were about as high, and no shorter than the present excursion."""
-        alike = [
-            one.start
-            for one in self._transients
-            if one.client >= 0.6 * height and one.windows >= CORROBORATED // 2 and not one.had_more_load
-        ]
+    def schedule(self, height: float, device: float | None) -> Schedule | None:
+        """The schedule of those transients that were alike, and no shorter than the present excursion."""
+        alike = [one.start for one in self._alike(height, device) if one.windows >= CORROBORATED // 2]
         return schedule_of(alike)
 
     def longest(self, height: float, device: float | None) -> tuple[int, int]:
-        """Windows of the longest transient that was about as high, and how many there were of them.
+        """Windows of the longest transient that was alike, and how many there were of them."""
+        alike = [one.windows for one in self._alike(height, device)]
+        return max(alike, default=0), len(alike)
 
-        With `device`, of those that the device had too, and that no load explains.
-        """
-        alike = [
-            one.windows
+    def _alike(self, height: float, device: float | None) -> list[Transient]:
+        """Transients about as high; with `device`, those that the device had too, and that no load explains."""
+        return [
+            one
             for one in self._transients
             if one.client >= 0.6 * height and (device is None or (one.device >= 0.6 * device and not one.had_more_load))
         ]
-        return max(alike, default=0), len(alike)
