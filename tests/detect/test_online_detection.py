@@ -4,6 +4,7 @@ import pickle
 from itertools import pairwise
 from types import ModuleType
 
+import numpy as np
 import pytest
 from tests.detect.drills import SERIES, START, drill
 from tests.detect.generators import lognormal, queue
@@ -11,9 +12,10 @@ from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
 
-from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
+from cliffwatch.detect.finding import Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.offline import replay
 from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.detect.wording import sentence_of
 
 GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
 COLUMNS = ("p99", "device_write_latency", "operations_per_second")
@@ -144,3 +146,32 @@ def test_what_was_not_measured_is_neither_a_change_nor_an_error() -> None:
     zeros = [Sample(s.start, s.end, dict.fromkeys(s.values, 0.0), s.phase) for s in drill(4)]
     assert replay(SERIES, zeros, [], 1.0) == []
     assert all(earlier.end <= later.start for earlier, later in pairwise(samples))
+
+
+def test_two_operations_that_fall_off_a_cliff_together_are_one_finding_that_names_both() -> None:
+    random = np.random.default_rng(3)
+    reads = Series("read.p99", Role.LATENCY, "read", 0.99)
+    samples = []
+    for index, sample in enumerate(drill(5)):
+        slow = 4.0 if index >= 182 else 1.0
+        values = {**sample.values, reads.name: 0.002 * slow * float(np.exp(random.normal(0, 0.1)))}
+        samples.append(Sample(sample.start, sample.end, values, sample.phase))
+    for order in ((*SERIES, reads), (reads, *SERIES)):
+        (finding,) = replay(order, samples, [], 1.0)
+        known = {one.name: one for one in order}
+        (other,) = {"append.p99", "read.p99"} - {finding.series}
+        assert finding.kind is Kind.CLIFF
+        assert other in finding.corroborated_by
+        operation = other.partition(".")[0]
+        assert sentence_of(finding, known[finding.series], None, known).endswith(f"; so did the {operation} p99.")
+
+
+def test_an_operation_that_stays_as_fast_as_it_was_is_not_named() -> None:
+    reads = Series("read.p99", Role.LATENCY, "read", 0.99)
+    samples = [
+        Sample(one.start, one.end, {**one.values, reads.name: 0.002 + index % 7 * 1e-5}, one.phase)
+        for index, one in enumerate(drill(5))
+    ]
+    (finding,) = replay((*SERIES, reads), samples, [], 1.0)
+    assert finding.series == "append.p99"
+    assert "read.p99" not in finding.corroborated_by

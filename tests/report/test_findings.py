@@ -13,6 +13,7 @@ from tests.report.telemetry_home import take_home
 from tests.report.test_document import document_of
 
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.detect.wording import so_did
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
@@ -182,6 +183,15 @@ def test_series_that_change_together_are_one_finding() -> None:
     assert first.corroborated_by == ("write.p50", "device.write_latency")
     assert first.detected == 1010.0
     assert second.onset == 5000.0
+
+
+def test_of_two_operations_that_changed_together_both_are_named() -> None:
+    known = {name: Series(f"{name}.p99", Role.LATENCY, name, 0.99) for name in ("append", "read", "sync")}
+    series = {one.name: one for one in known.values()}
+    findings = [Finding(Kind.CLIFF, 1000.0 + shift, name, 1.0, 9.0, 9.0, 0.9) for shift, name in enumerate(series)]
+    (finding,) = grouped(findings, series, "append", 10.0)
+    assert so_did(finding, series) == "; so did the read p99 and the sync p99"
+    assert so_did(replace(finding, kind=Kind.RECOVERY), series) == ""
 
 
 def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

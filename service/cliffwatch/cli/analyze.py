@@ -165,7 +165,7 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
     findings = replay(series, samples, notices_from_events(run.events), window_seconds)
     by_name = {one.name: one for one in series}
     zero = run.load.start if run.load else (samples[0].start if samples else 0.0)
-    sentences = [sentence_of(finding, by_name[finding.series]) for finding in findings]
+    sentences = [sentence_of(finding, by_name[finding.series], None, by_name) for finding in findings]
     rows = [_row(finding, zero, sentence) for finding, sentence in zip(findings, sentences, strict=True)]
     summaries = tuple(FindingSummary(f.kind.value, s) for f, s in zip(findings, sentences, strict=True))
     verdict = judge(replace(evidence_of(run), findings=summaries))

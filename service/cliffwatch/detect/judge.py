@@ -24,6 +24,8 @@ class Judge:
         self.statistics = SpanStatistics()
         self.active: Finding | None = None
         self.found_window = 0
+        #: Up to this window it settles after a change that is told of another series and was its own, too.
+        self.quiet_until = 0
         #: The level (logarithm) that was usual before what is active began.
         self.healthy = 0.0
         #: The level (logarithm) that drift is told against after a finding.

@@ -114,6 +114,8 @@ class OnlineDetector:
             if self._window - judge.found_window == SETTLING:
                 yield from self._settled(judge)
             return
+        if self._window <= judge.quiet_until:
+            return
         sigma = channel.fast_sigma()
         at = sample.start / self._window_seconds
         height = judge.excursions.follow(at, deviation + channel.below, sigma)
@@ -270,6 +272,7 @@ class OnlineDetector:
         usual, base = judge.channel.usual or 0.0, judge.base()
         level = usual + height
         first = max(0, len(self._ends) - windows)
+        together = list(self._together(judge, height, windows))
         finding = Finding(
             Kind.CLIFF if height >= log_ratio(RATIO_MINIMUM) else Kind.STEP,
             onset=self._ends[first] - self._window_seconds,
@@ -279,7 +282,7 @@ class OnlineDetector:
             ratio=math.exp(level - base),
             confidence=confidence,
             detected=sample.end,
-            corroborated_by=names,
+            corroborated_by=(*names, *(one.name for one in together)),
         )
         if judge.active is None:
             judge.healthy = usual
@@ -291,7 +294,21 @@ class OnlineDetector:
                 channel.begin_regime(windows)
         for one in self._judges if judge.is_primary else [judge]:
             one.put_aside()
+        for one in together:
+            one.quiet_until = self._window + SETTLING
         return finding
+
+    def _together(self, judge: Judge, height: float, windows: int) -> Iterator[Judge]:
+        """The other operations that became slower at the same moment, which is one change and not several."""
+        if not judge.is_primary:
+            return
+        for one in self._judges:
+            level, usual = one.channel.level(min(windows, HOUR)), one.channel.usual
+            if one is judge or not one.is_primary or level is None or usual is None:
+                continue
+            needed = max(min(height / 2, log_ratio(RATIO_MINIMUM)), 4 * one.channel.fast_sigma())
+            if one.name in self._present and level - usual > needed:
+                yield one
 
     def _settled(self, judge: Judge) -> Iterator[Finding]:
         """A change's size once its level has settled."""

@@ -22,22 +22,49 @@ def subject_of(series: Series, device_names: Mapping[str, str] | None = None) ->
     return series.name
 
 
-def sentence_of(finding: Finding, series: Series, device_names: Mapping[str, str] | None = None) -> str:
-    """One sentence that states the finding."""
+def so_did(finding: Finding, known: Mapping[str, Series]) -> str:
+    """The other operations that changed with the finding's, as the end of its sentence; empty where there are none.
+
+    `known`: series by name, the finding's own among them.
+    """
+    if finding.kind is Kind.RECOVERY or finding.series not in known:
+        return ""
+    named = {known[finding.series].operation: ""}
+    for name in finding.corroborated_by:
+        if name in known and known[name].role is Role.LATENCY:
+            named.setdefault(known[name].operation, f"the {subject_of(known[name])}")
+    subjects = list(named.values())[1:]
+    if not subjects:
+        return ""
+    return "; so did " + " and ".join([", ".join(subjects[:-1]), subjects[-1]] if len(subjects) > 1 else subjects)
+
+
+def sentence_of(
+    finding: Finding,
+    series: Series,
+    device_names: Mapping[str, str] | None = None,
+    known: Mapping[str, Series] | None = None,
+) -> str:
+    """One sentence that states the finding. `known`: series by name, so that others which changed with it are named."""
+    also = so_did(finding, known) if known is not None else ""
+    return f"{_statement(finding, series, device_names)}{also}."
+
+
+def _statement(finding: Finding, series: Series, device_names: Mapping[str, str] | None) -> str:
     subject = subject_of(series, device_names)
     before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
     times = f"{finding.ratio:.3g} times"
     match finding.kind:
         case Kind.CLIFF:
-            return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much."
+            return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much"
         case Kind.STEP:
-            return f"The {subject} stepped up from {before} to {after}, {times} as much."
+            return f"The {subject} stepped up from {before} to {after}, {times} as much"
         case Kind.DRIFT:
-            return f"The {subject} drifts upwards: from {before} to {after} so far, {times} as much."
+            return f"The {subject} drifts upwards: from {before} to {after} so far, {times} as much"
         case Kind.SPIKES:
-            return f"The {subject} spikes again and again, up to {after} where {before} is healthy."
+            return f"The {subject} spikes again and again, up to {after} where {before} is healthy"
         case Kind.RECOVERY:
-            return f"The {subject} came back to {after}; {before} is healthy."
+            return f"The {subject} came back to {after}; {before} is healthy"
 
 
 def _quantity(value: float, series: Series) -> str:

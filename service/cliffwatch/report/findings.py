@@ -9,7 +9,7 @@ from cliffwatch.detect.journal_series import notices_from_events, samples_from_w
 from cliffwatch.detect.layers import TITLES, LayerComparison, compare
 from cliffwatch.detect.offline import analyse
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
-from cliffwatch.detect.wording import subject_of
+from cliffwatch.detect.wording import so_did, subject_of
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
@@ -63,8 +63,7 @@ def findings_of(run: Collected) -> tuple[Found, ...]:
     groups = grouped(analyse(series, samples, notices, window_seconds), by_name, primary, window_seconds)
     told = [event for event in run.events if event.type is EventType.FINDING]
     return tuple(
-        _found(run, with_detection(finding, told, window_seconds), by_name[finding.series], primary, windows)
-        for finding in groups
+        _found(run, with_detection(finding, told, window_seconds), by_name, primary, windows) for finding in groups
     )
 
 
@@ -146,8 +145,13 @@ def _are_one(one: Finding, other: Finding, reach: float) -> bool:
 
 
 def _found(
-    run: Collected, finding: Finding, series: Series, primary: str | None, windows: Sequence[JournalWindow]
+    run: Collected,
+    finding: Finding,
+    known: dict[str, Series],
+    primary: str | None,
+    windows: Sequence[JournalWindow],
 ) -> Found:
+    series = known[finding.series]
     if finding.kind is Kind.RECOVERY:
         return Found(finding, series, False, None, None, None, sentence_of(run, finding, series, None, None, None))
     comparison = compare_around(run, finding, series.operation or primary)
@@ -164,7 +168,7 @@ def _found(
         drive=comparison.drive,
         diagnosis=diagnosis,
         layers=layers,
-        sentence=sentence_of(run, finding, series, comparison.drive, diagnosis, layers),
+        sentence=sentence_of(run, finding, series, comparison.drive, diagnosis, layers, so_did(finding, known)),
     )
 
 
@@ -204,8 +208,9 @@ def sentence_of(
     drive: Drive | None,
     diagnosis: Diagnosis | None,
     layers: LayerComparison | None,
+    also: str = "",
 ) -> str:
-    """What happened, when, on which drive and why, in one sentence."""
+    """What happened, when, on which drive and why, in one sentence. `also`: to which operations as well."""
     zero = run.load.start if run.load else finding.onset
     names = {each.major_minor: each.name for each in drives_of(run)}
     verb = "fell" if finding.level < finding.baseline else "rose"
@@ -213,7 +218,7 @@ def sentence_of(
     levels = f"{size}from {_value(series, finding.baseline)} to {_value(series, finding.level)}"
     where = f" on drive {drive.name}" + (f" ({drive.serial})" if drive.serial else "") if drive is not None else ""
     place = f"{finding.kind.value.capitalize()} at {elapsed(finding.onset - zero)}"
-    return f"{place}: the {subject_of(series, names)} {verb} {levels}{where}{_why(diagnosis, layers)}."
+    return f"{place}: the {subject_of(series, names)} {verb} {levels}{where}{also}{_why(diagnosis, layers)}."
 
 
 def _fold(ratio: float) -> str:

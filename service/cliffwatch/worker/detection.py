@@ -190,7 +190,11 @@ class Detection:
         if not self._is_among(self._told, key):
             self._told.append(key)
             if len(self._told) <= FINDINGS_LIMIT:
-                self._tell(EventType.FINDING, finding.kind.value, **detail_of(finding, series, self._device_names))
+                self._tell(
+                    EventType.FINDING,
+                    finding.kind.value,
+                    **detail_of(finding, series, self._device_names, self._series),
+                )
         if finding.until is not None and not self._is_among(self._ended, key):
             self._ended.append(key)
             if len(self._ended) <= FINDINGS_LIMIT:
@@ -246,12 +250,17 @@ class Detection:
         return forecasts
 
 
-def detail_of(finding: Finding, series: Series, device_names: Mapping[str, str]) -> dict[str, Any]:
-    """A finding as the detail of its event; what does not apply is absent. Times in seconds since the epoch."""
+def detail_of(
+    finding: Finding, series: Series, device_names: Mapping[str, str], known: Mapping[str, Series]
+) -> dict[str, Any]:
+    """A finding as the detail of its event; what does not apply is absent. Times in seconds since the epoch.
+
+    `known`: the run's series by name.
+    """
     body = {name: value for name, value in asdict(finding).items() if value is not None and value != ()}
     # Times stay exact: a finding is known again by its onset.
     body |= {name: float(f"{body[name]:.6g}") for name in ("baseline", "level", "ratio", "confidence")}
-    body["summary"] = sentence_of(finding, series, device_names)
+    body["summary"] = sentence_of(finding, series, device_names, known)
     body["operation"], body["quantile"] = series.operation, series.quantile
     if series.device is not None:
         body["device"] = device_names.get(series.device, series.device)
