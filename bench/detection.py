@@ -1,6 +1,6 @@
 """How well degradation is found: what is missed, raised for nothing, and how late, on soaks whose truth is known.
 
-The soaks come from two generators of different make, on seeds that nothing was tuned on. `python -m bench.detection`
+The soaks come from three generators of different make, on seeds that nothing was tuned on. `python -m bench.detection`
 prints every kind with its counts and intervals; `--peers` adds what other methods make of the same series, and
 `--otava` Apache Otava, in an environment of its own that is thrown away.
 """
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.figures import Figure
-from tests.detect.generators import lognormal, queue
+from tests.detect.generators import heavy, lognormal, queue
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import Score, score
 
@@ -79,6 +79,7 @@ def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
     for seed in seeds:
         yield lognormal.make(seed)
         yield queue.make(seed)
+        yield heavy.make(seed)
 
 
 def online(soak: Soak) -> list[Finding]:
@@ -194,7 +195,7 @@ def main() -> None:
         methods += peers.METHODS if arguments.peers else []
         methods += [("Apache Otava, 5-min medians", peers.otava(), False)] if arguments.otava else []
     for name, method, is_online in methods:
-        pools = {generator: Pooled() for generator in ("lognormal", "queue", "pooled")}
+        pools = {generator: Pooled() for generator in ("lognormal", "queue", "heavy", "pooled")}
         for soak in corpus:
             one = _measured(soak, method, is_online)
             for generator in (soak.generator, "pooled"):
