@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The part of a directory that holds segments.
@@ -164,50 +164,55 @@ pub enum Chore {
 #[derive(Clone)]
 pub struct Keeper {
     waited_for: Sender<Chore>,
-    background: Vec<Sender<Chore>>,
+    background: Vec<SyncSender<Chore>>,
     turn: Arc<AtomicUsize>,
 }
 
 impl Keeper {
-    /// Starts the threads, so many of them in the background. What goes wrong with a file nobody waits for is told to
-    /// `failure`.
-    pub fn start(background_threads: u32, failure: &Failure) -> Result<Self> {
-        let begin = |name: &str| -> Result<Sender<Chore>> {
-            let (chores, taken) = channel();
+    /// Starts the threads, so many of them in the background, for each of which so many chores may wait. What goes wrong with
+    /// a file nobody waits for is told to `failure`.
+    pub fn start(background_threads: u32, waiting_chores: usize, failure: &Failure) -> Result<Self> {
+        let begin = |name: &str, taken: Receiver<Chore>| -> Result<()> {
             let failure = failure.clone();
             let thread = std::thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || keep(&taken, &failure)).map_err(Error::system("starting a thread"))?;
-            Ok(chores)
+            thread.spawn(move || keep(&taken, &failure)).map(drop).map_err(Error::system("starting a thread"))
         };
-        let background = (0..background_threads).map(|_| begin("seal")).collect::<Result<_>>()?;
-        Ok(Self { waited_for: begin("make")?, background, turn: Arc::default() })
+        let (waited_for, taken) = channel();
+        begin("make", taken)?;
+        let mut background = Vec::new();
+        for _ in 0..background_threads {
+            let (chores, taken) = sync_channel(waiting_chores);
+            begin("seal", taken)?;
+            background.push(chores);
+        }
+        Ok(Self { waited_for, background, turn: Arc::default() })
     }
 
-    /// Asks for something.
+    /// Asks for something. Waits while too much waits in the background: a segment that is to be closed is an open file, and
+    /// a drive that syncs more slowly than segments roll must not make ever more of them.
     pub fn ask(&self, chore: Chore) {
-        let thread = match &chore {
-            Chore::Seal { .. } | Chore::Trim(_) => self.in_background(self.turn.fetch_add(1, Ordering::Relaxed)),
+        let place = match &chore {
+            Chore::Seal { .. } | Chore::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
             // One thread for one file, which nobody else replaces meanwhile.
-            Chore::Replace(path, _) => {
-                self.in_background(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize)
-            }
-            _ => &self.waited_for,
+            Chore::Replace(path, _) => Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize),
+            _ => None,
         };
         // The threads end with the last of those who ask.
-        let _ = thread.send(chore);
-    }
-
-    fn in_background(&self, number: usize) -> &Sender<Chore> {
-        &self.background[number % self.background.len()]
+        let _ = match place {
+            Some(place) => self.background[place % self.background.len()].send(chore),
+            None => self.waited_for.send(chore),
+        };
     }
 
     /// Waits until everything that was asked for is done.
     pub fn rest(&self) {
-        for thread in self.background.iter().chain([&self.waited_for]) {
+        let wait = |ask: &dyn Fn(Chore)| {
             let (done, waits) = channel();
-            let _ = thread.send(Chore::Rest(done));
+            ask(Chore::Rest(done));
             let _ = waits.recv();
-        }
+        };
+        self.background.iter().for_each(|thread| wait(&|chore| drop(thread.send(chore))));
+        wait(&|chore| drop(self.waited_for.send(chore)));
     }
 }
 

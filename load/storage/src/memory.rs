@@ -5,6 +5,7 @@ use crate::config::{Config, Layout, Retention};
 use crate::encode::{Encoder, slot_bytes};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
+use crate::files::Chore;
 use crate::io::Way;
 use crate::log::AppendLog;
 use rustix::fs::statvfs;
@@ -20,6 +21,10 @@ const REQUEST_BYTES: usize = 256;
 pub const READ_BACK_BYTES: usize = 1 << 20;
 /// Files besides those of the logs.
 const OTHER_FILES: u64 = 64;
+/// The most full segments that wait to be closed, where there are as many logs.
+const WAITING_SEGMENTS: usize = 1024;
+/// Files that a thread in the background has open: a segment, what is beside it, their directory.
+const BACKGROUND_FILES: usize = 4;
 
 /// What a load takes up.
 #[derive(Clone, Debug)]
@@ -51,7 +56,8 @@ impl Budget {
         let mut budget = Self { buffers, retention_bytes, memory: Vec::new(), open_files: 0 };
         budget.memory = budget.memory_of(config);
         budget.check_memory(config)?;
-        budget.open_files = u64::from(config.logs()) + OTHER_FILES + u64::from(config.readers.tailing);
+        let closing = config.log.background_threads as usize * (waiting_chores(config) + BACKGROUND_FILES);
+        budget.open_files = u64::from(config.logs()) + closing as u64 + OTHER_FILES + u64::from(config.readers.tailing);
         allow_open_files(budget.open_files)?;
         Ok(budget)
     }
@@ -71,7 +77,8 @@ impl Budget {
             (u64::from(bytes) * u64::from(config.batch_records)).is_multiple_of(BLOCK_BYTES as u64)
         });
         let tails = if config.log.direct && !blocks { logs * (BLOCK_BYTES + 16) } else { 0 };
-        let indexes = if config.log.index_interval_bytes > 0 { logs * (2 * BLOCK_BYTES + 512) } else { 0 };
+        let waiting = config.log.background_threads as usize * waiting_chores(config);
+        let indexes = if config.log.index_interval_bytes > 0 { (logs + waiting) * (2 * BLOCK_BYTES + 512) } else { 0 };
         let sequences = if config.log.layout == Layout::Shared { 2 * 8 * config.partitions as usize } else { 0 };
         let segments = (self.retention_bytes / config.log.segment_bytes) as usize * 2 * 32;
         let requests = if config.io == Way::IoUring {
@@ -85,6 +92,7 @@ impl Budget {
             ("the last block of each log", tails),
             ("mapped pages of indexes", indexes),
             ("the list of segments", segments),
+            ("segments to be closed", waiting * (size_of::<Chore>() + 512)),
             ("histograms", tallies * NAMES.latencies.len() * HISTOGRAM_BYTES),
             ("requests", requests),
             ("payload to copy from", threads * Encoder::memory_bytes(config, chunk_bytes)),
@@ -107,6 +115,11 @@ impl Budget {
         );
         Err(Error::setting("memory_bytes", advice))
     }
+}
+
+/// How many chores may wait for each thread in the background: about one full segment for each log, until they are many.
+pub fn waiting_chores(config: &Config) -> usize {
+    (config.logs() as usize).min(WAITING_SEGMENTS).div_ceil(config.log.background_threads as usize)
 }
 
 /// What a journal takes at most, whose files are so long: the one that is full, the one that follows it, and what is not in the

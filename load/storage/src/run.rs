@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::figures::NAMES;
 use crate::files::{Catalogue, Chore, Failure, Keeper, OFFSETS, make_directory, sync_directory};
 use crate::log::{AppendLog, Shape};
-use crate::memory::Budget;
+use crate::memory::{Budget, waiting_chores};
 use crate::readers::{self, Reader};
 use crate::recover::{append_log, claim, directories, list, recover, remove};
 use crate::shard::{Outcome, Plan, Shard, Work};
@@ -64,7 +64,7 @@ impl Load {
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
-        let keeper = Keeper::start(config.log.background_threads, &failure)?;
+        let keeper = Keeper::start(config.log.background_threads, waiting_chores(&config), &failure)?;
         let log_shape = Shape::of_log(&config, 0);
         let (mut segments, mut sequences) = (Vec::new(), Vec::new());
         for number in 0..config.logs() {
