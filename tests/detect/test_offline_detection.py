@@ -4,7 +4,7 @@ from types import ModuleType
 
 import pytest
 from tests.detect.drills import SERIES, START, drill
-from tests.detect.generators import lognormal, queue
+from tests.detect.generators import heavy, lognormal, queue
 from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
@@ -12,7 +12,7 @@ from tests.detect.scoring import score
 from cliffwatch.detect.finding import Finding, Kind, Notice
 from cliffwatch.detect.offline import analyse, replay, with_detection
 
-GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
+GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue, heavy], ids=["lognormal", "queue", "heavy"])
 MINUTE = 60.0
 #: How far off the onset may be, in seconds.
 ONSETS = {"cliff": MINUTE, "late": MINUTE, "step": MINUTE, "spikes": 5 * MINUTE, "drift": 240 * MINUTE}

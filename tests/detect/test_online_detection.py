@@ -7,7 +7,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 from tests.detect.drills import SERIES, START, drill
-from tests.detect.generators import lognormal, queue
+from tests.detect.generators import heavy, lognormal, queue
 from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
@@ -17,7 +17,7 @@ from cliffwatch.detect.offline import replay
 from cliffwatch.detect.online import OnlineDetector
 from cliffwatch.detect.wording import sentence_of
 
-GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue], ids=["lognormal", "queue"])
+GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue, heavy], ids=["lognormal", "queue", "heavy"])
 COLUMNS = ("p99", "device_write_latency", "operations_per_second")
 HOURS = 14
 MINUTE = 60.0
