@@ -33,7 +33,7 @@ _INFERRED = 1.3
 _INFERRED_FROM = 20
 #: Or when its course in half hours has risen by this ratio, and a daily swing is so much worse a description of client
 #: and device together; of the client alone where no device is measured.
-COURSE_RATIO, COURSE_BY_SWING = 1.17, 1.35
+COURSE_RATIO, COURSE_BY_SWING = 1.17, 1.5
 COURSE_RATIO_ALONE, COURSE_BY_SWING_ALONE = 1.22, 3.0
 #: And is this ratio above the baseline.
 COURSE_ABOVE = 1.15
