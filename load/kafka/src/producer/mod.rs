@@ -41,8 +41,9 @@ use queue::Queue;
 
 /// Looked after this often: expiry, time-outs, gauges.
 const UPKEEP_NANOSECONDS: u64 = 20_000_000;
-/// Records that fall due within this are made together, where they come so fast.
-const GRAIN_NANOSECONDS: u64 = 40_000;
+/// Records that fall due within this are made together, where they come so fast: more requests than that fill a processor,
+/// and then wait for each other.
+const GRAIN_NANOSECONDS: u64 = 80_000;
 /// A wake-up comes so late as a rule: the last of a long wait is spent awake.
 const AWAKE_NANOSECONDS: u64 = 60_000;
 /// Shorter waits come so often that being awake at the end of each would cost a processor.

@@ -30,6 +30,7 @@ pub struct Load {
 pub struct Told {
     publish: Histogram<u64>,
     end_to_end: Histogram<u64>,
+    seconds: Vec<[u64; 2]>,
 }
 
 impl Told {
@@ -44,6 +45,12 @@ impl Told {
         Duration::from_nanos(self.end_to_end.value_at_quantile(quantile))
     }
 
+    /// The lowest 99th percentiles of any second, of publishing and of reading.
+    #[allow(dead_code)] // Not every user of this module looks at them.
+    pub fn quietest_second(&self) -> [Duration; 2] {
+        [0, 1].map(|of| Duration::from_nanos(self.seconds.iter().map(|one| one[of]).min().unwrap_or_default()))
+    }
+
     /// How many records were acknowledged.
     #[allow(dead_code)] // Not every user of this module counts.
     pub fn count(&self) -> u64 {
@@ -56,11 +63,13 @@ pub fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
     Duration::from_nanos(held.lock().unwrap().value_at_quantile(quantile))
 }
 
-fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) {
-    let Some(text) = window["latency"][name].as_str() else { return };
+/// Adds what a window has of this latency; its 99th percentile.
+fn merge(into: &mut Histogram<u64>, window: &Value, name: &str) -> u64 {
+    let Some(text) = window["latency"][name].as_str() else { return u64::MAX };
     let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
     let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-    into.add(histogram).unwrap();
+    into.add(&histogram).unwrap();
+    histogram.value_at_quantile(0.99)
 }
 
 /// Where a load's lines go.
@@ -93,12 +102,13 @@ pub fn carry_out(broker: SocketAddr, load: &Load) -> Told {
     let config = Config::parse(&document.to_string()).unwrap();
     cliffwatch_kafka::carry_out(config, clock, Output::new(lines.clone(), clock), false).unwrap();
     let empty = || Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).unwrap();
-    let mut told = Told { publish: empty(), end_to_end: empty() };
+    let mut told = Told { publish: empty(), end_to_end: empty(), seconds: Vec::new() };
     let bytes = lines.0.lock().unwrap().clone();
     for line in String::from_utf8(bytes).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        merge(&mut told.publish, &line, "publish");
-        merge(&mut told.end_to_end, &line, "end_to_end");
+        let publish = merge(&mut told.publish, &line, "publish");
+        let end_to_end = merge(&mut told.end_to_end, &line, "end_to_end");
+        told.seconds.push([publish, end_to_end]);
     }
     told
 }
