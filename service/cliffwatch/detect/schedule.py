@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 #: So many intervals make a period; fewer only suggest one.
-INTERVALS_LEAST = 3
+INTERVALS_LEAST = 5
 #: The last so many are looked at.
 _INTERVALS_MOST = 12
 #: How far from its moment one may be: in spreads of those seen, and at least in windows and as a part of a period.
