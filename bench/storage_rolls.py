@@ -45,7 +45,10 @@ LOAD: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What the program takes up once so many segments have been begun; of open files, the most seen until then."""
+    """What the program takes up once so many segments have been begun; of open files, the most seen until then.
+
+    Memory is the program's own: mapped pages of indexes come and go with the open files.
+    """
 
     rolls: int
     resident_bytes: int
@@ -69,8 +72,8 @@ def _look_after(at_work: Running, rolls: float) -> Look:
     while (begun := at_work.outcome.counters["segments_begun"]) < rolls:
         at_work.read_until("window")
         open_files = max(open_files, len(list((process / "fd").iterdir())))
-    resident_bytes = int((process / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    return Look(begun, resident_bytes, open_files)
+    _, resident, shared, *_ = map(int, (process / "statm").read_text().split())
+    return Look(begun, (resident - shared) * os.sysconf("SC_PAGE_SIZE"), open_files)
 
 
 def figures() -> list[Figure]:
