@@ -12,7 +12,7 @@ from tests.engines.storage.running import load_of, running
 
 
 def test_memory_and_open_files_are_flat_over_many_segments() -> None:
-    before, after = roll(20_000)
+    before, after = roll(40_000)
     assert after.rolls - before.rolls > 15_000
     assert after.resident_bytes - before.resident_bytes < 1024 * 1024
     assert max(before.open_files, after.open_files) <= OPEN_FILES
