@@ -21,9 +21,7 @@ OPERATIONS = [
 PROTECTED = [operation for operation in OPERATIONS if operation[1].startswith("/api/")]
 #: An archive is no JSON: tests/bundle says how a bundle that is none is answered.
 WITH_BODY = [
-    operation
-    for operation in PROTECTED
-    if "application/json" in operation[2].get("requestBody", {}).get("content", {})
+    operation for operation in PROTECTED if "application/json" in operation[2].get("requestBody", {}).get("content", {})
 ]
 #: Ids that are well formed and of nothing.
 NOBODY = {"{run_id}": "nobody", "{name}": "nothing", "{schedule_id}": "00000000", "{token_id}": "00000000"}
