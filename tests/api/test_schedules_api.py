@@ -73,6 +73,11 @@ def test_a_wrong_schedule_names_its_field(api: Api, changes: dict[str, Any], cod
     assert api.call("PATCH", path, changes).json()["code"] == code
 
 
+def test_a_name_that_is_none_is_told_what_names_are(api: Api) -> None:
+    (fault,) = make(api, name="Every Saturday!").json()["errors"]
+    assert fault["message"].startswith("not a name; use up to 63 of a-z, 0-9")
+
+
 def test_a_name_is_taken_once(api: Api) -> None:
     make(api)
     assert make(api).json()["code"] == "conflict"

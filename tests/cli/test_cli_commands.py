@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 import typer
+import yaml
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cliffwatch import __version__
 from cliffwatch.cli.main import exit_status_of
 from cliffwatch.cli.reference import commands, options_of, variable_of
+from cliffwatch.cli.workloads import as_yaml
 from cliffwatch.errors import Code, Problem
 
 COMMANDS = dict(commands())
@@ -82,8 +84,25 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
         (("run", "list", "--output", "xml"), "--output"),
         (("run", "report", "a", "--format", "pdf"), "--format"),
         (("fly",), "fly"),
-        (("--state-directory", "state", "run", "list"), "token"),
+        (("--state-directory", "state", "run", "list"), "`cliffwatch up` makes it"),
         (("schedule", "add", "a", "--workload", "b", "--target", "synthetic:c"), "--cron"),
+        (
+            (
+                "schedule",
+                "add",
+                "a",
+                "--workload",
+                "b",
+                "--target",
+                "synthetic:c",
+                "--every",
+                "1h",
+                "--time-zone",
+                "UTC",
+            ),
+            "--time-zone: only --cron",
+        ),
+        (("drive", "attach", "a", "--capacity", "4"), "--capacity: '4' is not a size"),
         (("workload", "validate", "nowhere.yaml"), "nowhere.yaml"),
         (("down", "--grace", "soon"), "--grace"),
     ],
@@ -141,3 +160,18 @@ def test_a_workload_is_validated_without_a_service(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "phases.soak: 60 has no unit" in done.stderr
     assert "lode: unknown key" in done.stderr
+
+
+def test_a_workload_is_shown_as_one_would_write_it() -> None:
+    document = {
+        "engine": "fio",
+        "load": {"job": "[log]\nrw=write\n\n[lookup]\nrw=read\n"},
+        "name": "mine",
+        "phases": {"baseline": "1m", "soak": "1h", "warm_up": "10s"},
+        "version": 1,
+    }
+    text = as_yaml(document)
+    assert yaml.safe_load(text) == document
+    assert "  job: |\n    [log]\n    rw=write\n\n    [lookup]\n" in text
+    shown = ["version:", "name:", "engine:", "warm_up:", "baseline:", "soak:", "load:"]
+    assert sorted(shown, key=text.index) == shown

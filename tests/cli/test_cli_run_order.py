@@ -24,7 +24,11 @@ def test_a_name_stays_a_name_and_a_path_becomes_the_document(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [(b"- a\n", "does not hold a YAML mapping"), (b"a: [", "is not YAML"), (b"\xff\xfe\xff", "cannot be read")],
+    [
+        (b"- a\n", "does not hold a YAML mapping"),
+        (b"version: 1\n\tname: mine\n", "is not YAML: line 2, column 1: found character"),
+        (b"\xff\xfe\xff", "cannot be read: it is not UTF-8 text"),
+    ],
 )
 def test_a_file_that_is_no_workload_is_named(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "mine.yaml"
@@ -35,7 +39,7 @@ def test_a_file_that_is_no_workload_is_named(tmp_path: Path, content: bytes, mes
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    with pytest.raises(Problem, match=r"nowhere\.yaml cannot be read"):
+    with pytest.raises(Problem, match=r"nowhere\.yaml cannot be read: No such file or directory; correct the path$"):
         workload_reference("nowhere.yaml")
 
 
@@ -91,6 +95,11 @@ def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[s
         "note         buffered",
         "objection    too little space would stay free (reserve)",
     ]
+
+
+def test_a_plan_tells_what_is_written_over_and_over_from_the_files(capsys: pytest.CaptureFixture[str]) -> None:
+    print_plan({"writes": [{"path": "/mnt/test/run/a", "size_bytes": 1024**3}], "written_bytes": 5 * 1024**3})
+    assert "in all       5.0 GiB in the whole run" in capsys.readouterr().out.splitlines()
 
 
 class Terminal(io.StringIO):

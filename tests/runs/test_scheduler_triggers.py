@@ -123,10 +123,10 @@ def test_a_fire_time_is_later_than_the_moment_asked_about() -> None:
         (
             {"kind": "interval", "every": "6h", "start_at": "2026-01-01T00:00:00"},
             "trigger.interval.start_at",
-            "timezone",
+            "with its zone; write one such as 2026-12-24T18:00:00Z",
         ),
-        ({"kind": "date", "at": "tomorrow"}, "trigger.date.at", "date"),
-        ({"kind": "date", "at": "2026-12-24T18:00:00"}, "trigger.date.at", "timezone"),
+        ({"kind": "date", "at": "tomorrow"}, "trigger.date.at", "write one such as 2026-12-24T18:00:00Z"),
+        ({"kind": "date", "at": "2026-12-24T18:00:00"}, "trigger.date.at", "with its zone"),
     ],
 )
 def test_a_wrong_trigger_names_its_field_and_the_remedy(document: dict[str, Any], field: str, remedy: str) -> None:

@@ -60,7 +60,7 @@ def test_a_workload_is_read_and_written_back_the_same() -> None:
         (("window: 10s", "limits: [p99 <= 2ms over any 5s]"), "document", "make its span longer"),
         (("window: 10s", "limits: [p99 <= 2ms over any 36h]"), "document", "make its span shorter"),
         (("version: 1", "version: 2"), "version", "1"),
-        (("name: synthetic-cliff", "name: Synthetic Cliff"), "name", "pattern"),
+        (("name: synthetic-cliff", "name: Synthetic Cliff"), "name", "use up to 63 of a-z"),
         (("engine: synthetic", "engine: warp"), "engine", "there are:"),
         (("median_latency: 2ms", "median_latency: 2 GiB"), "load.median_latency", "not a duration"),
         (("median_latency", "median"), "load.median", "unknown key"),

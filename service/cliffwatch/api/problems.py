@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from cliffwatch.errors import KINDS, Code, FieldFault, Problem
+from cliffwatch.runs.specification import message_of
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -122,10 +123,7 @@ def _fault(item: dict[str, Any]) -> FieldFault:
         return FieldFault("body", f"this is not JSON: {item['ctx']['error']}, at character {place[-1]}")
     if place[0] in _PLACES and len(place) > 1:
         place = place[1:]
-    message = str(item["msg"]).removeprefix("Value error, ")
-    if item["type"] == "extra_forbidden":
-        message = "unknown key; remove it or correct its spelling"
-    return FieldFault(".".join(place), message)
+    return FieldFault(".".join(place), message_of(item))
 
 
 def _on_http(request: Request, error: Exception) -> ProblemResponse:

@@ -13,7 +13,7 @@ from cliffwatch.clock import SystemClock
 from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, clean, detach
 from cliffwatch.drives.aging.place import FileSystem
 from cliffwatch.errors import Code, Problem
-from cliffwatch.units import format_size
+from cliffwatch.units import format_size, parse_size
 
 #: What a drive is like unless something else is asked for.
 DEFAULT_PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
@@ -120,6 +120,10 @@ def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) 
     """The settings of the modelled drive: the profile's, with what was given besides. Raises Problem."""
     settings = read_document(profile)
     if capacity is not None:
+        try:
+            parse_size(capacity)
+        except ValueError as error:
+            raise Problem(Code.DRIVE_INVALID, f"--capacity: {error}") from error
         # Blocks would be another way to say the same.
         settings = {key: value for key, value in settings.items() if key != "blocks"} | {"capacity": capacity}
     for assignment in assignments:

@@ -23,15 +23,25 @@ def read_document(path: Path) -> dict[str, Any]:
     """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {error}") from error
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {error.strerror}; correct the path") from error
+    except UnicodeDecodeError as error:
+        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: it is not UTF-8 text") from error
     except yaml.YAMLError as error:
-        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {error}") from error
+        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {_fault_in_yaml(error)}") from error
     if not isinstance(document, dict):
         raise Problem(
             Code.WORKLOAD_INVALID, f"{path} does not hold a YAML mapping; a workload begins with `version: 1`"
         )
     return document
+
+
+def _fault_in_yaml(error: yaml.YAMLError) -> str:
+    """What is wrong and where, in one line and counted as editors count."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
+        mark = error.problem_mark
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    return str(error)
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
@@ -72,7 +82,8 @@ def print_plan(plan: dict[str, Any]) -> None:
     if not writes:
         print("would write  nothing")
     total = plan.get("written_bytes")
-    print(f"in all       {'not bounded: as fast as the target takes it' if total is None else format_size(total)}")
+    bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
+    print(f"in all       {bound}")
     print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
     for note in plan.get("notes") or []:
         print(f"note         {note}")

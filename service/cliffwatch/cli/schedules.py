@@ -113,6 +113,9 @@ def trigger_document(cron: str | None, every: str | None, at: str | None, time_z
     if len(chosen) != 1:
         fault = FieldFault("--cron, --every, --at", "give exactly one of them")
         raise Problem(Code.SCHEDULE_INVALID, "a schedule needs one way to say when", [fault])
+    if time_zone and not cron:
+        fault = FieldFault("--time-zone", "only --cron is read in a time zone; leave it out")
+        raise Problem(Code.SCHEDULE_INVALID, "the trigger is not valid", [fault])
     return chosen[0] | ({"time_zone": time_zone} if time_zone else {})
 
 

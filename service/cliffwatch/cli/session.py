@@ -57,7 +57,8 @@ class Session:
             token = path.read_text(encoding="utf-8").strip()
         except OSError as error:
             detail = (
-                f"no token: {path} cannot be read ({error.strerror}); name another file with --token-file, or set "
+                f"no token: {path} cannot be read ({error.strerror}); `cliffwatch up` makes it. Where the service "
+                f"keeps its state elsewhere, name the place with --state-directory, or the token with --token-file or "
                 f"{TOKEN_VARIABLE}"
             )
             raise Problem(Code.UNAUTHENTICATED, detail) from error

@@ -1,16 +1,17 @@
 """`cliffwatch workload …`: check workloads, keep them, look at them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import yaml
+from pydantic import BaseModel
 
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of, workload_names
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import workload_from
+from cliffwatch.runs.specification import Phases, Workload, workload_from
 
 app = typer.Typer(no_args_is_help=True, help="Check workloads, keep them, look at them.")
 
@@ -78,4 +79,28 @@ def show(context: typer.Context, workload: NameArgument, output: OutputOption = 
     if session.how(output) is Output.JSON:
         print_json(body)
     else:
-        print(yaml.safe_dump(body["document"], sort_keys=False, allow_unicode=True), end="")
+        print(as_yaml(body["document"]), end="")
+
+
+class _Readable(yaml.SafeDumper):
+    """Writes text of several lines, such as a fio job, line by line, as one would write it to edit it."""
+
+
+def _ordered(document: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
+    """The same, with the keys that the model knows in the model's order, and before the others."""
+    return {name: document[name] for name in model.model_fields if name in document} | document
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Readable.add_representer(str, _text)
+
+
+def as_yaml(document: dict[str, Any]) -> str:
+    """A workload as YAML for people to edit, in the order of docs/workloads.md; it reads back as it was."""
+    document = _ordered(document, Workload)
+    if isinstance(document.get("phases"), dict):
+        document["phases"] = _ordered(document["phases"], Phases)
+    return yaml.dump(document, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)

@@ -104,14 +104,18 @@ def not_exclusive(node: Path, error: OSError) -> Objection:
     return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
 
 
+def _reason(error: OSError | RuntimeError) -> str:
+    """Why a path cannot be reached. RuntimeError is how a loop of symbolic links is reported."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
 def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Path) -> Examination:
     given = Path(target.path)
     try:
         real = given.resolve(strict=True)
         volume = volume_of(real, sys, proc)
     except (OSError, RuntimeError) as error:
-        # RuntimeError is how a loop of symbolic links is reported.
-        fault = FieldFault("target.path", f"{given} cannot be reached: {error}; make the directory first")
+        fault = FieldFault("target.path", f"{given} cannot be reached: {_reason(error)}; make the directory first")
         raise Problem(Code.TARGET_MISSING, f"the directory {given} is not there", [fault]) from error
     path = run_directory(real, run_id)
     notes = [*_notes_on_drives(volume.drives), *_notes_on_volume(volume)]
@@ -151,7 +155,7 @@ def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -
             volume = volume_of(Path(directory).resolve(strict=True), sys, proc)
         except (OSError, RuntimeError) as error:
             fault = FieldFault(
-                f"target.data_directories.{place}", f"{directory} cannot be reached: {error}; correct it"
+                f"target.data_directories.{place}", f"{directory} cannot be reached: {_reason(error)}; correct it"
             )
             raise Problem(Code.TARGET_MISSING, f"the directory {directory} is not there", [fault]) from error
         drives |= {drive.major_minor: drive for drive in volume.drives}

@@ -148,7 +148,8 @@ class RunService:
             with self._database.snapshot() as session:
                 row = find_workload(session, name, version)
             if row is None:
-                fault = FieldFault("workload", f"there is no {request.workload}; GET /api/v1/workloads lists them")
+                known = "`cliffwatch workload list` shows those there are; so does GET /api/v1/workloads"
+                fault = FieldFault("workload", known)
                 raise Problem(Code.NOT_FOUND, f"there is no workload {request.workload}", [fault])
             original, version = workload_from(row.document), row.version
         else:

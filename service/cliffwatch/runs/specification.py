@@ -1,6 +1,7 @@
 """What is asked for: a workload (what to do, with no host in it), a target (where), and an order (one run of it)."""
 
 import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -274,11 +275,20 @@ def faults_of(error: ValidationError, prefix: str = "") -> list[FieldFault]:
     faults = []
     for item in error.errors(include_url=False):
         place = ".".join([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
-        message = item["msg"].removeprefix("Value error, ")
-        if item["type"] == "extra_forbidden":
-            message = "unknown key; remove it or correct its spelling"
-        faults.append(FieldFault(place or "document", message))
+        faults.append(FieldFault(place or "document", message_of(item)))
     return faults
+
+
+def message_of(item: Mapping[str, Any]) -> str:
+    """One of pydantic's findings in words that say what would be right."""
+    kind = str(item["type"])
+    if kind == "extra_forbidden":
+        return "unknown key; remove it or correct its spelling"
+    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME_PATTERN:
+        return "not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+    if kind.startswith(("datetime", "timezone")):
+        return "not a time with its zone; write one such as 2026-12-24T18:00:00Z"
+    return str(item["msg"]).removeprefix("Value error, ")
 
 
 def parse_workload(text: str) -> Workload:
