@@ -102,6 +102,8 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
             ),
             "--time-zone: only --cron",
         ),
+        (("--token-file", "nowhere", "run", "list"), "correct --token-file"),
+        (("omb", "import", "nowhere.yaml", "b.yaml"), "nowhere.yaml cannot be read: No such file or directory;"),
         (("drive", "attach", "a", "--capacity", "4"), "--capacity: '4' is not a size"),
         (("workload", "validate", "nowhere.yaml"), "nowhere.yaml"),
         (("down", "--grace", "soon"), "--grace"),
@@ -175,3 +177,11 @@ def test_a_workload_is_shown_as_one_would_write_it() -> None:
     assert "  job: |\n    [log]\n    rw=write\n\n    [lookup]\n" in text
     shown = ["version:", "name:", "engine:", "warm_up:", "baseline:", "soak:", "load:"]
     assert sorted(shown, key=text.index) == shown
+
+
+def test_events_that_are_not_there_are_named_without_the_machine_words(tmp_path: Path) -> None:
+    path = tmp_path / "windows.csv"
+    path.write_text("elapsed_seconds,p99\n0,0.001\n10,0.001\n")
+    done = cliffwatch("analyze", str(path), "--events", "nowhere.csv")
+    assert done.returncode == 2
+    assert "--events: nowhere.csv cannot be read: No such file or directory; correct the path\n" in done.stderr

@@ -102,6 +102,13 @@ def test_a_plan_tells_what_is_written_over_and_over_from_the_files(capsys: pytes
     assert "in all       5.0 GiB in the whole run" in capsys.readouterr().out.splitlines()
 
 
+def test_a_plan_for_brokers_does_not_say_that_nothing_is_written(capsys: pytest.CaptureFixture[str]) -> None:
+    print_plan({"writes": [], "written_bytes": 1024**3})
+    assert capsys.readouterr().out.startswith("would write  no file and no drive of this machine itself\n")
+    print_plan({"writes": [], "written_bytes": 0})
+    assert capsys.readouterr().out.startswith("would write  nothing\n")
+
+
 class Terminal(io.StringIO):
     """Somebody who types."""
 

@@ -179,6 +179,19 @@ def test_down_ends_the_service_and_says_so(idle: Machine) -> None:
     assert (second.returncode, "not up" in second.stderr) == (0, True)
 
 
+def test_down_tells_runs_that_go_on_from_those_that_have_to_wait(idle: Machine) -> None:
+    idle.run("up")
+    path = idle.workload("slow", load="time: real")
+    watched = idle.start("run", "start", path, "--target", "synthetic:one", "--id", "first", "--watch")
+    assert watched.stderr is not None
+    read_until(watched.stderr, "soak")
+    idle.run("run", "start", path, "--target", "synthetic:one", "--id", "second")
+    said = idle.run("down").stderr
+    idle.run("up")
+    assert "these runs go on, and the service finds them again when it is up: first\n" in said
+    assert "1 queued run waited for a target, and will begin when it is up again\n" in said
+
+
 def test_a_port_that_is_taken_is_said_with_the_remedy(idle: Machine) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", idle.port))

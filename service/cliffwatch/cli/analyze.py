@@ -10,6 +10,7 @@ import typer
 
 from cliffwatch.cli.output import ABSENT, print_json, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.session import session_of
+from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 
 if TYPE_CHECKING:
@@ -204,7 +205,7 @@ def _lines(path: Path, what: str) -> Sequence[str]:
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        fault = FieldFault(what, f"{path} cannot be read: {error}")
+        fault = FieldFault(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path")
         raise Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault]) from error
 
 

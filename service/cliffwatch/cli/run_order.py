@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from cliffwatch.cli.output import say
+from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget, parse_target
 from cliffwatch.units import format_size, parse_duration
@@ -23,25 +24,15 @@ def read_document(path: Path) -> dict[str, Any]:
     """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {error.strerror}; correct the path") from error
-    except UnicodeDecodeError as error:
-        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: it is not UTF-8 text") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:
-        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {_fault_in_yaml(error)}") from error
+        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {why_unreadable(error)}") from error
     if not isinstance(document, dict):
         raise Problem(
             Code.WORKLOAD_INVALID, f"{path} does not hold a YAML mapping; a workload begins with `version: 1`"
         )
     return document
-
-
-def _fault_in_yaml(error: yaml.YAMLError) -> str:
-    """What is wrong and where, in one line and counted as editors count."""
-    if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
-        mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    return str(error)
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
@@ -79,9 +70,9 @@ def print_plan(plan: dict[str, Any]) -> None:
     writes = plan.get("writes") or []
     for write in writes:
         print(f"would write  {write['path']}  {format_size(write['size_bytes'])}")
-    if not writes:
-        print("would write  nothing")
     total = plan.get("written_bytes")
+    if not writes:
+        print(f"would write  {'nothing' if total == 0 else 'no file and no drive of this machine itself'}")
     bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
     print(f"in all       {bound}")
     print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")

@@ -113,13 +113,15 @@ def down(
 
 
 def _stop_service(session: Session, daemon: Daemon, state_directory: Path, grace_seconds: float) -> None:
-    live = _live_runs(session, daemon)
+    live, queued = _live_runs(session, daemon)
     if not stop_daemon(daemon, SystemClock(), grace_seconds):
         say("the service did not end in time and was killed")
     forget_daemon(state_directory)
     say("the service is down")
     if live:
         say(f"these runs go on, and the service finds them again when it is up: {', '.join(live)}")
+    if queued:
+        say(f"{queued} queued run{'s' if queued > 1 else ''} waited for a target, and will begin when it is up again")
 
 
 def status(context: typer.Context, output: OutputOption = None) -> None:
@@ -167,11 +169,12 @@ def _answers(url: str) -> bool:
         return api.is_ready()
 
 
-def _live_runs(session: Session, daemon: Daemon) -> list[str]:
-    """Runs that are not over, as far as the service can still tell."""
+def _live_runs(session: Session, daemon: Daemon) -> tuple[list[str], int]:
+    """Runs that have begun and are not over, and how many are queued, as far as the service can still tell."""
     try:
         with ApiClient(daemon.url, session.token()) as api:
-            states = [state for state in RunState if state is not RunState.FINISHED]
-            return [run["id"] for state in states for run in api.list_all("/runs", state=state.value)]
+            begun = [state for state in RunState if state not in (RunState.FINISHED, RunState.QUEUED)]
+            live = [run["id"] for state in begun for run in api.list_all("/runs", state=state.value)]
+            return live, len(api.list_all("/runs", state=RunState.QUEUED.value))
     except Problem:
-        return []
+        return [], 0

@@ -56,11 +56,13 @@ class Session:
         try:
             token = path.read_text(encoding="utf-8").strip()
         except OSError as error:
-            detail = (
-                f"no token: {path} cannot be read ({error.strerror}); `cliffwatch up` makes it. Where the service "
-                f"keeps its state elsewhere, name the place with --state-directory, or the token with --token-file or "
-                f"{TOKEN_VARIABLE}"
+            remedy = (
+                f"correct --token-file, or set {TOKEN_VARIABLE}"
+                if self.token_file
+                else "`cliffwatch up` makes it. Where the service keeps its state elsewhere, name the place with "
+                f"--state-directory, or the token with --token-file or {TOKEN_VARIABLE}"
             )
+            detail = f"no token: {path} cannot be read ({error.strerror}); {remedy}"
             raise Problem(Code.UNAUTHENTICATED, detail) from error
         if not token:
             raise Problem(Code.UNAUTHENTICATED, f"no token: {path} is empty; make one with `cliffwatch token create`")

@@ -113,7 +113,7 @@ def what_if(
     _check_memory(plan)
     program = find_program(DRIVE, session.settings().state_directory)
     if program is None:
-        detail = f"{DRIVE} is not there; `setup/binaries` builds it"
+        detail = f"{DRIVE} is not there; `make binaries` builds it"
         raise Problem(Code.COMPONENT_MISSING, detail)
     result = answer(plan, _simulate(program, plan))
     if output is not None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
@@ -76,9 +77,9 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise wrong(what, f"{path} cannot be read: {error}; correct the path") from error
+        raise wrong(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:
-        raise wrong(what, f"{path} is not YAML: {error}") from error
+        raise wrong(what, f"{path} is not YAML: {why_unreadable(error)}") from error
     if not isinstance(content, dict):
         raise wrong(what, f"{path} does not hold a YAML mapping; give the benchmark's own {what} file")
     return {str(key): value for key, value in content.items()}

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
+from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import Duration, format_duration
 
@@ -299,7 +300,7 @@ def parse_workload(text: str) -> Workload:
     try:
         document = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise Problem(Code.WORKLOAD_INVALID, f"the workload is not YAML: {error}") from error
+        raise Problem(Code.WORKLOAD_INVALID, f"the workload is not YAML: {why_unreadable(error)}") from error
     if not isinstance(document, dict):
         raise Problem(Code.WORKLOAD_INVALID, "the workload is not a YAML mapping; it begins with `version: 1`")
     return workload_from(document)

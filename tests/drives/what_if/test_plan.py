@@ -101,7 +101,7 @@ def test_too_many_simulations_are_refused() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a: [", "is not YAML"),
+        ("a: [", "is not YAML: line 1, column 5: "),
         ("- 1\n", "is not a list of settings"),
         ("workload: streams\ncapacity: 7.5 bananas\n", "capacity: "),
         ("workload: streams\nduration: soon\n", "duration: "),

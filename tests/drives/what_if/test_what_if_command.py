@@ -146,7 +146,7 @@ def test_without_the_simulator_it_says_how_to_get_one(
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "venv"))
     monkeypatch.setenv("PATH", "/nonexistent")
     words = ["--state-directory", str(tmp_path), "drive", "what-if", str(small)]
-    with pytest.raises(Problem, match="setup/binaries") as raised:
+    with pytest.raises(Problem, match="make binaries") as raised:
         app(words, standalone_mode=False)
     assert raised.value.code is Code.COMPONENT_MISSING
 

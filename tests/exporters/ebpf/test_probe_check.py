@@ -66,7 +66,7 @@ def test_a_probe_that_is_not_built_is_told_how_to_build(tmp_path: Path) -> None:
     code, said = check(STATE=str(tmp_path))
     assert code == 3
     assert_one_sentence(said)
-    assert "make -C exporters/ebpf" in said
+    assert "make watchers" in said
 
 
 def test_what_is_built_is_not_built_again(built: None) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import yaml
 
+from cliffwatch.documents import why_unreadable
 from cliffwatch.drives.what_if.parameters import PARAMETERS, Parameter, Value
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import parse_duration, parse_size
@@ -107,12 +108,12 @@ def read_profile(name_or_path: str, extra: Mapping[str, str], directory: Path = 
     try:
         document = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         known = ", ".join(shipped_profiles(directory)) or "none"
+        reason = why_unreadable(error)
         message = f"{name_or_path} cannot be read: {reason}; name a file, or a profile that comes along: {known}"
         raise _refusal("profile", message) from error
     except yaml.YAMLError as error:
-        raise _refusal("profile", f"{name_or_path} is not YAML: {' '.join(str(error).split())}") from error
+        raise _refusal("profile", f"{name_or_path} is not YAML: {why_unreadable(error)}") from error
     if document is None:
         document = {}
     if not isinstance(document, dict):
