@@ -1,11 +1,14 @@
 """A workload that is wrong is refused with the name of the field and what would be right."""
 
 import pytest
+from pydantic import ValidationError
 
 from cliffwatch.engines.registry import check_target_kind, load_of
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.specification import (
+    DirectoryTarget,
     DurationOverrides,
+    faults_of,
     format_workload,
     parse_target,
     parse_workload,
@@ -80,6 +83,12 @@ def test_each_fault_is_named_with_its_remedy(change: tuple[str, str], field: str
     problem = refusal(GOOD.replace(*change))
     assert [fault.field for fault in problem.faults] == [field]
     assert remedy in problem.faults[0].message
+
+
+def test_a_relative_path_is_told_how_to_begin() -> None:
+    with pytest.raises(ValidationError) as caught:
+        DirectoryTarget(kind="directory", path="mnt/test")
+    assert [fault.message for fault in faults_of(caught.value)] == ["not an absolute path; begin it with /"]
 
 
 def test_all_faults_are_named_at_once() -> None:

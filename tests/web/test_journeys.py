@@ -139,6 +139,29 @@ def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service
     expect(page.get_by_role("row").filter(has_text="weekly")).to_have_count(0)
 
 
+def test_brokers_are_soaked_by_the_clock_too(page: Page, service: Service) -> None:
+    document = {"version": 1, "name": "to-brokers", "engine": "kafka", "phases": {"soak": "1m"}}
+    document["load"] = {"producer": {"rate": 1}}
+    service.client.put("/api/v1/workloads/to-brokers", json=document).raise_for_status()
+    log_in(page, service, "/schedules")
+    page.get_by_label("Name").fill("brokers")
+    page.get_by_label("Workload").select_option("to-brokers")
+    page.get_by_label("Target").select_option("broker")
+    page.get_by_label("Where").fill("a:9092,b:9092")
+    page.get_by_label("When, as cron writes it").fill("0 18 * * fri")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("row").filter(has_text="brokers")).to_contain_text("broker:a:9092,b:9092")
+    for schedule in service.client.get("/api/v1/schedules").json()["items"]:
+        service.client.delete(f"/api/v1/schedules/{schedule['id']}").raise_for_status()
+
+
+def test_a_page_that_is_not_there_says_so_once(page: Page, service: Service) -> None:
+    log_in(page, service, "/runs")
+    page.goto("/runs/nobody")
+    expect(page.get_by_role("heading")).to_have_text("There is no such thing")
+    expect(page.get_by_role("alert")).to_have_text("there is no run nobody")
+
+
 def test_drives_are_listed_with_the_gates_word(page: Page, service: Service) -> None:
     log_in(page, service, "/drives")
     listed = service.client.get("/api/v1/drives").json()["items"]

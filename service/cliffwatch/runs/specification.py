@@ -287,6 +287,8 @@ def message_of(item: Mapping[str, Any]) -> str:
         return "unknown key; remove it or correct its spelling"
     if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME_PATTERN:
         return "not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
+    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == "^/":
+        return "not an absolute path; begin it with /"
     if kind.startswith(("datetime", "timezone")):
         return "not a time with its zone; write one such as 2026-12-24T18:00:00Z"
     return str(item["msg"]).removeprefix("Value error, ")

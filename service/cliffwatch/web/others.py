@@ -18,7 +18,7 @@ from cliffwatch.runs.specification import faults_of
 from cliffwatch.store.tokens import find_token
 from cliffwatch.web.page import PageRoute, go_to, local_path, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor, is_from_here, log_in, log_out, visitor_of
-from cliffwatch.web.start import TARGET_KINDS
+from cliffwatch.web.start import TARGET_KINDS, target_of
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _HERE = Path(__file__).parent
@@ -108,17 +108,18 @@ def _schedule(form: dict[str, str]) -> schedules.ScheduleRequest:
     if kind not in TARGET_KINDS or kind == "device":
         raise Problem(
             Code.BAD_REQUEST,
-            "the form is not complete",
+            "what the form says is not valid",
             [
                 FieldFault(
-                    "target", "choose directory or synthetic; a drive wants its sentence typed, so use the command"
+                    "target",
+                    "choose directory, broker or synthetic; a drive wants its sentence typed, so use the command",
                 )
             ],
         )
     body: dict[str, Any] = {
         "name": form.get("name", ""),
         "workload": form.get("workload", ""),
-        "target": {"kind": kind, TARGET_KINDS[kind][0]: form.get("target", "").strip()},
+        "target": target_of(kind, form),
         "trigger": {
             "kind": "cron",
             "expression": form.get("expression", "").strip(),
@@ -128,7 +129,7 @@ def _schedule(form: dict[str, str]) -> schedules.ScheduleRequest:
     try:
         return schedules.ScheduleRequest.model_validate(body)
     except ValidationError as error:
-        raise Problem(Code.BAD_REQUEST, "the form is not complete", faults_of(error)) from error
+        raise Problem(Code.BAD_REQUEST, "what the form says is not valid", faults_of(error)) from error
 
 
 def _schedules(

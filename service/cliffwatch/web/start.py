@@ -56,13 +56,18 @@ def _to_run(request: Request, run_id: str) -> Response:
     return go_to(path)
 
 
+def target_of(kind: str, form: dict[str, str]) -> dict[str, Any]:
+    """The target as the API takes it, of a form's `target`; without a place where the kind is none."""
+    if kind not in TARGET_KINDS:
+        return {"kind": kind}
+    place = form.get("target", "").strip()
+    return {"kind": kind, TARGET_KINDS[kind][0]: place.split(",") if kind == "broker" else place}
+
+
 def _order(form: dict[str, str]) -> RunRequest:
     """Raises Problem(bad_request) that names the fields at fault."""
     kind = form.get("target_kind", "")
-    target: dict[str, Any] = {"kind": kind}
-    if kind in TARGET_KINDS:
-        place = form.get("target", "").strip()
-        target[TARGET_KINDS[kind][0]] = place.split(",") if kind == "broker" else place
+    target = target_of(kind, form)
     if kind == "device" and form.get("confirmation"):
         target["confirmation"] = form["confirmation"].strip()
     durations = {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()}
@@ -71,7 +76,7 @@ def _order(form: dict[str, str]) -> RunRequest:
             {"workload": form.get("workload", ""), "target": target, "durations": durations}
         )
     except ValidationError as error:
-        raise Problem(Code.BAD_REQUEST, "the form is not complete", faults_of(error)) from error
+        raise Problem(Code.BAD_REQUEST, "what the form says is not valid", faults_of(error)) from error
 
 
 def _form(
