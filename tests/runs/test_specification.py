@@ -85,6 +85,14 @@ def test_each_fault_is_named_with_its_remedy(change: tuple[str, str], field: str
     assert remedy in problem.faults[0].message
 
 
+def test_a_job_of_several_lines_is_written_line_by_line() -> None:
+    job = "[log]\nrw=write\nsize=16m\n\n[lookup]\nrw=read\nsize=16m\n"
+    workload = parse_workload(GOOD).model_copy(update={"engine": "fio", "load": {"job": job}})
+    text = format_workload(workload)
+    assert "  job: |\n    [log]\n    rw=write\n    size=16m\n\n    [lookup]\n" in text
+    assert parse_workload(text) == workload
+
+
 def test_a_relative_path_is_told_how_to_begin() -> None:
     with pytest.raises(ValidationError) as caught:
         DirectoryTarget(kind="directory", path="mnt/test")

@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 from pydantic import BaseModel
 
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of, workload_names
+from cliffwatch.documents import readable_yaml
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import Phases, Workload, workload_from
 
@@ -82,20 +82,9 @@ def show(context: typer.Context, workload: NameArgument, output: OutputOption = 
         print(as_yaml(body["document"]), end="")
 
 
-class _Readable(yaml.SafeDumper):
-    """Writes text of several lines, such as a fio job, line by line, as one would write it to edit it."""
-
-
 def _ordered(document: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
     """The same, with the keys that the model knows in the model's order, and before the others."""
     return {name: document[name] for name in model.model_fields if name in document} | document
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
-
-
-_Readable.add_representer(str, _text)
 
 
 def as_yaml(document: dict[str, Any]) -> str:
@@ -103,4 +92,4 @@ def as_yaml(document: dict[str, Any]) -> str:
     document = _ordered(document, Workload)
     if isinstance(document.get("phases"), dict):
         document["phases"] = _ordered(document["phases"], Phases)
-    return yaml.dump(document, Dumper=_Readable, sort_keys=False, allow_unicode=True, width=120)
+    return readable_yaml(document)

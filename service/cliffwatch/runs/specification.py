@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
-from cliffwatch.documents import why_unreadable
+from cliffwatch.documents import readable_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import Duration, format_duration
 
@@ -318,7 +318,7 @@ def workload_from(document: dict[str, Any]) -> Workload:
 
 def format_workload(workload: Workload) -> str:
     """YAML that `parse_workload` reads back to the same workload."""
-    return yaml.safe_dump(workload.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+    return readable_yaml(workload.model_dump(mode="json"))
 
 
 def parse_target(text: str) -> AnyTarget:
