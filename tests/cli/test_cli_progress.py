@@ -108,6 +108,13 @@ def test_what_explains_the_figures_is_told() -> None:
     said = telling(EventSeen({"type": "finding", "name": "cliff", "detail": finding}))
     assert said == "finding: The publish p99 fell off a cliff."
     assert telling(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
+    watchers = {"there": ["prometheus", "ebpf_exporter"], "without": {"drive_exporter": "there is no NVMe drive"}}
+    said = telling(EventSeen({"type": "note", "name": "watchers", "detail": watchers}))
+    assert said == "note: watchers (there prometheus ebpf_exporter, without drive_exporter (there is no NVMe drive))"
+    levels = EventSeen({"type": "note", "name": "baseline", "detail": {"start": 1.0, "levels": {"write.p99": 0.001}}})
+    assert telling(levels) is None
+    verified = EventSeen({"type": "engine", "name": "verified", "detail": {"complete": False, "lost": 0}})
+    assert telling(verified) == "engine: verified (complete no, lost 0)"
     assert telling(Notice("the service answers again")) == "the service answers again"
 
 

@@ -184,4 +184,7 @@ def _print_result(how: Output, variant: Variant, observed: Observed, found: list
     for each in found:
         print(f"  {'yes' if each.holds else 'NO '}  {each.what}: {each.detail}")
     if failed := [each.what for each in found if not each.holds]:
-        say(f"the drill did not show what it should: {'; '.join(failed)}")
+        say(
+            f"the drill did not show what it should: {'; '.join(failed)}",
+            "  docs/drill.md says where to look; a busy machine alone can be the reason",
+        )

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.cli.live import EventSeen, Notice, RunSeen, Update, WindowSeen
-from cliffwatch.cli.output import ABSENT, say, show_latency, show_seconds
+from cliffwatch.cli.output import ABSENT, say, show, show_latency, show_seconds
 from cliffwatch.clock import Clock
 from cliffwatch.runs.states import RunState
 from cliffwatch.units import format_size
@@ -23,8 +23,8 @@ PLAIN_LINE_SECONDS = 10.0
 LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
 #: Events that are worth a line while somebody watches: those that say why the figures are what they are.
 _TOLD = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
-#: Of an engine's events, those that are in every run.
-_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared"})
+#: Of these events, those that are in every run and whose figures are for the report.
+_ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
 #: A run goes through them in this order; what is told of them does not always arrive in it.
 _PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
 
@@ -207,10 +207,20 @@ def telling(update: Update) -> str | None:
             return f"alert: {update.event['name']} ({about}): {detail.get('summary', '')}"
         if update.event["type"] == "finding" and "summary" in detail:
             return f"finding: {detail['summary']}"
-        shown = {name: value for name, value in detail.items() if name not in ("start", "end")}
-        told = ", ".join(f"{name} {value}" for name, value in shown.items() if not isinstance(value, dict | list))
+        shown = {name: _in_words(value) for name, value in detail.items() if name not in ("start", "end")}
+        told = ", ".join(f"{name} {words}" for name, words in shown.items() if words)
         return f"{update.event['type']}: {update.event['name']}" + (f" ({told})" if told else "")
     return None
+
+
+def _in_words(value: Any) -> str | None:
+    """A detail of an event in a line: names, and reasons by name; None where it is figures for a report."""
+    if isinstance(value, list):
+        return " ".join(value) if all(isinstance(each, str) for each in value) else None
+    if isinstance(value, dict):
+        reasons = [f"{name} ({why})" for name, why in value.items() if isinstance(why, str)]
+        return " ".join(reasons) if len(reasons) == len(value) else None
+    return show(value)
 
 
 def interrupted(run_id: str) -> None:
