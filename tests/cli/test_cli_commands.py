@@ -103,6 +103,7 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
             "--time-zone: only --cron",
         ),
         (("--token-file", "nowhere", "run", "list"), "correct --token-file"),
+        (("--token-file", sys.executable, "run", "list"), "does not hold a token"),
         (("omb", "import", "nowhere.yaml", "b.yaml"), "nowhere.yaml cannot be read: No such file or directory;"),
         (("drive", "attach", "a", "--capacity", "4"), "--capacity: '4' is not a size"),
         (("workload", "validate", "nowhere.yaml"), "nowhere.yaml"),
@@ -185,3 +186,20 @@ def test_events_that_are_not_there_are_named_without_the_machine_words(tmp_path:
     done = cliffwatch("analyze", str(path), "--events", "nowhere.csv")
     assert done.returncode == 2
     assert "--events: nowhere.csv cannot be read: No such file or directory; correct the path\n" in done.stderr
+
+
+@pytest.mark.parametrize("token", ["two words", "ä", "a\nb"])
+def test_a_token_that_cannot_be_one_is_told_so(token: str) -> None:
+    done = cliffwatch("--url", "http://127.0.0.1:1", "run", "list", CLIFFWATCH_TOKEN=token)
+    assert done.returncode == 2
+    assert "CLIFFWATCH_TOKEN does not hold a token; a token is one word" in done.stderr
+
+
+def test_a_state_directory_that_is_a_file_holds_no_service(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    done = cliffwatch("--state-directory", str(file), "status")
+    assert (done.returncode, "Traceback" in done.stderr) == (3, False)
+    done = cliffwatch("--state-directory", str(file), "up", CLIFFWATCH_LISTEN_PORT="1")
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert f"{file} cannot be made" in done.stderr

@@ -37,15 +37,19 @@ def find_daemon(state_directory: Path) -> Daemon | None:
     try:
         body = json.loads((state_directory / PROCESS_FILE).read_text(encoding="utf-8"))
         daemon = Daemon(ProcessIdentity.from_json(body["process"]), str(body["url"]))
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (FileNotFoundError, NotADirectoryError, ValueError, KeyError, TypeError):
         return None
     return daemon if daemon.process.is_alive() else None
 
 
 def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemon:
-    """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log."""
-    state_directory.mkdir(parents=True, exist_ok=True)
-    log = os.open(state_directory / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log. Raises Problem."""
+    try:
+        state_directory.mkdir(parents=True, exist_ok=True)
+        log = os.open(state_directory / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        detail = f"the state directory {state_directory} cannot be made: {error.strerror}; name another"
+        raise Problem(Code.BAD_REQUEST, detail) from error
     try:
         process = subprocess.Popen(
             [sys.executable, "-m", "cliffwatch.cli.main", *arguments],

@@ -1,6 +1,5 @@
 """What commands that need no service share: the journal that they read, and the file that they write."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import typer
 
 from cliffwatch.cli.session import Session
 from cliffwatch.errors import Code, Problem
+from cliffwatch.whole_file import whole_file
 
 SourceArgument = Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")]
 
@@ -30,12 +30,8 @@ def written(path: Path | None) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with unfinished.open("wb") as file:
+        with whole_file(path) as file:
             yield file
-        unfinished.replace(path)
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"--to: {path} cannot be written: {error.strerror}") from error
-    finally:
-        unfinished.unlink(missing_ok=True)

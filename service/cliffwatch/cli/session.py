@@ -51,10 +51,10 @@ class Session:
         """The bearer token: the variable's, else the file's. Raises Problem when there is neither."""
         given = os.environ.get(TOKEN_VARIABLE)
         if given:
-            return given.strip()
+            return _checked(given, TOKEN_VARIABLE)
         path = self.token_path()
         try:
-            token = path.read_text(encoding="utf-8").strip()
+            token = path.read_text(encoding="utf-8", errors="replace").strip()
         except OSError as error:
             remedy = (
                 f"correct --token-file, or set {TOKEN_VARIABLE}"
@@ -66,7 +66,7 @@ class Session:
             raise Problem(Code.UNAUTHENTICATED, detail) from error
         if not token:
             raise Problem(Code.UNAUTHENTICATED, f"no token: {path} is empty; make one with `cliffwatch token create`")
-        return token
+        return _checked(token, str(path))
 
     def client(self) -> ApiClient:
         return ApiClient(self.service_url(), self.token())
@@ -74,6 +74,14 @@ class Session:
     def how(self, output: Output | None) -> Output:
         """How to print: as asked after the command, else before it, else a table."""
         return output or self.output or Output.TABLE
+
+
+def _checked(text: str, where: str) -> str:
+    """The token, which goes into a header as it is. Raises Problem when it cannot be one."""
+    token = text.strip()
+    if not (token.isascii() and token.isprintable()) or " " in token:
+        raise Problem(Code.UNAUTHENTICATED, f"{where} does not hold a token; a token is one word that begins with cw_")
+    return token
 
 
 def workload_names(incomplete: str) -> list[str]:

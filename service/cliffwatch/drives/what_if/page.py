@@ -1,6 +1,5 @@
 """The answer as a page of its own: one HTML file without scripts, readable in light and dark."""
 
-import os
 from collections.abc import Iterator
 from math import inf
 from pathlib import Path
@@ -11,6 +10,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from cliffwatch.drives.what_if.answer import Answer, Row
 from cliffwatch.drives.what_if.text import AS_DESCRIBED, end_of_axis, hours_or_none, notes, question, reading
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.whole_file import whole_file
 
 _HOUR = 3600.0
 #: Share of the axis up to the end of the run, in percent; what is beyond stands for no cliff.
@@ -22,12 +22,11 @@ _STEPS = (1, 2, 3, 6, 12, 24, 48, 96, 168, 336, 672)
 
 def write_page(answer: Answer, path: Path) -> None:
     """Write the page, whole or not at all. Raises Problem(bad_request) where it cannot be written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    content = page(answer).encode()
     try:
-        temporary.write_text(page(answer), encoding="utf-8")
-        temporary.replace(path)
+        with whole_file(path) as file:
+            file.write(content)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
         message = f"{path} cannot be written: {error.strerror}; name another file"
         raise Problem(Code.BAD_REQUEST, "the page was not written", [FieldFault("--output", message)]) from error
 
