@@ -186,5 +186,5 @@ def _print_result(how: Output, variant: Variant, observed: Observed, found: list
     if failed := [each.what for each in found if not each.holds]:
         say(
             f"the drill did not show what it should: {'; '.join(failed)}",
-            "  docs/drill.md says where to look; a busy machine alone can be the reason",
+            "  docs/drill.md says where to look",
         )
