@@ -14,6 +14,7 @@ from cliffwatch.api.run_resource import Window, window_resource
 from cliffwatch.api.times import Time
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalReader, StoredEvent, files
+from cliffwatch.report.picture_errand import picture_of
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
@@ -124,6 +125,23 @@ def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Respon
     """The run's report as a page that needs nothing else."""
     content = _report(services, run_id, files.REPORT_HTML)
     return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
+
+
+@router.get(
+    "/runs/{run_id}/report.png",
+    responses={
+        **responses(Code.NOT_FOUND, Code.REPORT_NOT_READY),
+        200: {
+            "content": {"image/png": {"schema": {"type": "string", "format": "binary"}}},
+            "description": "report.png",
+        },
+    },
+    response_class=Response,
+)
+def show_report_picture(run_id: RunId, services: Context, caller: Reader) -> Response:
+    """The run's report in one picture, drawn when it is first asked for."""
+    cache = services.settings.state_directory / "cache" / "matplotlib"
+    return Response(picture_of(_directory(services, run_id), cache), media_type="image/png")
 
 
 def event_body(stored: StoredEvent) -> EventBody:

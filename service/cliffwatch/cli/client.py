@@ -16,6 +16,8 @@ _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 STREAM_SILENCE_SECONDS = 45.0
 #: A bundle is checked, and its report made, before the service answers.
 _UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
+#: A picture is drawn when it is first asked for.
+_CONTENT_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=330.0)
 _PIECE_BYTES = 1024 * 1024
 _PAGE_SIZE = 100
 _READY_TIMEOUT_SECONDS = 5.0
@@ -64,7 +66,7 @@ class ApiClient:
         self._request("DELETE", path)
 
     def get_bytes(self, path: str) -> bytes:
-        return self._request("GET", path).content
+        return self._request("GET", path, timeout=_CONTENT_TIMEOUT).content
 
     def upload(self, path: str, content: BinaryIO) -> Any:
         """Send a file as it stands; the answer may take as long as the service works on it."""

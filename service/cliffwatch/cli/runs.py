@@ -30,6 +30,7 @@ from cliffwatch.cli.run_order import (
     target_document,
     workload_reference,
 )
+from cliffwatch.cli.run_source import written
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of, workload_names
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
@@ -175,24 +176,26 @@ def report(
     context: typer.Context,
     run: RunArgument,
     format: Annotated[  # noqa: A002  # the flag's name
-        str, typer.Option("--format", help="json or html.")
+        str, typer.Option("--format", help="json, html, or png: one picture for a chat.")
     ] = "json",
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
 ) -> None:
     """Get a run's report."""
-    paths = {"json": f"/runs/{run}/report", "html": f"/runs/{run}/report.html"}
+    paths = {
+        "json": f"/runs/{run}/report",
+        "html": f"/runs/{run}/report.html",
+        "png": f"/runs/{run}/report.png",
+    }
     if format not in paths:
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is neither json nor html")
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(paths)}")
+    if format == "png" and to is None and sys.stdout.isatty():
+        raise Problem(Code.BAD_REQUEST, "--to: a picture is not for terminals; name a file, or redirect the output")
     with session_of(context).client() as api:
         content = api.get_bytes(paths[format])
-    if to is None:
-        sys.stdout.buffer.write(content)
-        return
-    try:
-        to.write_bytes(content)
-    except OSError as error:
-        raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
-    say(f"wrote {to}")
+    with written(to) as file:
+        file.write(content)
+    if to is not None:
+        say(f"wrote {to}")
 
 
 export.register(app)

@@ -17,6 +17,7 @@ ENGINE_LOG = "engine.log"
 IMPORTED = "imported.json"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+REPORT_PNG = "report.png"
 
 
 def sync_directory(directory: Path) -> None:
@@ -28,14 +29,21 @@ def sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-def write_durably(path: Path, content: str) -> None:
-    """Replace a file: after this call, and after a crash during it, the old or the new content is there, whole."""
+def write_durably(path: Path, content: str | bytes) -> None:
+    """Replace a file: after this call, and after a crash during it, the old or the new content is there, whole.
+
+    Raises OSError, and then leaves nothing of the new content: a disk that is full stays no fuller.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
     sync_directory(path.parent)
 
 

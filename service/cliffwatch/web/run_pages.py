@@ -117,6 +117,11 @@ def show_report(run_id: RunId, services: Context, visitor: AnyVisitor) -> Respon
     return journals.show_report_page(run_id, services, visitor.caller)
 
 
+@router.get("/runs/{run_id}/report.png")
+def show_picture(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
+    return journals.show_report_picture(run_id, services, visitor.caller)
+
+
 @router.post("/runs/{run_id}/stop")
 def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
     """Stop a run; `force` kills it."""
