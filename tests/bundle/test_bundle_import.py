@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -119,6 +120,47 @@ def test_an_upload_stops_before_the_disk_is_full(
     answer = bring(elsewhere, packed)
     assert (answer.status_code, answer.json()["code"]) == (409, "space_insufficient")
     assert left_over(elsewhere) == []
+
+
+@pytest.fixture
+def few_inodes(tmp_path: Path) -> Iterator[Path]:
+    """A disk with room, for a handful of files: what fills up after there was room, when a test wants it to."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2g,nr_inodes=6", "tmpfs", str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize("inodes", [1, 4], ids=["as it is received", "as it is unpacked"])
+def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left(
+    inodes: int, few_inodes: Path, tmp_path: Path, packed: bytes
+) -> None:
+    subprocess.run(["mount", "-o", f"remount,nr_inodes={inodes}", str(few_inodes)], check=True)
+    with serving(read_settings(state_directory=tmp_path / "state", runs_directory=few_inodes)) as api:
+        answer = bring(api, packed)
+        assert (answer.status_code, answer.json()["code"]) == (409, "space_insufficient")
+        assert f"the disk below {few_inodes} takes no more (No space left on device)" in answer.json()["detail"]
+        assert list(few_inodes.iterdir()) == []
+        assert api.get("/runs").json()["items"] == []
+
+
+def test_of_those_who_bring_the_same_run_at_once_one_succeeds(elsewhere: Api, packed: bytes) -> None:
+    with ThreadPoolExecutor(3) as bringers:
+        answers = list(bringers.map(lambda _: bring(elsewhere, packed), range(3)))
+    assert sorted(answer.status_code for answer in answers) == [201, 409, 409]
+    assert {answer.json()["code"] for answer in answers if answer.status_code == 409} == {"conflict"}
+    assert left_over(elsewhere) == []
+    assert len(elsewhere.get(f"/runs/{RUN_ID}/windows").json()["items"]) == 30
+
+
+def test_a_full_disk_keeps_no_half_a_bundle(few_inodes: Path, tmp_path: Path) -> None:
+    finished(tmp_path / "here" / "runs" / RUN_ID, JournalPlan(windows=3))
+    subprocess.run(["mount", "-o", "remount,size=4k", str(few_inodes)], check=True)
+    packing = cliffwatch(tmp_path / "here", "run", "bundle", RUN_ID, "--to", str(few_inodes / "run.tar.zst"))
+    assert packing.returncode == 2
+    assert "run.tar.zst cannot be written: No space left on device" in packing.stderr
+    assert list(few_inodes.iterdir()) == []
 
 
 def test_an_imported_run_survives_that_the_index_is_made_again(elsewhere: Api, packed: bytes) -> None:

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from cliffwatch.api.context import API_PREFIX, Caller, Context, Operator, Services, find_run
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import Run, run_resource
-from cliffwatch.bundle.unpack import require_space
+from cliffwatch.bundle.unpack import disk_problem, require_space
 from cliffwatch.errors import Code, Problem
 
 router = APIRouter(prefix=API_PREFIX, tags=["runs"])
@@ -37,7 +37,10 @@ _BODY: dict[str, Any] = {
 async def import_run(request: Request, response: Response, services: Context, caller: Operator) -> Run:
     """Make a finished run of another service one of this service, under the id that it has. All of it or nothing."""
     with services.imports.upload() as path:
-        await _receive(request, path)
+        try:
+            await _receive(request, path)
+        except OSError as error:
+            raise disk_problem(path.parent, error) from error
         run = await run_in_threadpool(_take, services, caller, path)
     response.headers["Location"] = f"{API_PREFIX}/runs/{run.id}"
     return run

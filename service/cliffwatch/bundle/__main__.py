@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from cliffwatch.bundle.manifest import Manifest, taken
-from cliffwatch.bundle.unpack import unpack
+from cliffwatch.bundle.unpack import disk_problem, unpack
 from cliffwatch.errors import Problem
 from cliffwatch.report.build import build, write
 
@@ -23,15 +23,23 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("name", help="the directory below it that the journal is made in")
     given = parser.parse_args(arguments)
     try:
-        with given.file.open("rb") as source:
-            manifest = unpack(source, given.runs / given.name, lambda manifest: _require_new(given.runs, manifest))
-        write(given.runs / given.name, build(given.runs / given.name))
+        manifest = _made(given.file, given.runs, given.name)
     except Problem as problem:
         faults = [{"field": fault.field, "message": fault.message} for fault in problem.faults]
         print(json.dumps({"problem": {"code": problem.code, "detail": problem.detail, "faults": faults}}))
         return 1
     print(json.dumps(manifest.model_dump(mode="json", exclude={"files"})))
     return 0
+
+
+def _made(file: Path, runs: Path, name: str) -> Manifest:
+    try:
+        with file.open("rb") as source:
+            manifest = unpack(source, runs / name, lambda manifest: _require_new(runs, manifest))
+        write(runs / name, build(runs / name))
+    except OSError as error:
+        raise disk_problem(runs, error) from error
+    return manifest
 
 
 def _require_new(runs: Path, manifest: Manifest) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.bundle.manifest import taken
+from cliffwatch.bundle.unpack import disk_problem
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.journal import files
@@ -67,9 +68,11 @@ class Intake:
             note = {"at": timestamp(self._clock.wall()), "by": imported_by, "bundle": manifest}
             files.write_json_durably(unborn / files.IMPORTED, note)
             self._settle(unborn, run_id)
-        except BaseException:
+        except OSError as error:
+            raise disk_problem(self._runs_directory, error) from error
+        finally:
+            # It has another name by now if it became a run.
             shutil.rmtree(unborn, ignore_errors=True)
-            raise
         return run_id
 
     def _unpack(self, bundle: Path, unborn: Path) -> dict[str, Any]:

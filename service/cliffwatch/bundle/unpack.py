@@ -4,6 +4,7 @@ What is in a journal is trusted by the service: a run that is not finished is gi
 target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -78,6 +79,17 @@ def require_space(directory: Path, size_bytes: int) -> None:
             f"the bundle needs {size_bytes} bytes and {FREE_RESERVE_BYTES} have to stay free below {directory}, where "
             f"{free} are; make room, or set CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
         )
+
+
+def disk_problem(directory: Path, error: OSError) -> Problem:
+    """What a disk that refuses to be written to means: others may fill it after there was room."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem(
+            Code.SPACE_INSUFFICIENT,
+            f"the disk below {directory} takes no more ({error.strerror}); make room, of inodes too, or set "
+            f"CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
+        )
+    return Problem(Code.INTERNAL, f"the bundle cannot be unpacked below {directory}: {error.strerror or error}")
 
 
 def _check(directory: Path, manifest: Manifest) -> None:
