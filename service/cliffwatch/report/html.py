@@ -17,6 +17,7 @@ from markupsafe import Markup
 from cliffwatch.detect.verdict import percent
 from cliffwatch.report import format as formats
 from cliffwatch.report.headline import primary_latency
+from cliffwatch.report.heat import drawn
 from cliffwatch.report.series import Series, as_data
 from cliffwatch.runs.states import VerdictName
 
@@ -75,6 +76,7 @@ def render(document: dict[str, Any], series: Series, library_directory: Path = C
         .render(
             document=document,
             library=library,
+            heat=heat_svg(series),
             mark=mark,
             meaning=meaning,
             primary=primary_latency(list(document["latency"])),
@@ -87,6 +89,11 @@ def render(document: dict[str, Any], series: Series, library_directory: Path = C
     )
     # A lone surrogate, which JSON can carry and UTF-8 cannot, must not be what keeps a report from being made.
     return page.encode("utf-8", "replace").decode("utf-8")
+
+
+def heat_svg(series: Series) -> Markup | None:
+    onsets = [finding["at"] for finding in series.findings if finding["degrades"]]
+    return drawn(series.heat, onsets[:100]) if series.heat is not None else None
 
 
 def json_for_script(content: Any) -> Markup:

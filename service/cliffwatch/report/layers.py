@@ -11,6 +11,7 @@ import numpy as np
 
 from cliffwatch.journal import EventType
 from cliffwatch.report.collect import HOUR_SECONDS, Collected
+from cliffwatch.report.heat import HeatMap, heat_map
 from cliffwatch.telemetry.errand import MISSING
 from cliffwatch.telemetry.increases import quantile, sum_of_increases
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
@@ -70,6 +71,10 @@ class Layers:
             columns[name] = np.full(len(starts), np.nan)
             columns[name][known] = values
         return columns
+
+    def heat(self, zero: float, seconds: float) -> HeatMap | None:
+        """How the device latency of the operation was spread over the load, which began at `zero`."""
+        return heat_map(self._samples(DEVICE_LATENCY), zero, seconds)
 
     def _samples(self, name: str) -> list[Samples]:
         """Of the operation, for a series that tells operations apart."""

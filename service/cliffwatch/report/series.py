@@ -18,6 +18,7 @@ from cliffwatch.report.evidence import evidence_columns
 from cliffwatch.report.findings import Found
 from cliffwatch.report.format import detail, label
 from cliffwatch.report.headline import primary_latency
+from cliffwatch.report.heat import HeatMap
 from cliffwatch.report.layers import LAYERS, Layers
 from cliffwatch.runs.states import RunState
 
@@ -40,7 +41,8 @@ class Series:
     `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
     measured second. `marks` are (elapsed seconds, type, text). `layers` maps what was measured below the client to
     microseconds, or for `queue_depth` to requests. `evidence` maps `device_write_latency` to microseconds,
-    `write_amplification` and `clean_blocks` to ratios. `findings` are what is drawn of each finding.
+    `write_amplification` and `clean_blocks` to ratios. `findings` are what is drawn of each finding, and
+    `heat` is the drives' latency as it was spread.
     """
 
     elapsed: list[float | int]
@@ -50,6 +52,7 @@ class Series:
     layers: dict[str, Column]
     evidence: dict[str, Column] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
+    heat: HeatMap | None = None
 
 
 def series_of(run: Collected, found: Sequence[Found] = ()) -> Series:
@@ -77,6 +80,7 @@ def series_of(run: Collected, found: Sequence[Found] = ()) -> Series:
             for name, column in evidence_columns(rows, run.telemetry).items()
         },
         findings=[_drawn(each, zero) for each in found],
+        heat=_heat(run, primary_latency(sorted(names))),
     )
 
 
@@ -143,6 +147,13 @@ def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | Non
         name: [None if np.isnan(value) else four_digits(value * (1e6 if LAYERS[name] else 1)) for value in column]
         for name, column in layers.of_windows(starts, ends).items()
     }
+
+
+def _heat(run: Collected, primary: str | None) -> HeatMap | None:
+    layers = Layers.of(run, primary)
+    if layers is None or run.load is None:
+        return None
+    return layers.heat(run.load.start, run.load.asked_end - run.load.start)
 
 
 def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:

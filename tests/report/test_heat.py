@@ -1,0 +1,56 @@
+"""The device heat map: where the requests of each moment were, read off cumulative buckets."""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from cliffwatch.report.heat import COLUMN_LIMIT, drawn, heat_map
+from cliffwatch.telemetry.reader import Samples
+
+ZERO = 1_790_002_800.0
+
+
+def bucket(bound: str, counts: Sequence[float], step: float = 5.0) -> Samples:
+    times = np.array([ZERO + step * number for number in range(len(counts))], dtype=np.float64)
+    return Samples({"le": bound}, times, np.array(counts, dtype=np.float64))
+
+
+def test_a_moment_has_the_shares_of_its_own_requests() -> None:
+    # Ten requests in 5 s: all below 1 ms at first, then half of them, and none above 8 ms.
+    buckets = [bucket("0.001", [0, 10, 15]), bucket("0.008", [0, 10, 20]), bucket("+Inf", [0, 10, 20])]
+    heat = heat_map(buckets, ZERO, 10.0)
+    assert heat is not None
+    assert heat.bounds == [0.001, 0.008]
+    assert heat.edges.tolist() == [0.0, 5.0, 10.0]
+    assert heat.shares.tolist() == [[1.0, 0.5], [0.0, 0.5]]
+
+
+def test_what_was_not_sampled_is_left_blank() -> None:
+    buckets = [bucket("0.001", [0, 10, 20]), bucket("+Inf", [0, 10, 20])]
+    heat = heat_map(buckets, ZERO, 100.0)
+    assert heat is not None
+    assert np.isnan(heat.shares[0, -1])
+    assert drawn(heat, []).count("h44.00") <= 2
+
+
+@pytest.mark.parametrize(
+    "buckets", [[], [bucket("+Inf", [0, 1])], [bucket("0.001", [0, 0]), bucket("+Inf", [0, 0])]], ids=len
+)
+def test_where_nothing_was_counted_there_is_no_map(buckets: list[Samples]) -> None:
+    assert heat_map(buckets, ZERO, 5.0) is None
+
+
+def test_thirty_six_hours_stay_small() -> None:
+    count = 36 * 720
+    bounds = [f"{2.0**-power}" for power in range(20)]
+    rising = np.arange(count) * 100.0
+    buckets = [bucket(bound, list(rising * (20 - index))) for index, bound in enumerate(bounds)]
+    heat = heat_map(buckets, ZERO, 36 * 3600.0)
+    assert heat is not None
+    assert heat.shares.shape == (20, COLUMN_LIMIT)
+    picture = drawn(heat, [43_200.0, -5.0, 1e9])
+    assert len(picture) < 100_000
+    assert picture.count("heat-onset") == 1
+    assert re.search(r">18:00:00</text>", picture) is not None
