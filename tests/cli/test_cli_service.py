@@ -222,6 +222,9 @@ def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> No
     page = machine.directory / "page.html"
     assert machine.run("run", "report", "good", "--format", "html", "--to", str(page)).returncode == 0
     assert page.read_text().lower().startswith("<!doctype html>")
+    picture = machine.directory / "picture.png"
+    assert machine.run("run", "report", "good", "--format", "png", "--to", str(picture)).returncode == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_any_other_verdict_is_status_1(machine: Machine) -> None:

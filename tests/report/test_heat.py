@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from cliffwatch.report.heat import COLUMN_LIMIT, drawn, heat_map
-from cliffwatch.telemetry.reader import Samples
+from cliffwatch.report.layers import Layers
+from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
+from cliffwatch.telemetry.series import DEVICE_LATENCY
 
 ZERO = 1_790_002_800.0
 
@@ -54,3 +56,20 @@ def test_thirty_six_hours_stay_small() -> None:
     assert len(picture) < 100_000
     assert picture.count("heat-onset") == 1
     assert re.search(r">18:00:00</text>", picture) is not None
+
+
+@pytest.mark.parametrize("bound", ["x", "", "nan", None])
+def test_a_bucket_without_a_bound_is_passed_over(bound: str | None) -> None:
+    stray = Samples({} if bound is None else {"le": bound}, *_two_samples())
+    series: dict[str, tuple[Samples, ...]] = {
+        DEVICE_LATENCY: (bucket("0.001", [0, 10]), bucket("+Inf", [0, 10]), stray)
+    }
+    layers = Layers(Telemetry(5.0, ZERO, ZERO + 5, series, gaps=(), faults=()), "write", ("sda",))
+    heat = layers.heat(ZERO, 5.0)
+    assert heat is not None
+    assert heat.bounds == [0.001]
+    assert "device_p99" in layers.columns(np.array([ZERO]), np.array([ZERO + 5]), 15.0)
+
+
+def _two_samples() -> tuple[Floats, Floats]:
+    return np.array([ZERO, ZERO + 5]), np.array([0.0, 1.0])

@@ -77,9 +77,19 @@ class Layers:
         return heat_map(self._samples(DEVICE_LATENCY), zero, seconds)
 
     def _samples(self, name: str) -> list[Samples]:
-        """Of the operation, for a series that tells operations apart."""
+        """Of the operation, for a series that tells operations apart; a bucket without a bound is none."""
         found = self.telemetry.of(name)
+        if name.endswith("_bucket"):
+            found = tuple(samples for samples in found if _has_bound(samples))
         return [samples for samples in found if samples.labels.get("operation", self.operation) == self.operation]
+
+
+def _has_bound(samples: Samples) -> bool:
+    """Telemetry may come in a bundle that nobody vouches for."""
+    try:
+        return not np.isnan(float(samples.labels.get("le", "nan")))
+    except ValueError:
+        return False
 
 
 def layers_document(run: Collected, latency: dict[str, Any], primary: str | None) -> dict[str, Any]:
