@@ -14,10 +14,11 @@ from cliffwatch.clock import SystemClock, VirtualClock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.scheduler import MISSED_LISTED, Scheduler
 from cliffwatch.runs.scheduler_lock import SchedulerLock
+from cliffwatch.runs.states import RunState
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.runs.triggers import anchored, fire_times, parse_trigger
 from cliffwatch.store.database import Database
-from cliffwatch.store.models import FiringRow, ScheduleRow
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 #: 13:46:40 UTC, 2026-09-21.
 NOW = 1_790_000_000.0
@@ -87,6 +88,19 @@ def add(database: Database, trigger: dict[str, Any], at: float = NOW, *, enabled
         )
 
 
+def add_run(database: Database, run_id: str, state: RunState) -> None:
+    """A run that the schedule `s` asked for."""
+    columns = RunRow.__table__.columns
+    empty = {column.key: None for column in columns if column.nullable}
+    texts = dict.fromkeys(("directory", "workload_name", "engine", "target", "target_key", "request_digest"), "-")
+    numbers = dict.fromkeys(
+        ("since", "created_at", "planned_seconds", "windows", "events_offset_bytes", "last_event_id"), 0
+    )
+    fields = empty | texts | numbers | {"reasons": [], "stop_requested": False, "created_by": "tester"}
+    with database.session() as session:
+        session.merge(RunRow(**fields | {"id": run_id, "state": state.value, "schedule_id": "s"}))
+
+
 def firings(database: Database) -> list[tuple[float, str, str | None, str]]:
     with database.snapshot() as session:
         rows = session.scalars(select(FiringRow).order_by(FiringRow.due_at))
@@ -151,6 +165,22 @@ def test_of_several_fire_times_that_passed_the_last_one_counts(
         (3600, "missed"), (7200, "missed"), (10_800, "queued"),
     ]  # fmt: skip
     assert len(desk.orders) == 1
+
+
+def test_a_schedule_has_one_run_in_the_queue_at_most(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    for hour, state in enumerate((RunState.QUEUED, RunState.RUNNING, RunState.FINISHED), start=1):
+        add_run(database, "before", state)
+        clock.advance_to(NOW + hour * 3600)
+        scheduler.fire("s")
+    waits = "run before, which this schedule queued before, still waits for its target"
+    assert firings(database) == [
+        (3600, "missed", None, waits),
+        (7200, "queued", "run-1", ""),
+        (10800, "queued", "run-2", ""),
+    ]
 
 
 @pytest.mark.parametrize(

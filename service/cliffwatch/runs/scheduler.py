@@ -2,7 +2,8 @@
 
 A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
 the row says so. A service that is killed in between leaves a firing that failed, never one that nobody knows of. What
-came due while no service ran is recorded as missed and not run late.
+came due while no service ran is recorded as missed and not run late; so is what comes due while the run that the
+schedule queued before still waits for its target, or a schedule that is too fast would fill the queue.
 """
 
 import logging
@@ -20,10 +21,11 @@ from sqlalchemy.orm import Session
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Problem
 from cliffwatch.runs.scheduler_lock import SchedulerLock
+from cliffwatch.runs.states import RunState
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.runs.triggers import fire_times, fire_times_until, parse_trigger
 from cliffwatch.store.database import Database, take_turns
-from cliffwatch.store.models import FiringRow, ScheduleRow
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 _LOG = logging.getLogger(__name__)
 QUEUED, MISSED, FAILED = "queued", "missed", "failed"
@@ -152,18 +154,28 @@ class Scheduler:
         return _Due(firing.id, RunRequest.model_validate(row.request), row.name)
 
     def _act(self, schedule_id: str, due: _Due) -> None:
-        outcome, run_id, detail = QUEUED, None, ""
-        try:
-            run_id = self._submit(due.request, f"schedule {due.schedule_name}", schedule_id)
-        except Problem as problem:
-            outcome, detail = FAILED, str(problem)
-        except Exception as error:
-            _LOG.exception("schedule %s could not queue its run", schedule_id)
-            outcome, detail = FAILED, f"the run could not be queued: {error!r}"
+        outcome, run_id, detail = self._outcome(schedule_id, due)
         with self._database.session() as session:
             firing = session.get(FiringRow, due.firing_id)
             if firing is not None:
                 firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
+
+    def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
+        """Queue the run, unless one waits already: what came of it, the run's id, and why there is none."""
+        if (waiting := self._waiting_run(schedule_id)) is not None:
+            return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
+        try:
+            return QUEUED, self._submit(due.request, f"schedule {due.schedule_name}", schedule_id), ""
+        except Problem as problem:
+            return FAILED, None, str(problem)
+        except Exception as error:
+            _LOG.exception("schedule %s could not queue its run", schedule_id)
+            return FAILED, None, f"the run could not be queued: {error!r}"
+
+    def _waiting_run(self, schedule_id: str) -> str | None:
+        waits = (RunRow.schedule_id == schedule_id, RunRow.state == RunState.QUEUED.value)
+        with self._database.snapshot() as session:
+            return session.scalars(select(RunRow.id).where(*waits).limit(1)).first()
 
     def _on_missed(self, event: JobExecutionEvent) -> None:
         try:
