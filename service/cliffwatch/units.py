@@ -70,6 +70,11 @@ def format_latency(seconds: float) -> str:
     raise AssertionError("unreachable")
 
 
+def format_number(value: float) -> str:
+    """For reading: three digits, and never fewer than are before the point: 1.24, 24.5, 2,598."""
+    return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
+
+
 def _duration_from(value: object) -> object:
     if isinstance(value, str):
         return parse_duration(value)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cliffwatch.cli.output import ABSENT, print_json, say, show_latency, show_seconds, table_lines
+from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import session_of
 from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.units import format_number
 
 if TYPE_CHECKING:
     from cliffwatch.detect.table import Table
@@ -80,13 +82,7 @@ def analyze(
     else:
         if events is not None:
             raise Problem(Code.BAD_REQUEST, "--events goes with a CSV: a journal has the events of its run")
-        directory = path if path.is_dir() else session_of(context).settings().runs_directory / source
-        if not directory.is_dir():
-            raise Problem(
-                Code.NOT_FOUND,
-                f"{source} is no file, no directory, and no run below {directory.parent}; name one of them",
-            )
-        analysis = _of_journal(directory, mode)
+        analysis = _of_journal(journal_of(session_of(context), source), mode)
     if format_ is Format.JSON:
         print_json({"verdict": analysis.verdict, "reasons": list(analysis.reasons), "findings": analysis.findings})
     else:
@@ -225,7 +221,7 @@ def _print_text(analysis: Analysis) -> None:
             row["series"],
             show_latency(row["baseline"]) if row["baseline"] is not None else ABSENT,
             show_latency(row["level"]) if row["level"] is not None else ABSENT,
-            f"{row['ratio']:.3g}",
+            format_number(row["ratio"]),
             f"{row['confidence']:.2f}",
         ]
         for row in analysis.findings

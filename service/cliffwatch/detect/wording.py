@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
-from cliffwatch.units import format_latency
+from cliffwatch.units import format_latency, format_number
 
 _QUANTILES = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
 
@@ -53,7 +53,7 @@ def sentence_of(
 def _statement(finding: Finding, series: Series, device_names: Mapping[str, str] | None) -> str:
     subject = subject_of(series, device_names)
     before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
-    times = f"{finding.ratio:.3g} times"
+    times = f"{format_number(finding.ratio)} times"
     match finding.kind:
         case Kind.CLIFF:
             return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much"
@@ -68,4 +68,4 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
 
 
 def _quantity(value: float, series: Series) -> str:
-    return f"{value:.3g}" if series.role in (Role.QUEUE_DEPTH, Role.RATE) else format_latency(value)
+    return format_number(value) if series.role in (Role.QUEUE_DEPTH, Role.RATE) else format_latency(value)

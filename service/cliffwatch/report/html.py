@@ -20,6 +20,7 @@ from cliffwatch.report.headline import primary_latency
 from cliffwatch.report.heat import drawn
 from cliffwatch.report.series import Series, as_data
 from cliffwatch.runs.states import VerdictName
+from cliffwatch.units import format_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: What the report and the service's pages look alike by.
@@ -122,6 +123,7 @@ def environment(templates: Path) -> Environment:
         "rate": formats.rate,
         "byte_rate": formats.byte_rate,
         "moment": formats.moment,
+        "number": format_number,
         "label": formats.label,
         "detail": formats.detail,
         "percent": percent,

@@ -26,6 +26,7 @@ from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.report.headline import primary_latency
 from cliffwatch.telemetry.increases import increase
 from cliffwatch.telemetry.series import HOST_WRITTEN, MEDIA_WRITTEN
+from cliffwatch.units import format_number
 
 #: More spans than this are counted and not listed.
 SPAN_LIMIT = 100
@@ -195,7 +196,7 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
 
 def _findings(limit: Limit, found: Sequence[Found], end: float) -> Judged:
     broken = [
-        BrokenSpan(each.finding.onset, each.finding.until or end, f"{each.finding.ratio:.2f} times as long")
+        BrokenSpan(each.finding.onset, each.finding.until or end, f"{format_number(each.finding.ratio)} times as long")
         for each in found
         if each.degrades and limit.kind in ("degradation", each.finding.kind.value)
     ]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cliffwatch.detect.causes.measures import Change, Happening, Measures
-from cliffwatch.units import format_latency, format_size
+from cliffwatch.units import format_latency, format_number, format_size
 
 STRONG, FAIR, WEAK = 3.0, 2.0, 1.0
 
@@ -58,10 +58,6 @@ def _percent(ratio: float) -> str:
 
 def _rate(bytes_per_second: float) -> str:
     return f"{format_size(bytes_per_second)}/s"
-
-
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _device_rose(measures: Measures) -> bool:
@@ -121,7 +117,7 @@ def retention(measures: Measures) -> Iterator[Evidence]:
     if deletions.values is not None:
         before, after = deletions.values
         if after > 0 and before <= after / 10:
-            yield Evidence(f"Deletions began: {_from_to(deletions, _number)} a second.", STRONG, shows=True)
+            yield Evidence(f"Deletions began: {_from_to(deletions, format_number)} a second.", STRONG, shows=True)
         elif after <= before * DEVICE_SAME:
             yield Evidence("Deletions did not begin here.", -STRONG)
     growth = measures.stored_growth_bytes_per_second
@@ -173,7 +169,7 @@ def client(measures: Measures) -> Iterator[Evidence]:
         yield Evidence("No processor limit held the engine back.", -WEAK)
     waiting = measures.engine_cpu_waiting_ratio
     if waiting.rose(1.5, by=WAITING_RATIO):
-        words = _from_to(waiting, _number)
+        words = _from_to(waiting, format_number)
         yield Evidence(f"The engine's threads waited for a processor: {words} of them at a time.", FAIR, shows=True)
     pressure, busy = measures.cpu_pressure_ratio, measures.cpu_busy_ratio
     if pressure.rose(1.5, by=WAITING_RATIO) and busy.after is not None and busy.after >= BUSY_RATIO:
@@ -198,12 +194,12 @@ def broker(measures: Measures) -> Iterator[Evidence]:
         (measures.disconnects_per_second, "Connections to the broker broke"),
     ):
         if change.rose(2.0, by=0.002):
-            yield Evidence(f"{words}: {_from_to(change, _number)} a second.", STRONG, shows=True)
+            yield Evidence(f"{words}: {_from_to(change, format_number)} a second.", STRONG, shows=True)
     if measures.broker_pause_ratio.rose(1.5, by=0.02):
         words = _from_to(measures.broker_pause_ratio, _percent)
         yield Evidence(f"The broker stood still to collect its own garbage, {words} of the time.", STRONG, shows=True)
     if measures.broker_queue_requests.rose(2.0, by=5.0):
-        words = _from_to(measures.broker_queue_requests, _number)
+        words = _from_to(measures.broker_queue_requests, format_number)
         yield Evidence(f"Requests queued up in the broker, {words}.", FAIR, shows=True)
     yield from _drive_as_before(measures)
 
@@ -215,7 +211,7 @@ def network(measures: Measures) -> Iterator[Evidence]:
     elif trip.is_known:
         yield Evidence(f"A round trip took no longer: {_from_to(trip, format_latency)}.", -STRONG)
     if measures.retransmits_per_second.rose(2.0, by=1.0):
-        words = _from_to(measures.retransmits_per_second, _number)
+        words = _from_to(measures.retransmits_per_second, format_number)
         yield Evidence(f"More had to be sent again: {words} segments a second.", FAIR, shows=True)
     yield from _drive_as_before(measures)
 
@@ -225,9 +221,9 @@ def thermal(measures: Measures) -> Iterator[Evidence]:
     if heat.values is not None:
         before, after = heat.values
         if after >= HOT_CELSIUS and after > before:
-            yield Evidence(f"The drive is hot: {_from_to(heat, _number)} °C.", STRONG, shows=True)
+            yield Evidence(f"The drive is hot: {_from_to(heat, format_number)} °C.", STRONG, shows=True)
         else:
-            yield Evidence(f"The drive is not hot: {_number(after)} °C.", -STRONG)
+            yield Evidence(f"The drive is not hot: {format_number(after)} °C.", -STRONG)
     yield from _slower_drive(measures, FAIR)
     if measures.write_amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
         yield Evidence("Write amplification rose, which heat does not make.", -FAIR)
@@ -254,7 +250,7 @@ def _share_of_others(measures: Measures) -> tuple[str, Change, float] | None:
         (
             measures.other_operations_per_second,
             (measures.device_operations_per_second,),
-            lambda value: f"{_number(value)} requests/s",
+            lambda value: f"{format_number(value)} requests/s",
         ),
     )
     found = []
@@ -281,15 +277,17 @@ def neighbour(measures: Measures) -> Iterator[Evidence]:
             yield Evidence(f"Nobody else began to use the drive: {words}.", -STRONG)
     yield from _slower_drive(measures, FAIR)
     if measures.queue_depth.rose(1.5, by=0.5):
-        yield Evidence(f"More requests waited at the drive: {_from_to(measures.queue_depth, _number)}.", WEAK)
+        yield Evidence(f"More requests waited at the drive: {_from_to(measures.queue_depth, format_number)}.", WEAK)
 
 
 def heavier_load(measures: Measures) -> Iterator[Evidence]:
     operations = measures.operations_per_second
     if operations.rose(LOAD_ROSE, by=1.0):
-        yield Evidence(f"The run's own load rose: {_from_to(operations, _number)} operations/s.", STRONG, shows=True)
+        yield Evidence(
+            f"The run's own load rose: {_from_to(operations, format_number)} operations/s.", STRONG, shows=True
+        )
     elif operations.is_known:
-        yield Evidence(f"The run's own load did not rise: {_from_to(operations, _number)} operations/s.", -STRONG)
+        yield Evidence(f"The run's own load did not rise: {_from_to(operations, format_number)} operations/s.", -STRONG)
 
 
 def _near(measures: Measures, words: tuple[str, ...]) -> list[Happening]:
