@@ -118,6 +118,9 @@ def test_a_plan_says_everything_and_does_nothing(api: Api) -> None:
     assert (plan["written_bytes"], plan["direct"]) == (0, True)
     assert "cliffwatch.engines.synthetic" in plan["command"]
     assert plan["workload"]["phases"]["soak"] == "1m"
+    assert api.post("/runs/plan?run_id=mine", ORDER).json()["run_id"] == "mine"
+    refused = api.post("/runs/plan?run_id=Not%20a%20name", ORDER)
+    assert (refused.status_code, refused.json()["errors"][0]["field"]) == (422, "run_id")
     assert plan["target"] == ORDER["target"]
     assert left_behind(api) == []
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cliffwatch.cli.client import ApiClient, ServerEvent, parse_events
+from cliffwatch.cli.client import ApiClient, ServerEvent, parse_events, path_of
 from cliffwatch.errors import Code, FieldFault, Problem
 
 
@@ -27,6 +27,11 @@ def test_the_token_and_the_prefix_go_with_every_request() -> None:
 
     with client_of(answer) as api:
         assert api.get("/runs/a") == {"path": "/api/v1/runs/a"}
+
+
+def test_a_name_stays_one_part_of_the_path_whatever_is_in_it() -> None:
+    assert path_of("runs", "a-1.b", "stop") == "/runs/a-1.b/stop"
+    assert path_of("runs", "../tokens?x#y z") == "/runs/..%2Ftokens%3Fx%23y%20z"
 
 
 def test_a_problem_keeps_its_code_detail_and_fields() -> None:

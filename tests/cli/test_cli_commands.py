@@ -108,6 +108,10 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
         (("drive", "attach", "a", "--capacity", "4"), "--capacity: '4' is not a size"),
         (("workload", "validate", "nowhere.yaml"), "nowhere.yaml"),
         (("down", "--grace", "soon"), "--grace"),
+        (("run", "bundle", "."), "is no journal"),
+        (("analyze", "."), "is no journal"),
+        (("analyze", "nowhere.csv"), "there is no nowhere.csv here"),
+        (("--url", "localhost:9899", "run", "list"), "write http://localhost:9899"),
     ],
 )
 def test_bad_usage_is_named_on_stderr_with_status_2(arguments: tuple[str, ...], named: str, tmp_path: Path) -> None:
@@ -198,7 +202,7 @@ def test_a_token_that_cannot_be_one_is_told_so(token: str) -> None:
 def test_a_state_directory_that_is_a_file_holds_no_service(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    done = cliffwatch("--state-directory", str(file), "status")
+    done = cliffwatch("--state-directory", str(file), "status", CLIFFWATCH_LISTEN_PORT="1")
     assert (done.returncode, "Traceback" in done.stderr) == (3, False)
     done = cliffwatch("--state-directory", str(file), "up", CLIFFWATCH_LISTEN_PORT="1")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)

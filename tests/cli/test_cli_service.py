@@ -217,6 +217,9 @@ def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> No
     assert "good" in machine.run("run", "list").stdout
     assert machine.data("run", "list", "--limit", "1", "--state", "finished")[0]["state"] == "finished"
     assert [run["id"] for run in machine.data("run", "list", "--workload", "good")] == ["good"]
+    assert machine.run("run", "list", "--state", "stopping").stderr == (
+        "no run matches; leave --state and --workload out to see all\n"
+    )
     assert "pass" in machine.run("run", "show", "good").stdout
     assert json.loads(machine.run("run", "report", "good").stdout)["verdict"]
     page = machine.directory / "page.html"

@@ -14,7 +14,7 @@ from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.alerts import AlertIntake
 from cliffwatch.runs.scheduler import Scheduler
 from cliffwatch.runs.service import RunService
-from cliffwatch.runs.specification import NAME_PATTERN
+from cliffwatch.runs.specification import NAME_PATTERN, SHORT_ID_PATTERN
 from cliffwatch.settings import Settings
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database
@@ -85,7 +85,7 @@ Admin = Annotated[Caller, Depends(_requires(Scope.ADMIN))]
 
 RunId = Annotated[str, Path(pattern=NAME_PATTERN, description="id of a run")]
 WorkloadName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a workload")]
-ShortId = Annotated[str, Path(pattern=r"^[0-9a-f]{8,16}$")]
+ShortId = Annotated[str, Path(pattern=SHORT_ID_PATTERN)]
 
 
 def find_run(services: Services, run_id: str) -> RunRow:

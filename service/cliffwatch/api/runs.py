@@ -65,9 +65,14 @@ class StopRequest(Strict):
 
 
 @router.post("/runs/plan", responses=responses(*_REFUSALS))
-def plan_run(request: RunRequest, services: Context, caller: Operator) -> PlanBody:
+def plan_run(
+    request: RunRequest,
+    services: Context,
+    caller: Operator,
+    run_id: Annotated[str | None, Query(pattern=NAME_PATTERN, description="the id that the run would get")] = None,
+) -> PlanBody:
     """Say exactly what a run would write where, and what stands in its way. Writes nothing."""
-    plan = services.runs.plan(request)
+    plan = services.runs.plan(request, run_id)
     return PlanBody(
         run_id=plan.run_id,
         target=request.target,

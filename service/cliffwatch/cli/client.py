@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Self
+from urllib.parse import quote
 
 import httpx
 
@@ -53,8 +54,8 @@ class ApiClient:
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path, params=_given(query))
 
-    def post(self, path: str, body: Any = None) -> Any:
-        return self._json("POST", path, json={} if body is None else body)
+    def post(self, path: str, body: Any = None, **query: Any) -> Any:
+        return self._json("POST", path, params=_given(query), json={} if body is None else body)
 
     def put(self, path: str, body: Any) -> Any:
         return self._json("PUT", path, json=body)
@@ -133,6 +134,11 @@ class ApiClient:
             Code.SERVICE_UNREACHABLE,
             f"no service answers at {self.url} ({reason}); start it with `cliffwatch up`, or name another with --url",
         )
+
+
+def path_of(*parts: str) -> str:
+    """The path of a resource; a name that somebody typed stays one part of it, whatever is in it."""
+    return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 
 def problem_of(response: httpx.Response) -> Problem:

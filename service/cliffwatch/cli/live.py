@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from cliffwatch.cli.client import ApiClient, ServerEvent, json_of
+from cliffwatch.cli.client import ApiClient, ServerEvent, json_of, path_of
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.states import RunState
@@ -67,7 +67,7 @@ class Follower:
 
     def __init__(self, api: ApiClient, run_id: str, clock: Clock, give_up_after: float) -> None:
         self._api = api
-        self._path = f"/runs/{run_id}"
+        self._path = path_of("runs", run_id)
         self._run_id = run_id
         self._clock = clock
         self._give_up_after = give_up_after

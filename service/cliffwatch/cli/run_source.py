@@ -10,6 +10,7 @@ import typer
 
 from cliffwatch.cli.session import Session
 from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import files
 from cliffwatch.whole_file import whole_file
 
 SourceArgument = Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")]
@@ -19,7 +20,12 @@ def journal_of(session: Session, run: str) -> Path:
     """The directory that a run of this machine, or a path, stands for. Raises Problem(not_found)."""
     directory = Path(run) if Path(run).is_dir() else session.settings().runs_directory / run
     if not directory.is_dir():
-        raise Problem(Code.NOT_FOUND, f"{run} is no directory, and no run below {directory.parent}; name one of them")
+        raise Problem(
+            Code.NOT_FOUND, f"there is no {run} here, and no run {run} in {directory.parent}; name one that is there"
+        )
+    if not (directory / files.ORDER).is_file():
+        detail = f"{directory} is no journal: there is no {files.ORDER} in it; name a run, or a run's own directory"
+        raise Problem(Code.NOT_FOUND, detail)
     return directory
 
 

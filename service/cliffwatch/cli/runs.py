@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from cliffwatch.cli import bundles, export
-from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import (
     Column,
@@ -46,6 +46,7 @@ GiveUpOption = Annotated[
     str, typer.Option("--give-up-after", help="How long to wait for a service that has gone away.")
 ]
 
+_NO_RUNS = "no runs; start one with `cliffwatch run start`"
 _COLUMNS = (
     Column("RUN", plain("id")),
     Column("WORKLOAD", lambda run: workload_name(run)),
@@ -107,11 +108,11 @@ def start(
     }
     with session.client() as api:
         if dry_run:
-            _dry_run(api, order, how)
+            _dry_run(api, order, id, how)
             return
         if order["target"]["kind"] == "device" and not confirm and sys.stdin.isatty():
             order["target"]["confirmation"] = ask_for_confirmation(api.post("/runs/plan", order))
-        run = api.post("/runs", order) if id is None else api.put(f"/runs/{id}", order)
+        run = api.post("/runs", order) if id is None else api.put(path_of("runs", id), order)
         say(f"run {run['id']} is {run['state']}")
         if watch or wait:
             _follow(api, run["id"], give_up_after, how, quietly=not watch)
@@ -133,7 +134,9 @@ def list_runs(
     session = session_of(context)
     with session.client() as api:
         runs = api.list_all("/runs", limit, state=state, workload=workload)
-    print_rows(runs, _COLUMNS, session.how(output), "no runs; start one with `cliffwatch run start`")
+    is_narrowed = state is not None or workload is not None
+    none = "no run matches; leave --state and --workload out to see all" if is_narrowed else _NO_RUNS
+    print_rows(runs, _COLUMNS, session.how(output), none)
 
 
 @app.command("show")
@@ -141,7 +144,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = No
     """Show one run."""
     session = session_of(context)
     with session.client() as api:
-        body = api.get(f"/runs/{run}")
+        body = api.get(path_of("runs", run))
     print_facts(body, _facts_of(body), session.how(output))
 
 
@@ -165,7 +168,7 @@ def stop_run(
     """Ask a run to stop: the engine finishes its window, and the report is made."""
     session = session_of(context)
     with session.client() as api:
-        body = api.post(f"/runs/{run}/stop", {"force": force})
+        body = api.post(path_of("runs", run, "stop"), {"force": force})
     say(f"run {run} was asked to stop; `cliffwatch run watch {run}` shows when it has")
     if session.how(output) is Output.JSON:
         print_json(body)
@@ -182,9 +185,9 @@ def report(
 ) -> None:
     """Get a run's report."""
     paths = {
-        "json": f"/runs/{run}/report",
-        "html": f"/runs/{run}/report.html",
-        "png": f"/runs/{run}/report.png",
+        "json": path_of("runs", run, "report"),
+        "html": path_of("runs", run, "report.html"),
+        "png": path_of("runs", run, "report.png"),
     }
     if format not in paths:
         raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(paths)}")
@@ -253,8 +256,8 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _dry_run(api: ApiClient, order: dict[str, Any], how: Output) -> None:
-    plan = api.post("/runs/plan", order)
+def _dry_run(api: ApiClient, order: dict[str, Any], run_id: str | None, how: Output) -> None:
+    plan = api.post("/runs/plan", order, run_id=run_id)
     if how is Output.JSON:
         print_json(plan)
     else:

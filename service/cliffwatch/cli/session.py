@@ -42,6 +42,9 @@ class Session:
         return f"http://{settings.listen_host}:{settings.listen_port}"
 
     def service_url(self) -> str:
+        """Raises Problem(bad_request) for what is not the address of a web server."""
+        if self.url and not self.url.startswith(("http://", "https://")):
+            raise Problem(Code.BAD_REQUEST, f"--url: {self.url!r} has no scheme; write http://{self.url}")
         return self.url or self.local_url()
 
     def token_path(self) -> Path:

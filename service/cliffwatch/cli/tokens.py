@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say, show_time
 from cliffwatch.cli.session import OutputOption, session_of
 
@@ -73,5 +74,5 @@ def revoke(
 ) -> None:
     """Make a token invalid at once and for good."""
     with session_of(context).client() as api:
-        api.delete(f"/tokens/{token}")
+        api.delete(path_of("tokens", token))
     say(f"token {token} is revoked")

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of, workload_names
@@ -54,7 +55,7 @@ def add(context: typer.Context, file: FileArgument, output: OutputOption = None)
         raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", [fault])
     session = session_of(context)
     with session.client() as api:
-        body = api.put(f"/workloads/{name}", document)
+        body = api.put(path_of("workloads", name), document)
     if session.how(output) is Output.JSON:
         print_json(body)
     say(f"{body['name']}@{body['version']} is kept; run it: cliffwatch run start {body['name']} --target …")
@@ -75,7 +76,7 @@ def show(context: typer.Context, workload: NameArgument, output: OutputOption = 
     session = session_of(context)
     name, _, version = workload.partition("@")
     with session.client() as api:
-        body = api.get(f"/workloads/{name}", version=version or None)
+        body = api.get(path_of("workloads", name), version=version or None)
     if session.how(output) is Output.JSON:
         print_json(body)
     else:

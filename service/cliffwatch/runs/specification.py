@@ -11,10 +11,19 @@ from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
 from cliffwatch.documents import readable_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.units import Duration, format_duration
+from cliffwatch.units import Duration, format_duration, format_size, parse_duration
 
 #: Names of workloads, and ids of runs: they are also names of directories.
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
+#: Ids that the service gives to tokens and schedules.
+SHORT_ID_PATTERN = r"^[0-9a-f]{8,16}$"
+#: Pydantic's kinds of findings about a bound: in words, and where the bound is.
+_BOUNDS = {
+    "greater_than": ("more than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 DAY_SECONDS = 86_400.0
@@ -289,9 +298,23 @@ def message_of(item: Mapping[str, Any]) -> str:
         return "not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
     if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == "^/":
         return "not an absolute path; begin it with /"
+    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == SHORT_ID_PATTERN:
+        return "not an id; the list of what there is shows them, such as 43f4dc31"
+    if kind in _BOUNDS and isinstance(item["input"], str):
+        word, name = _BOUNDS[kind]
+        return f"{item['input']} is out of range; write {word} {_as_written(item['input'], item['ctx'][name])}"
     if kind.startswith(("datetime", "timezone")):
         return "not a time with its zone; write one such as 2026-12-24T18:00:00Z"
     return str(item["msg"]).removeprefix("Value error, ")
+
+
+def _as_written(given: str, bound: float) -> str:
+    """A bound in the unit of what was given: seconds as a duration, bytes as a size."""
+    try:
+        parse_duration(given)
+    except ValueError:
+        return format_size(bound)
+    return format_duration(bound)
 
 
 def parse_workload(text: str) -> Workload:

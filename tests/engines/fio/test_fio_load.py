@@ -25,7 +25,7 @@ JOB = "[w]\nrw=write\nsize=64m\ndirect=1\n"
         ({"preset": "sequential-log", "job": JOB}, "load", "give either `preset` or `job`"),
         ({"preset": "nosuch"}, "load.preset", "there is no preset 'nosuch'; there are: kafka-raid-write"),
         ({"preset": "sequential-log", "size": 5}, "load.size", "has no unit"),
-        ({"preset": "sequential-log", "size": "1KiB"}, "load.size", "greater than or equal to"),
+        ({"preset": "sequential-log", "size": "1KiB"}, "load.size", "1KiB is out of range; write at least"),
         ({"preset": "sequential-log", "jobs": 0}, "load.jobs", "greater than or equal to 1"),
         ({"preset": "sequential-log", "bs": "4k"}, "load.bs", "unknown key"),
         ({"job": JOB, "jobs": 3}, "load", "`jobs` goes with a preset"),
