@@ -155,6 +155,15 @@ def test_a_wrong_parameter_is_named(lasting_api: Api, path: str, field: str) -> 
     assert [fault["field"] for fault in body["errors"]] == [field]
 
 
+def test_a_person_is_shown_a_page_and_a_program_is_not(lasting_api: Api) -> None:
+    browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    shown = lasting_api.client.get("/nowhere", headers=browser)
+    assert (shown.status_code, shown.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "there is nothing at /nowhere" in shown.text
+    check(lasting_api.client.get("/nowhere"), Code.NOT_FOUND)
+    check(lasting_api.get("/nowhere", headers=browser), Code.NOT_FOUND)
+
+
 def test_a_body_that_arrives_in_pieces_is_limited_too(lasting_api: Api) -> None:
     pieces = (b"x" * 65_536 for _ in range(BODY_LIMIT_BYTES // 65_536 + 1))
     check(lasting_api.call("POST", "/runs", content=pieces), Code.BODY_TOO_LARGE)

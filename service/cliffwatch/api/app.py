@@ -25,7 +25,7 @@ from cliffwatch.api import (
     tokens,
     workloads,
 )
-from cliffwatch.api.context import Services
+from cliffwatch.api.context import API_PREFIX, Services
 from cliffwatch.api.http_figures import BodyLimit, HttpFigures, Measured
 from cliffwatch.bundle.intake import Intake
 from cliffwatch.clock import Clock, SystemClock
@@ -46,6 +46,7 @@ from cliffwatch.store.workloads import add_built_in
 from cliffwatch.web import others as other_pages
 from cliffwatch.web import run_pages
 from cliffwatch.web import start as start_page
+from cliffwatch.web.page import show_problem
 
 _LOG = logging.getLogger(__name__)
 BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
@@ -83,7 +84,7 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.http = HttpFigures()
-    problems.install(app)
+    problems.install(app, API_PREFIX, show_problem)
     for module in (runs, bundles, live, journals, workloads, schedules, drives, tokens, alerts, discovery):
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):

@@ -1,10 +1,10 @@
 """Every error as application/problem+json (RFC 9457): one shape, one stable `code`, no traceback."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.encoders import jsonable_encoder
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -96,11 +96,23 @@ def _describe(codes: Sequence[Code]) -> str:
     return "; ".join(f"`{code.value}`: {KINDS[code].title}" for code in codes)
 
 
-def install(app: FastAPI) -> None:
-    """Have every exception that reaches the application answered as a problem."""
+def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response]) -> None:
+    """Have every exception that reaches the application answered as a problem.
+
+    `show` makes the page for a person whose browser asked for what is not there, outside of `api_prefix`.
+    """
+
+    def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        problem = _problem_of(request.url.path, request.method, error)
+        is_of_the_api = request.url.path.startswith(f"{api_prefix}/")
+        if problem.code is Code.NOT_FOUND and not is_of_the_api and _is_for_a_person(request):
+            return show(request, problem)
+        return ProblemResponse(problem, request.url.path, dict(error.headers or {}))
+
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(RequestValidationError, _on_validation)
-    app.add_exception_handler(HTTPException, _on_http)
+    app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, _on_anything)
 
 
@@ -126,16 +138,16 @@ def _fault(item: dict[str, Any]) -> FieldFault:
     return FieldFault(".".join(place), message_of(item))
 
 
-def _on_http(request: Request, error: Exception) -> ProblemResponse:
-    assert isinstance(error, HTTPException)
-    path = request.url.path
+def _problem_of(path: str, method: str, error: HTTPException) -> Problem:
     if error.status_code == KINDS[Code.NOT_FOUND].status:
-        problem = Problem(Code.NOT_FOUND, f"there is nothing at {path}")
-    elif error.status_code == KINDS[Code.METHOD_NOT_ALLOWED].status:
-        problem = Problem(Code.METHOD_NOT_ALLOWED, f"{path} does not answer {request.method}")
-    else:
-        problem = Problem(Code.BAD_REQUEST, str(error.detail))
-    return ProblemResponse(problem, path, dict(error.headers or {}))
+        return Problem(Code.NOT_FOUND, f"there is nothing at {path}")
+    if error.status_code == KINDS[Code.METHOD_NOT_ALLOWED].status:
+        return Problem(Code.METHOD_NOT_ALLOWED, f"{path} does not answer {method}")
+    return Problem(Code.BAD_REQUEST, str(error.detail))
+
+
+def _is_for_a_person(request: Request) -> bool:
+    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
 
 
 def _on_anything(request: Request, error: Exception) -> ProblemResponse:
