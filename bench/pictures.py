@@ -1,7 +1,7 @@
 """`python -m bench.pictures RUN_DIRECTORY`: the README's pictures, of that run and of a service that shows it.
 
 The service is one of its own in a directory that is removed afterwards. Beside the run it has soaks of 36 h in virtual
-time, so that lists are not empty.
+time, so that lists are not empty. Where CLIFFWATCH_PROMETHEUS_URL names a Prometheus, the drives show their health.
 """
 
 import shutil
@@ -14,6 +14,7 @@ from bench.service import Service
 from playwright.sync_api import Browser, Page, ViewportSize
 
 from cliffwatch.journal import files
+from cliffwatch.report.picture_errand import picture_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 _WIDTH, _HEIGHT = 1280, 900
@@ -32,6 +33,7 @@ def main(run_directory: Path) -> None:
         for name, load in _SOAKS.items():
             soak(service, name, **load)
         run_id = _take_in(service, run_directory)
+        (PICTURES / "summary.png").write_bytes(picture_of(run_directory, Path(place) / "cache"))
         with browse() as browser:
             _picture_report(browser, run_directory)
             _picture_pages(browser, service, run_id, Path(place))
