@@ -1,6 +1,8 @@
 """Offline analysis finds what was made, where it began, and nothing where nothing was wrong."""
 
+from dataclasses import replace
 from types import ModuleType
+from typing import Any
 
 import pytest
 from tests.detect.drills import SERIES, START, drill
@@ -79,6 +81,24 @@ def test_a_finding_is_told_with_the_moment_at_which_online_detection_raised_it()
     (told,) = with_detection(found, replay(SERIES, samples, [], 1.0), 1.0)
     assert told.detected is not None
     assert 5 <= told.detected - told.onset <= 15
+
+
+@pytest.mark.parametrize(
+    ("changes", "onset"),
+    [
+        ({}, 90.0),
+        ({"until": 115.0}, 121.0),
+        ({"until": 130.0}, 90.0),
+        ({"onset": -10.0, "detected": 0.0}, 121.0),
+        ({"detected": 125.0, "onset": 120.0}, 121.0),
+        ({"kind": Kind.DRIFT}, 121.0),
+    ],
+)
+def test_what_was_raised_before_and_lasted_is_where_a_cliff_began(changes: dict[str, Any], onset: float) -> None:
+    raised = Finding(Kind.CLIFF, 90.0, "append.p99", 0.005, 0.5, 100.0, 0.9, detected=100.0)
+    found = Finding(Kind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
+    (told,) = with_detection([found], [replace(raised, **changes)], 1.0)
+    assert told.onset == onset
 
 
 def test_a_known_restart_is_left_out() -> None:

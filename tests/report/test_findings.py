@@ -17,7 +17,7 @@ from cliffwatch.detect.wording import so_did
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
-from cliffwatch.report.findings import grouped
+from cliffwatch.report.findings import grouped, with_detection
 
 WINDOWS, CLIFF = 660, 300
 OPERATIONS = 1000
@@ -183,6 +183,17 @@ def test_series_that_change_together_are_one_finding() -> None:
     assert first.corroborated_by == ("write.p50", "device.write_latency")
     assert first.detected == 1010.0
     assert second.onset == 5000.0
+
+
+@pytest.mark.parametrize(("ended", "onset"), [(None, 90.0), (130.0, 90.0), (110.0, 121.0)])
+def test_a_cliff_began_where_it_was_seen_to_begin_if_it_lasted(ended: float | None, onset: float) -> None:
+    key = {"kind": "cliff", "series": "append.p99", "onset": 90.0}
+    events = [Event(100.0, EventType.FINDING, "cliff", key)]
+    if ended is not None:
+        events.append(Event(ended + 5, EventType.NOTE, "finding_ended", key | {"until": ended}))
+    found = Finding(Kind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
+    told = with_detection(found, events, 1.0)
+    assert (told.onset, told.detected) == (onset, 100.0)
 
 
 def test_of_two_operations_that_changed_together_both_are_named() -> None:

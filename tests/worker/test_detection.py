@@ -13,11 +13,12 @@ from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 from tests.worker.runs import carry_out, events, queue_run, start_worker, status, wait_until, window_count
 
 from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
+from cliffwatch.detect.journal_series import ENDED_NOTE
 from cliffwatch.detect.online import OnlineDetector
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.runs.states import RunState, change_state
 from cliffwatch.worker import detection as detection_module
-from cliffwatch.worker.detection import BASELINE_NOTE, ENDED_NOTE, FAILED_NOTE, Detection
+from cliffwatch.worker.detection import BASELINE_NOTE, FAILED_NOTE, Detection
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
 LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}

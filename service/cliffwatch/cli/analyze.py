@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,6 +17,7 @@ from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import format_number
 
 if TYPE_CHECKING:
+    from cliffwatch.detect.finding import Finding
     from cliffwatch.detect.table import Table
 
 EXIT_NOT_PASSED = 1
@@ -102,7 +104,10 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     notices = read_notices(_lines(events, "--events"), events.name) if events is not None else []
     judged = (table.series, table.samples, notices, table.window_seconds)
     raised = replay(*judged)
-    findings = raised if mode is Mode.ONLINE else with_detection(analyse(*judged), raised, table.window_seconds)
+    findings = raised
+    if mode is Mode.OFFLINE:
+        told = with_detection(analyse(*judged), raised, table.window_seconds)
+        findings = [_sized(finding, table) for finding in told]
     rows = [_row(finding, 0.0, sentence_of(finding, COLUMNS[finding.series])) for finding in findings]
     left_out = _left_out(table)
     if fault := _unmeasured(table):
@@ -141,6 +146,22 @@ def _left_out(table: "Table") -> tuple[str, ...]:
     """What was read and is not a measurement."""
     counts = [f"{count} of {column}" for column, count in table.below_zero.items()]
     return (f"Values below zero count as not measured: {', '.join(counts)}.",) if counts else ()
+
+
+def _sized(finding: "Finding", table: "Table") -> "Finding":
+    """A sudden change with the level that is typical of the time from its onset until it was over.
+
+    A journal has histograms to merge instead.
+    """
+    from cliffwatch.detect.finding import SUDDEN
+
+    end = table.samples[-1].end if finding.until is None else finding.until
+    lasting = (sample.values for sample in table.samples if finding.onset <= sample.start < end)
+    values = [each[finding.series] for each in lasting if finding.series in each]
+    if finding.kind not in SUDDEN or not values:
+        return finding
+    level = median(values)
+    return replace(finding, level=level, ratio=level / finding.baseline)
 
 
 def _of_journal(directory: Path, mode: Mode) -> Analysis:

@@ -32,6 +32,10 @@ class Kind(StrEnum):
     RECOVERY = "recovery"
 
 
+#: Told apart by size and speed, which look different while the run still goes on.
+SUDDEN = frozenset({Kind.CLIFF, Kind.STEP})
+
+
 @dataclass(frozen=True, slots=True)
 class Series:
     """One series: `name` is unique within a run, such as `append.p99`, `device.write_latency.8:0`.

@@ -9,6 +9,8 @@ from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 #: The twin of a latency that is counted from when the work began; the one counted from when it was due is preferred.
 SERVICE_SUFFIX = "_service"
 QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
+#: The name of the note that says that a finding, named by kind, series and onset, was over.
+ENDED_NOTE = "finding_ended"
 RATE = "operations_per_second"
 DEVICE = "device"
 #: Words in the names of an engine's events that explain what is measured after them.

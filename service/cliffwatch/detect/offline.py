@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cliffwatch.detect import onset, ramps, segments
-from cliffwatch.detect.finding import Finding, Kind, Notice, Role, Sample, Series
+from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.online import OnlineDetector, primary_series
 from cliffwatch.detect.recurring import recurring_spikes
 from cliffwatch.detect.spans import HOUR_BLOCKS, log_ratio
@@ -15,6 +15,8 @@ from cliffwatch.detect.whole import Array, Whole, whole_run
 
 #: Online detection may see the device before the client by so many windows.
 EARLY_WINDOWS = 12
+#: What was raised so many windows before the onset, and lasted, is the same change.
+EASED_WINDOWS = 120
 #: A change of this size and more is a cliff.
 CLIFF_RATIO = 1.5
 #: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h).
@@ -46,25 +48,40 @@ def replay(
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """Each finding with the moment at which online detection raised it: the first after its onset that is its own."""
+    """Each finding with the moment at which online detection raised it: the first after its onset that is its own.
+
+    What was raised before it began, as the whole run has it, and was not over by then, began when it was seen to begin:
+    the latency rose, eased without being healthy again, and rose further.
+    """
     left = [one for one in raised if one.kind is not Kind.RECOVERY]
-    early = EARLY_WINDOWS * window_seconds
     told = []
     for finding in findings:
-        mine = [one for one in left if _is_of(one, finding, early)]
+        mine = [one for one in left if _is_of(one, finding, window_seconds)]
         first = min(mine, key=lambda one: one.detected or 0.0, default=None)
         if first is not None and finding.kind is not Kind.RECOVERY:
             left.remove(first)
-            told.append(replace(finding, detected=first.detected))
+            onset = first.onset if _eased_before(first, finding, window_seconds) else finding.onset
+            told.append(replace(finding, detected=first.detected, onset=onset))
         else:
             told.append(finding)
     return told
 
 
-def _is_of(raised: Finding, finding: Finding, early: float) -> bool:
-    if raised.detected is None or raised.detected < finding.onset - early:
+def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    early = EARLY_WINDOWS * window_seconds
+    if raised.detected is None:
         return False
+    if raised.detected < finding.onset - early:
+        return _eased_before(raised, finding, window_seconds)
     return finding.until is None or raised.detected <= finding.until + early
+
+
+def _eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    """Whether what was raised shortly before a finding's onset still lasted then."""
+    is_before = raised.detected is not None and raised.detected < finding.onset
+    is_near = finding.onset - raised.onset <= EASED_WINDOWS * window_seconds
+    lasted = raised.until is None or raised.until > finding.onset
+    return is_before and is_near and lasted and {raised.kind, finding.kind} <= SUDDEN
 
 
 def analyse(

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
-from cliffwatch.detect.finding import Finding, Kind, Role, Series
-from cliffwatch.detect.journal_series import notices_from_events, samples_from_windows
+from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Role, Series
+from cliffwatch.detect.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
 from cliffwatch.detect.layers import TITLES, LayerComparison, compare
 from cliffwatch.detect.offline import analyse
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
@@ -29,8 +29,6 @@ _SPOKEN_OF = (0.99, 0.999, 0.9, 0.9999, 0.5)
 CLIENT_LIMITED_RATIO = 0.2
 #: The latency that a run is spoken of by rose too when it rose by this factor.
 TOLD_OF_PRIMARY_FROM = 1.3
-#: A cliff and a step are told apart by size and speed, which look different while the run still goes on.
-_SUDDEN = frozenset({Kind.CLIFF, Kind.STEP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +59,9 @@ def findings_of(run: Collected) -> tuple[Found, ...]:
     by_name = {one.name: one for one in series}
     primary = primary_latency(sorted({name for window in windows for name in window.latency}))
     groups = grouped(analyse(series, samples, notices, window_seconds), by_name, primary, window_seconds)
-    told = [event for event in run.events if event.type is EventType.FINDING]
     return tuple(
-        _found(run, with_detection(finding, told, window_seconds), by_name, primary, windows) for finding in groups
+        _found(run, with_detection(finding, run.events, window_seconds), by_name, primary, windows)
+        for finding in groups
     )
 
 
@@ -87,11 +85,30 @@ def grouped(
     return sorted(kept, key=lambda finding: finding.onset)
 
 
-def with_detection(finding: Finding, told: Sequence[Event], window_seconds: float) -> Finding:
-    """The finding with the moment at which it was raised while the run went on, if an event tells that."""
+def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
+    """The finding with the moment at which it was raised while the run went on, if an event tells that.
+
+    What was raised before it began, as the whole run has it, and was not over by then, began when it was seen to begin:
+    the latency rose, eased without being healthy again, and rose further.
+    """
     reach = _SAME_ONSET_WINDOWS * window_seconds
-    moments = [event.at for event in told if _tells_of(event, finding, reach)]
-    return replace(finding, detected=min(moments, default=finding.detected))
+    told = (event for event in events if event.type is EventType.FINDING and _tells_of(event, finding, reach))
+    first = min(told, key=lambda event: event.at, default=None)
+    if first is None:
+        return finding
+    is_earlier = finding.kind in SUDDEN and first.at < finding.onset and not _was_over(first, events, finding.onset)
+    onset = float(first.detail.get("onset", first.at)) if is_earlier else finding.onset
+    return replace(finding, detected=first.at, onset=onset)
+
+
+def _was_over(told: Event, events: Sequence[Event], at: float) -> bool:
+    """Whether what an event told of had ended by `at`."""
+    ends = (event for event in events if (event.type, event.name) == (EventType.NOTE, ENDED_NOTE))
+    keys = ("kind", "series", "onset")
+    return any(
+        all(end.detail.get(key) == told.detail.get(key) for key in keys) and end.detail.get("until", at) <= at
+        for end in ends
+    )
 
 
 def _tells_of(event: Event, finding: Finding, reach_seconds: float) -> bool:
@@ -99,7 +116,7 @@ def _tells_of(event: Event, finding: Finding, reach_seconds: float) -> bool:
     kind, onset = str(event.detail.get("kind", event.name)), event.detail.get("onset", event.at)
     if not isinstance(onset, int | float):
         return False
-    sudden = {each.value for each in _SUDDEN}
+    sudden = {each.value for each in SUDDEN}
     is_same_kind = kind == finding.kind or {kind, finding.kind.value} <= sudden
     is_near = finding.kind is Kind.DRIFT or abs(onset - finding.onset) <= reach_seconds
     return is_same_kind and is_near and event.at >= finding.onset - reach_seconds
@@ -140,7 +157,7 @@ def _rank(series: Series, primary: str | None) -> tuple[int, int, int, str]:
 
 
 def _are_one(one: Finding, other: Finding, reach: float) -> bool:
-    is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= _SUDDEN
+    is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= SUDDEN
     return is_same_kind and abs(one.onset - other.onset) <= reach
 
 

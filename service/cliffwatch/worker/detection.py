@@ -14,7 +14,7 @@ from typing import Any
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.detect.finding import Finding, Kind, Notice, Series
 from cliffwatch.detect.forecast import Forecast, Trend, limit_for
-from cliffwatch.detect.journal_series import notice_of, sample_of, series_of
+from cliffwatch.detect.journal_series import ENDED_NOTE, notice_of, sample_of, series_of
 from cliffwatch.detect.limits import Limit
 from cliffwatch.detect.online import OnlineDetector, primary_series
 from cliffwatch.detect.wording import sentence_of
@@ -23,7 +23,6 @@ from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
 
 #: Names of the notes that detection leaves in the journal.
 BASELINE_NOTE = "baseline"
-ENDED_NOTE = "finding_ended"
 FAILED_NOTE = "detection_failed"
 #: A finding whose onset is so few windows from that of one that was told is that one.
 SAME_ONSET_WINDOWS = 10
