@@ -43,7 +43,7 @@ def main(run_directory: Path) -> None:
 
 def _take_in(service: Service, run_directory: Path) -> str:
     """Put a copy of the run among the service's own, as somebody does who was sent one."""
-    run_id = run_directory.resolve().name
+    run_id = run_directory.name
     shutil.copytree(run_directory, service.state_directory / "runs" / run_id)
     service.rebuild_index()
     return run_id
@@ -51,7 +51,7 @@ def _take_in(service: Service, run_directory: Path) -> str:
 
 def _picture_report(browser: Browser, run_directory: Path) -> None:
     page = browser.new_page(viewport={"width": _WIDTH, "height": _REPORT_HEIGHT})
-    page.goto((run_directory / files.REPORT_HTML).resolve().as_uri())
+    page.goto((run_directory / files.REPORT_HTML).as_uri())
     page.locator("#over-time").wait_for()
     page.screenshot(path=PICTURES / "report.png")
     for heading, name in (("over-time", "report-over-time"), ("layers", "report-layers"), ("device", "report-device")):
@@ -113,4 +113,4 @@ def _save(page: Page, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]).resolve())
