@@ -27,6 +27,8 @@ def test_a_moment_has_the_shares_of_its_own_requests() -> None:
     assert heat.bounds == [0.001, 0.008]
     assert heat.edges.tolist() == [0.0, 5.0, 10.0]
     assert heat.shares.tolist() == [[1.0, 0.5], [0.0, 0.5]]
+    spoken = "<title>0:00:05 to 0:00:10: half of the requests took up to 1 ms, 99 % up to 8 ms</title>"
+    assert spoken in drawn(heat, [])
 
 
 def test_what_was_not_sampled_is_left_blank() -> None:

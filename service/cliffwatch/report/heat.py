@@ -62,6 +62,25 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
     return HeatMap(edges, bounds[first:last], shares[first:last])
 
 
+def _spoken_columns(heat: HeatMap, width: float, height: float) -> list[str]:
+    """Over each column what it says in words, for whoever points at it."""
+    below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
+    parts = []
+    for column in np.flatnonzero(np.nansum(heat.shares, axis=0) > 0):
+        # A sum of shares may fall short of 1 by a rounding.
+        half, most = (_up_to(heat.bounds[int(np.argmax(below[:, column] >= share - 1e-9))]) for share in (0.5, 0.99))
+        span = f"{formats.elapsed(float(heat.edges[column]))} to {formats.elapsed(float(heat.edges[column + 1]))}"
+        parts.append(
+            f'<rect x="{_LEFT + column * width:.1f}" y="{_TOP:g}" width="{width:.2f}" height="{height:g}" '
+            f'fill-opacity="0"><title>{span}: half of the requests took {half}, 99 % {most}</title></rect>'
+        )
+    return parts
+
+
+def _up_to(bound: float) -> str:
+    return f"up to {formats.latency(bound)}" if np.isfinite(bound) else "longer than was told apart"
+
+
 def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
     """The map as SVG, with a line at each of the `onsets`, in seconds since the load began."""
     rows, columns = heat.shares.shape
@@ -90,6 +109,7 @@ def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
         parts.append(
             f'<text x="{_LEFT + _WIDTH * share:.1f}" y="{bottom + 15:g}" text-anchor="{anchor}">{words}</text>'
         )
+    parts += _spoken_columns(heat, width, bottom - _TOP)
     for onset in onsets:
         if 0 <= onset <= end:
             at = _LEFT + _WIDTH * onset / end
