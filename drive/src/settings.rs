@@ -242,6 +242,18 @@ impl Settings {
     /// [`Error::File`] if it cannot be read, [`Error::Profile`] if it has an unknown key or a value of the wrong kind.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-        serde_yaml_ng::from_str(&text).map_err(|error| Error::Profile { path: path.into(), reason: error.to_string() })
+        serde_yaml_ng::from_str(&text)
+            .map_err(|error| Error::Profile { path: path.into(), reason: without_list(&error.to_string()) })
+    }
+}
+
+/// What the parser said, without its list of everything that it would have taken.
+fn without_list(said: &str) -> String {
+    match said.split_once(", expected one of") {
+        Some((fault, list)) => {
+            let place = list.rfind(" at line").map_or("", |start| &list[start..]);
+            format!("{fault}{place}")
+        }
+        None => said.to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! What a broker takes its time for is told as it was: to within 1 % or 100 µs.
+//! What a broker takes its time for is told as it was: to within 1 % or 100 µs of that and the way to it.
 
 #[path = "null_broker/load.rs"]
 mod load;
@@ -49,17 +49,25 @@ fn a_constant_delay_is_told_as_it_was() {
     }
 }
 
-/// How far what is told differs from what the broker did, or that from what it was told to do, at this quantile; 1 is what is
-/// allowed.
+/// How far what is told differs from what the broker did and the way to it takes, at this quantile; 1 is what is allowed.
 fn worst_difference(injected: Duration, compared: f64) -> f64 {
+    // What two threads take to wake up, and loopback to carry, is the machine's and differs with its mood: it is measured
+    // beside, by a broker that answers at once.
+    let (at_once, held_at_once) = told_and_held(Duration::ZERO, compared);
+    let way = at_once.saturating_sub(held_at_once);
+    let (told, held) = told_and_held(injected, compared);
+    assert!(held >= injected, "the broker answered after {held:?} where {injected:?} were asked for");
+    told.abs_diff(held + way).as_secs_f64() / allowed(injected).as_secs_f64()
+}
+
+/// What is told of a broker that holds everything back for so long, and for how long it did, at this quantile.
+fn told_and_held(injected: Duration, compared: f64) -> (Duration, Duration) {
     let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
     let told = carry_out(broker, &Load { rate: 500.0, seconds: 2.0, consumes: false });
     assert_eq!(told.count(), 1000);
     // Nobody ever is told less.
     assert!(told.publish(0.001) >= injected - injected.mul_f64(0.001));
-    let truth = quantile(&held, compared);
-    let worst = told.publish(compared).abs_diff(truth).max(truth.abs_diff(injected));
-    worst.as_secs_f64() / allowed(injected).as_secs_f64()
+    (told.publish(compared), quantile(&held, compared))
 }
 
 #[test]

@@ -32,7 +32,7 @@ def nothing_remains(state: State) -> bool:
         ),
         (Order(SMALL | {"over-provisioning": 1.5}), "--over-provisioning: 1.5 is out of range: give a share in [0, 1)"),
         (Order(SMALL | {"capacity": "1KiB"}), "--"),
-        (Order(SMALL | {"chanels": 2}), "unknown field `chanels`"),
+        (Order(SMALL | {"chanels": 2}), "cannot be served: unknown field `chanels` at line"),
         (Order(SMALL | {"capacity": "many"}), "many"),
         (Order(SMALL, unpartitioned=1.0), "--unpartitioned: 1 is not a share of the drive; give 0 to 0.9"),
         (Order(SMALL, unpartitioned=-0.1), "--unpartitioned: -0.1 is not a share of the drive; give 0 to 0.9"),

@@ -54,7 +54,8 @@ def serve(place: Place, description: Description, program: Path, clock: Clock) -
     if is_mounted(place.flash):
         unmount(place.flash, clock, lazily=True)
     lines = place.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    said = lines[-1].removeprefix(f"{DRIVE}: ") if lines else ""
+    # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
+    said = lines[-1].removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ") if lines else ""
     code = Code.DRIVE_INVALID if status == _BAD_INPUT else Code.DRIVE_UNAVAILABLE
     raise Problem(code, f"the drive {place.name} cannot be served: {said or f'{DRIVE} ended with status {status}'}")
 
