@@ -31,7 +31,7 @@ def test_the_environment_is_heard_and_what_is_given_comes_before_it(
 @pytest.mark.parametrize(
     ("variable", "value", "remedy"),
     [
-        ("CLIFFWATCH_LISTEN_PORT", "99999", "65535"),
+        ("CLIFFWATCH_LISTEN_PORT", "99999", "99999 is out of range; write at most 65535"),
         ("CLIFFWATCH_MISFIRE_GRACE", "60", "36h"),
         ("CLIFFWATCH_DATABASE_URL", "mysql://somewhere/db", "postgresql+psycopg://"),
         ("CLIFFWATCH_DATABASE_URL", "cliffwatch.db", "sqlite:////path"),

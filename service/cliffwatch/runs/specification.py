@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -309,12 +310,12 @@ def message_of(item: Mapping[str, Any]) -> str:
 
 
 def _as_written(given: str, bound: float) -> str:
-    """A bound in the unit of what was given: seconds as a duration, bytes as a size."""
-    try:
-        parse_duration(given)
-    except ValueError:
-        return format_size(bound)
-    return format_duration(bound)
+    """A bound in the unit of what was given: seconds as a duration, bytes as a size, a number as it is."""
+    for parse, write in ((float, str), (parse_duration, format_duration)):
+        with suppress(ValueError):
+            parse(given)
+            return write(bound)
+    return format_size(bound)
 
 
 def parse_workload(text: str) -> Workload:

@@ -114,7 +114,7 @@ def test_a_volume_that_fills_up_under_way_fails_the_load_in_order(keep: bool, tm
         ({"retention_size": "1MiB"}, "`retention_size`: 8 logs of two segments"),
         ({"batch_records": 1000}, "`batch_records`"),
         ({"record_size": "1KiB", "record_sizes": [{"size": "1KiB"}]}, "either `record_size`"),
-        ({"record_size": "31B"}, "31B is out of range; write at least 32 B"),
+        ({"record_size": "31B"}, "greater than or equal to 32"),
         ({"rate_steps": [{"after": "2s", "ratio": 1}, {"after": "1s", "ratio": 1}]}, "after the one before"),
         ({"style_changes": {"io": "inline"}}, "direct files"),
         ({"style_changes": {"journal": True}}, "goes with `layout: shared`"),
