@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.detect.generators import lognormal
 from tests.detect.generators.soak import Soak
@@ -44,6 +45,13 @@ def test_a_cliff_in_a_csv_is_degraded_and_told_with_when_it_was_raised(tmp_path:
     onset = soak.truths[0].onset
     assert abs(finding["onset_seconds"] - onset) <= 60
     assert 0 < finding["detected_seconds"] - onset <= 180
+
+
+def test_a_cliff_in_a_csv_is_as_deep_as_all_of_it(tmp_path: Path) -> None:
+    soak = lognormal.make(4, ("cliff",), (), HOURS).only("p99", "device_write_latency")
+    (finding,) = document(analyze(stored(soak, tmp_path), "--format", "json"))["findings"]
+    after = soak.columns["p99"][soak.times >= finding["onset_seconds"]]
+    assert finding["level"] == pytest.approx(float(np.nanmedian(after)), rel=1e-4)
 
 
 def test_a_healthy_csv_passes(tmp_path: Path) -> None:

@@ -48,11 +48,7 @@ def replay(
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """Each finding with the moment at which online detection raised it: the first after its onset that is its own.
-
-    What was raised before it began, as the whole run has it, and was not over by then, began when it was seen to begin:
-    the latency rose, eased without being healthy again, and rose further.
-    """
+    """Each finding with the moment at which online detection raised it, and where it began if it `eased_before`."""
     left = [one for one in raised if one.kind is not Kind.RECOVERY]
     told = []
     for finding in findings:
@@ -60,7 +56,7 @@ def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], windo
         first = min(mine, key=lambda one: one.detected or 0.0, default=None)
         if first is not None and finding.kind is not Kind.RECOVERY:
             left.remove(first)
-            onset = first.onset if _eased_before(first, finding, window_seconds) else finding.onset
+            onset = first.onset if eased_before(first, finding, window_seconds) else finding.onset
             told.append(replace(finding, detected=first.detected, onset=onset))
         else:
             told.append(finding)
@@ -72,12 +68,15 @@ def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:
     if raised.detected is None:
         return False
     if raised.detected < finding.onset - early:
-        return _eased_before(raised, finding, window_seconds)
+        return eased_before(raised, finding, window_seconds)
     return finding.until is None or raised.detected <= finding.until + early
 
 
-def _eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether what was raised shortly before a finding's onset still lasted then."""
+def eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    """Whether what was raised shortly before a finding's onset still lasted then, so that it began where that did.
+
+    The latency rose, eased without being healthy again, and rose further, of which the whole run shows the last best.
+    """
     is_before = raised.detected is not None and raised.detected < finding.onset
     is_near = finding.onset - raised.onset <= EASED_WINDOWS * window_seconds
     lasted = raised.until is None or raised.until > finding.onset

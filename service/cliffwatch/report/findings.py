@@ -7,7 +7,7 @@ from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
 from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Role, Series
 from cliffwatch.detect.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
 from cliffwatch.detect.layers import TITLES, LayerComparison, compare
-from cliffwatch.detect.offline import analyse
+from cliffwatch.detect.offline import EASED_WINDOWS, analyse, eased_before
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
 from cliffwatch.detect.wording import so_did, subject_of
 from cliffwatch.histogram import Histogram
@@ -21,8 +21,6 @@ from cliffwatch.units import format_latency
 
 #: Changes of several series so many windows apart are one finding.
 _TOGETHER_WINDOWS = 6
-#: What was found while the run went on is the same finding when its onset is so many windows away at most.
-_SAME_ONSET_WINDOWS = 120
 #: The quantile that a finding is spoken of by, the most telling first.
 _SPOKEN_OF = (0.99, 0.999, 0.9, 0.9999, 0.5)
 #: Held back by a processor limit for so much of the whole load, the client was its own limit.
@@ -88,27 +86,27 @@ def grouped(
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
     """The finding with the moment at which it was raised while the run went on, if an event tells that.
 
-    What was raised before it began, as the whole run has it, and was not over by then, began when it was seen to begin:
-    the latency rose, eased without being healthy again, and rose further.
+    It began where that did if it `eased_before`.
     """
-    reach = _SAME_ONSET_WINDOWS * window_seconds
+    reach = EASED_WINDOWS * window_seconds
     told = (event for event in events if event.type is EventType.FINDING and _tells_of(event, finding, reach))
     first = min(told, key=lambda event: event.at, default=None)
     if first is None:
         return finding
-    is_earlier = finding.kind in SUDDEN and first.at < finding.onset and not _was_over(first, events, finding.onset)
-    onset = float(first.detail.get("onset", first.at)) if is_earlier else finding.onset
-    return replace(finding, detected=first.at, onset=onset)
+    kind, onset = Kind(first.detail.get("kind", first.name)), float(first.detail.get("onset", first.at))
+    raised = replace(finding, kind=kind, onset=onset, detected=first.at, until=_end_of(first, events))
+    is_earlier = eased_before(raised, finding, window_seconds)
+    return replace(finding, detected=first.at, onset=onset if is_earlier else finding.onset)
 
 
-def _was_over(told: Event, events: Sequence[Event], at: float) -> bool:
-    """Whether what an event told of had ended by `at`."""
-    ends = (event for event in events if (event.type, event.name) == (EventType.NOTE, ENDED_NOTE))
+def _end_of(told: Event, events: Sequence[Event]) -> float | None:
+    """When what an event told of was over; None while it lasted."""
     keys = ("kind", "series", "onset")
-    return any(
-        all(end.detail.get(key) == told.detail.get(key) for key in keys) and end.detail.get("until", at) <= at
-        for end in ends
-    )
+    for event in events:
+        is_end = (event.type, event.name) == (EventType.NOTE, ENDED_NOTE)
+        if is_end and all(event.detail.get(key) == told.detail.get(key) for key in keys):
+            return float(event.detail.get("until", event.at))
+    return None
 
 
 def _tells_of(event: Event, finding: Finding, reach_seconds: float) -> bool:
@@ -141,7 +139,7 @@ def unconfirmed(run: Collected, found: Sequence[Found]) -> list[Event]:
         event
         for event in run.events
         if event.type is EventType.FINDING
-        and not any(_tells_of(event, each.finding, _SAME_ONSET_WINDOWS * window_seconds) for each in found)
+        and not any(_tells_of(event, each.finding, EASED_WINDOWS * window_seconds) for each in found)
     ]
 
 
