@@ -66,6 +66,12 @@ def test_every_command_explains_itself() -> None:
         assert command.help, words
 
 
+def test_the_version_is_a_flag_and_a_command() -> None:
+    done = cliffwatch("--version", CLIFFWATCH_VERSION="an image's tag")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"cliffwatch {__version__}\n", "")
+    assert cliffwatch("version").stdout == f"{__version__}\n"
+
+
 def test_a_variable_stands_for_a_flag() -> None:
     done = cliffwatch("version", CLIFFWATCH_VERSION_OUTPUT="json")
     assert json.loads(done.stdout) == {"version": __version__}

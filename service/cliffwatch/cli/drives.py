@@ -8,9 +8,10 @@ import typer
 from cliffwatch.cli import aging, what_if
 from cliffwatch.cli.output import Column, plain, print_rows, show
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.units import format_size
 
-app = typer.Typer(no_args_is_help=True, help="Look at the drives of the service's machine, and attach drives that age.")
+app = CommandTree(help="Look at the drives of the service's machine, and attach drives that age.")
 aging.register(app)
 what_if.register(app)
 

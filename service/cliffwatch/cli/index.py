@@ -6,8 +6,9 @@ import typer
 
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.tree import CommandTree
 
-app = typer.Typer(no_args_is_help=True, help="The database, which is an index over the journals of runs.")
+app = CommandTree(help="The database, which is an index over the journals of runs.")
 
 
 @app.callback()

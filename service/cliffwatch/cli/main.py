@@ -16,6 +16,7 @@ from cliffwatch import __version__
 from cliffwatch.cli import analyze, drill, drives, index, omb, runs, schedules, service, tokens, workloads
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, Session, session_of
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.errors import Problem
 
 PROGRAM = "cliffwatch"
@@ -23,9 +24,8 @@ EXIT_USAGE = 2
 EXIT_INFRASTRUCTURE = 3
 EXIT_INTERRUPTED = 130
 
-app = typer.Typer(
+app = CommandTree(
     name=PROGRAM,
-    no_args_is_help=True,
     # Plain help: boxes are cut off in narrow terminals and cannot be searched.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -59,6 +59,17 @@ def root(
         typer.Option("--state-directory", help="Where this machine's service keeps everything; else .cliffwatch."),
     ] = None,
     output: OutputOption = None,
+    _version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            is_eager=True,
+            callback=lambda asked: _print_version(asked),
+            # CLIFFWATCH_VERSION is a name that images and scripts take for something else.
+            allow_from_autoenv=False,
+            help="Print the version and exit.",
+        ),
+    ] = False,
 ) -> None:
     """Soak tests that say, while they run, when, where and why latency fell off a cliff."""
     context.obj = Session(url, token_file, state_directory, output)
@@ -71,6 +82,12 @@ def version(context: typer.Context, output: OutputOption = None) -> None:
         print_json({"version": __version__})
     else:
         print(__version__)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"{PROGRAM} {__version__}")
+        raise typer.Exit
 
 
 def exit_status_of(problem: Problem) -> int:

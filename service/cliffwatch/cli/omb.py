@@ -7,9 +7,10 @@ import typer
 
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.errors import Code, Problem
 
-app = typer.Typer(name="omb", no_args_is_help=True, help="Files of OpenMessaging Benchmark.")
+app = CommandTree(name="omb", help="Files of OpenMessaging Benchmark.")
 
 
 @app.callback()

@@ -26,8 +26,8 @@ respected. `{PROGRAM} --install-completion` adds completion to your shell.
 Every flag is also an environment variable, given with it below; a flag that is given wins. `CLIFFWATCH_TOKEN` holds a
 token itself, and wins over `--token-file`. docs/settings.md has the variables of the service.
 """
-#: Typer's own; they are for the shell and make no sense in the environment.
-_SHELL_FLAGS = frozenset({"--help", "--install-completion", "--show-completion"})
+#: They are for the shell and make no sense in the environment.
+_SHELL_FLAGS = frozenset({"--help", "--version", "--install-completion", "--show-completion"})
 
 
 def commands() -> Iterator[tuple[str, TyperCommand | TyperGroup]]:
@@ -45,7 +45,7 @@ def _walk(words: str, command: object) -> Iterator[tuple[str, TyperCommand | Typ
 
 
 def options_of(command: TyperCommand | TyperGroup) -> list[TyperOption]:
-    """The flags of a command but `--help` and completion's."""
+    """The flags of a command but `--help`, `--version` and completion's."""
     options = [parameter for parameter in command.params if isinstance(parameter, TyperOption)]
     return [option for option in options if not _SHELL_FLAGS.intersection(option.opts)]
 

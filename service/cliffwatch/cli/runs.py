@@ -32,11 +32,12 @@ from cliffwatch.cli.run_order import (
 )
 from cliffwatch.cli.run_source import written
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of, workload_names
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.states import VerdictName
 
-app = typer.Typer(no_args_is_help=True, help="Start runs, look at them, watch them, stop them, read their reports.")
+app = CommandTree(help="Start runs, look at them, watch them, stop them, read their reports.")
 
 EXIT_BAD_VERDICT = 1
 EXIT_INTERRUPTED = 130

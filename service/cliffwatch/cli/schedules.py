@@ -9,9 +9,10 @@ from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json
 from cliffwatch.cli.run_order import duration_overrides, target_document, workload_reference
 from cliffwatch.cli.runs import target_name
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.errors import Code, FieldFault, Problem
 
-app = typer.Typer(no_args_is_help=True, help="Runs that start by the clock.")
+app = CommandTree(help="Runs that start by the clock.")
 
 ScheduleArgument = Annotated[
     str, typer.Argument(metavar="SCHEDULE", help="A name or an id, from `cliffwatch schedule list`.")

@@ -8,8 +8,9 @@ import typer
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say, show_time
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.cli.tree import CommandTree
 
-app = typer.Typer(no_args_is_help=True, help="Who may do what over the API.")
+app = CommandTree(help="Who may do what over the API.")
 
 
 class ScopeName(StrEnum):

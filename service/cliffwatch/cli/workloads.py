@@ -10,11 +10,12 @@ from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of, workload_names
+from cliffwatch.cli.tree import CommandTree
 from cliffwatch.documents import readable_yaml
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import Phases, Workload, workload_from
 
-app = typer.Typer(no_args_is_help=True, help="Check workloads, keep them, look at them.")
+app = CommandTree(help="Check workloads, keep them, look at them.")
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workload as YAML; docs/workloads.md says how.")]
 NameArgument = Annotated[

@@ -1,0 +1,59 @@
+"""What every command and group of the command line has in common: a flag that holds one value is given once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup, TyperOption
+
+from cliffwatch.errors import Code, Problem
+
+
+class OnceCommand(TyperCommand):
+    """A command that refuses a flag which was given twice, where the second value would silently win."""
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        _refuse_repeated(self, context, arguments)
+        return super().parse_args(context, arguments)
+
+
+class OnceGroup(TyperGroup):
+    """The same of a group and its own flags."""
+
+    def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
+        _refuse_repeated(self, context, arguments)
+        return super().parse_args(context, arguments)
+
+
+class CommandTree(typer.Typer):
+    """A group of commands, and each of them, as above."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(cls=OnceGroup, no_args_is_help=True, **settings)
+
+    def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
+        return super().command(name, cls=OnceCommand, **settings)
+
+
+def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context, arguments: list[str]) -> None:
+    """Raises Problem(bad_request) with the flag and all its values."""
+    if context.resilient_parsing:
+        return
+    # The same command line, read by a parser that keeps every value; what is wrong otherwise is raised as ever.
+    parser = type(command.make_parser(context))(context)
+    for parameter in command.get_params(context):
+        if not isinstance(parameter, TyperOption):
+            parameter.add_to_parser(parser, context)
+            continue
+        for names in (parameter.opts, parameter.secondary_opts):
+            if names:
+                action = "append_const" if parameter.is_flag else "append"
+                parser.add_option(parameter, names, parameter.name, action, parameter.nargs, names[0])
+    values, _, _ = parser.parse_args(list(arguments))
+    for option in command.get_params(context):
+        given = values.get(option.name or "")
+        if not isinstance(option, TyperOption) or option.multiple or option.count or not given or len(given) < 2:
+            continue
+        times = "twice" if len(given) == 2 else f"{len(given)} times"
+        told = " and ".join(given if option.is_flag else map(repr, given))
+        raise Problem(Code.BAD_REQUEST, f"{option.opts[0]} was given {times}: {told}; give it once")
