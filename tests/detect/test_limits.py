@@ -61,15 +61,15 @@ def tallies(above: list[int], count: int = 100, missing: tuple[int, ...] = ()) -
     ]
 
 
-def test_overlapping_spans_are_one_breach_and_the_worst_of_them_is_told() -> None:
+def test_overlapping_spans_are_one_breach_that_begins_with_the_window_that_broke_it() -> None:
     above = [0] * 10 + [2, 0, 0, 9, 0, 0] + [0] * 10
-    assert breaches(tallies(above), 0.99, 30.0) == [Breach(110.0, 160.0, 110.0, 140.0, 0.03, 3)]
+    assert breaches(tallies(above), 0.99, 30.0) == [Breach(130.0, 140.0, 160.0, 110.0, 140.0, 0.03, 3)]
     assert breaches(tallies(above), 0.99, 10.0) == [
-        Breach(100.0, 110.0, 100.0, 110.0, 0.02, 1),
-        Breach(130.0, 140.0, 130.0, 140.0, 0.09, 1),
+        Breach(100.0, 110.0, 110.0, 100.0, 110.0, 0.02, 1),
+        Breach(130.0, 140.0, 140.0, 130.0, 140.0, 0.09, 1),
     ]
     assert breaches(tallies(above), 0.99, None) == []
-    assert breaches(tallies(above), 1.0, None) == [Breach(0.0, 260.0, 0.0, 260.0, 11 / 2600, 1)]
+    assert breaches(tallies(above), 1.0, None) == [Breach(0.0, 260.0, 260.0, 0.0, 260.0, 11 / 2600, 1)]
 
 
 def test_a_span_of_which_much_was_not_measured_is_not_judged() -> None:

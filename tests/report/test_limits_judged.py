@@ -38,9 +38,23 @@ def test_a_span_that_breaks_a_limit_is_listed_with_its_worst_value_and_degrades(
     document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(30, 34))), "p99 <= 20ms over any 1m")
     assert not row["held"]
     (span,) = row["broken"]
-    assert (span["start_seconds"], span["end_seconds"], span["worst"]) == (280.0, 360.0, "50 ms")
+    # 20 of each window's 1,000 are slow: a minute of six windows is above one in a hundred from the fourth of them on.
+    assert (span["start_seconds"], span["window_end_seconds"]) == (330.0, 340.0)
+    assert (span["end_seconds"], span["worst"]) == (360.0, "50 ms")
     assert document["verdict"]["name"] == "degraded"
-    assert "`p99 <= 20ms over any 1m` was broken from 0:04:40 to 0:06:00 (50 ms)" in document["headline"]
+    assert (
+        "`p99 <= 20ms over any 1m` was broken by the window at 0:05:30, and until 0:06:00 (50 ms at worst)"
+        in document["headline"]
+    )
+
+
+def test_a_limit_over_a_long_span_is_broken_at_the_cliff_and_not_a_span_before_it(tmp_path: Path) -> None:
+    """40 % are slow from the window 45 on: one such window is enough to break any five minutes that end with it."""
+    plan = JournalPlan(latency=slow_in(range(45, 60), share=400))
+    document, (row,) = judged(tmp_path, plan, "p99 <= 20ms over any 5m")
+    (span,) = row["broken"]
+    assert span["start_seconds"] == 450.0
+    assert "by the window at 0:07:30" in " ".join(document["verdict"]["reasons"])
 
 
 def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Path) -> None:
@@ -68,7 +82,7 @@ def test_throughput_below_its_limit_is_told_with_the_lowest_rate(tmp_path: Path)
     _, rows = judged(tmp_path, plan, "throughput >= 10MB/s over any 1m", "throughput >= 10MB/s")
     (span,) = rows[0]["broken"]
     assert span["worst"] == "3.1 MiB/s"
-    assert (span["start_seconds"], span["end_seconds"]) == (370.0, 550.0)
+    assert (span["start_seconds"], span["end_seconds"]) == (420.0, 550.0)
     assert rows[1]["held"]
 
 

@@ -85,11 +85,26 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """A span that breaks a limit, by how much; `last_start` is when its last window begins."""
+
+    start: float
+    last_start: float
+    end: float
+    badness: float
+
+
+@dataclass(frozen=True, slots=True)
 class Breach:
-    """Overlapping spans that break a limit: from the first one's start to the last one's end, and the worst of them."""
+    """Overlapping spans that break a limit, and the worst of them.
+
+    `start` and `end` are those of the window that broke it: the last window of the first span, without which the limit
+    held. `until` is the end of the last span.
+    """
 
     start: float
     end: float
+    until: float
     worst_start: float
     worst_end: float
     badness: float
@@ -128,8 +143,14 @@ def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | No
         inside = tallies[first:behind]
         count, above = sum(each.count for each in inside), sum(each.above for each in inside)
         if count > 0 and count - above < math.ceil(quantile * count - 1e-9):
-            broken.append((inside[0].start, inside[-1].end, above / count))
+            broken.append(span_of(inside, above / count, over_seconds))
     return joined(broken)
+
+
+def span_of(inside: Sequence[Interval], badness: float, over_seconds: float | None) -> Span:
+    """The span that these windows make; one over the whole load is broken by all of them and by none alone."""
+    last_start = inside[0].start if over_seconds is None else inside[-1].start
+    return Span(inside[0].start, last_start, inside[-1].end, badness)
 
 
 def sliding(intervals: Sequence[Interval], over_seconds: float | None) -> list[tuple[int, int]]:
@@ -150,17 +171,18 @@ def sliding(intervals: Sequence[Interval], over_seconds: float | None) -> list[t
     return spans
 
 
-def joined(spans: Iterable[tuple[float, float, float]]) -> list[Breach]:
-    """Spans as (start, end, badness) in order of start, those that overlap as one breach with the worst of them."""
+def joined(spans: Iterable[Span]) -> list[Breach]:
+    """Spans in order of start; those that overlap are one breach, with the worst of them."""
     found: list[Breach] = []
-    for start, end, badness in spans:
+    for span in spans:
         last = found[-1] if found else None
-        if last is None or start > last.end + 1e-6:
-            found.append(Breach(start, end, start, end, badness, 1))
-        elif badness > last.badness:
-            found[-1] = Breach(last.start, end, start, end, badness, last.spans + 1)
+        if last is None or span.start > last.until + 1e-6:
+            found.append(Breach(span.last_start, span.end, span.end, span.start, span.end, span.badness, 1))
+        elif span.badness > last.badness:
+            worst = {"worst_start": span.start, "worst_end": span.end, "badness": span.badness}
+            found[-1] = replace(last, until=span.end, spans=last.spans + 1, **worst)
         else:
-            found[-1] = replace(last, end=end, spans=last.spans + 1)
+            found[-1] = replace(last, until=span.end, spans=last.spans + 1)
     return found
 
 

@@ -31,7 +31,10 @@ def limits_document(judged: Sequence[Judged], zero: float) -> list[dict[str, Any
         if each.unjudged:
             row["unjudged"] = each.unjudged
         row["broken"] = [
-            _interval("start", span.start, zero) | _interval("end", span.end, zero) | {"worst": span.worst}
+            _interval("start", span.start, zero)
+            | _interval("end", span.end, zero)
+            | ({} if span.window_end is None else _interval("window_end", span.window_end, zero))
+            | {"worst": span.worst}
             for span in each.broken[:SPAN_LIMIT]
         ]
         if len(each.broken) > SPAN_LIMIT:

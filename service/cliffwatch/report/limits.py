@@ -15,6 +15,7 @@ from cliffwatch.detect.limits import (
     joined,
     parse_limit,
     sliding,
+    span_of,
 )
 from cliffwatch.detect.verdict import LimitOutcome
 from cliffwatch.histogram import Histogram
@@ -36,11 +37,16 @@ _STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, str
 
 @dataclass(frozen=True, slots=True)
 class BrokenSpan:
-    """Overlapping spans that broke a limit, in seconds since the epoch, and the worst value among them, in words."""
+    """When a limit was broken, in seconds since the epoch, and the worst value among the spans, in words.
+
+    It was broken from `start` to `end`. `window_end` is the end of the window that broke it, which begins at `start`;
+    None where no single one did: over the whole load, and by a finding.
+    """
 
     start: float
     end: float
     worst: str
+    window_end: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +80,19 @@ def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ..
         elif each.broken:
             first = each.broken[0]
             more = f", and {len(each.broken) - 1} times more" if len(each.broken) > 1 else ""
-            place = f"from {elapsed(first.start - zero)} to {elapsed(first.end - zero)} ({first.worst})"
-            result.append(LimitOutcome(f"The limit `{each.text}` was broken {place}{more}.", True))
+            result.append(LimitOutcome(f"The limit `{each.text}` was broken {_place(first, zero)}{more}.", True))
     return tuple(result)
+
+
+def _place(span: BrokenSpan, zero: float) -> str:
+    start, end = elapsed(span.start - zero), elapsed(span.end - zero)
+    if span.window_end is None:
+        return f"from {start} to {end} ({span.worst})"
+    return f"by the window at {start}, and until {end} ({span.worst} at worst)"
+
+
+def _broken(breach: Breach, worst: str, over_seconds: float | None) -> BrokenSpan:
+    return BrokenSpan(breach.start, breach.until, worst, None if over_seconds is None else breach.end)
 
 
 def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[Found]) -> Judged:
@@ -102,7 +118,9 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     if not found and not sliding(measured, limit.over_seconds):
         return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
     worst = [_percentile(reader, measured, name, limit.quantile, breach) for breach in found]
-    return Judged(limit.text, tuple(BrokenSpan(b.start, b.end, latency(w)) for b, w in zip(found, worst, strict=True)))
+    return Judged(
+        limit.text, tuple(_broken(b, latency(w), limit.over_seconds) for b, w in zip(found, worst, strict=True))
+    )
 
 
 def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) -> Sequence[JournalWindow]:
@@ -156,11 +174,11 @@ def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
     places = np.array(slides)
     rates = (moved[places[:, 1]] - moved[places[:, 0]]) / (seconds[places[:, 1]] - seconds[places[:, 0]])
     broken = [
-        (windows[first].start, windows[behind - 1].end, -float(rate))
+        span_of(windows[first:behind], -float(rate), limit.over_seconds)
         for (first, behind), rate in zip(slides, rates, strict=True)
         if rate < (limit.bound or 0.0)
     ]
-    return Judged(limit.text, tuple(BrokenSpan(b.start, b.end, byte_rate(-b.badness)) for b in joined(broken)))
+    return Judged(limit.text, tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds) for b in joined(broken)))
 
 
 def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
@@ -186,11 +204,11 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
         ratios = np.where(long_enough & np.isfinite(ratios), ratios, np.nan)
         is_known = is_known or bool((~np.isnan(ratios)).any())
         beyond = [
-            (windows[a].start, windows[b - 1].end, float(ratio))
+            span_of(windows[a:b], float(ratio), limit.over_seconds)
             for (a, b), ratio in zip(slides, ratios, strict=True)
             if ratio > (limit.bound or 0.0)
         ]
-        broken += [BrokenSpan(each.start, each.end, f"{each.badness:.2f}") for each in joined(beyond)]
+        broken += [_broken(each, f"{each.badness:.2f}", limit.over_seconds) for each in joined(beyond)]
     return Judged(limit.text, tuple(sorted(broken, key=lambda span: span.start))) if is_known else unknown
 
 
