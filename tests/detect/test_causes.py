@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cliffwatch.detect.causes import CAUSES, Cause, Change, Happening, Measures, diagnose
+from cliffwatch.detect.causes import CAUSES, Cause, Change, Happening, Measures, diagnose, explain
+from cliffwatch.detect.layers import Layer, LayerTimes
 
 MIB = 2.0**20
 
@@ -192,3 +193,44 @@ def test_garbage_collection_is_never_named_without_the_drive_s_own_word(
     told = measures.write_amplification.rose(1.2, 0.15) or measures.free_blocks_ratio.fell(0.75, by=0.005)
     assert told or found.first.cause is not Cause.GARBAGE_COLLECTION
     assert 0.0 <= found.first.confidence <= 1.0
+
+
+#: Which layers a cause can slow down first, said once more than in the table: a drive's own causes are in the drive.
+OF_THE_DRIVE = {Cause.GARBAGE_COLLECTION, Cause.THERMAL, Cause.NEIGHBOUR}
+ABOVE_THE_DRIVE = {Cause.CLIENT, Cause.BROKER, Cause.NETWORK, Cause.CPU_STEAL}
+SECONDS = st.none() | st.floats(1e-6, 1e3)
+TIMES = st.builds(LayerTimes, SECONDS, SECONDS, SECONDS, SECONDS, st.none() | st.floats(1e-3, 1e3))
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    made=st.sampled_from(sorted(MADE)),
+    changes=st.dictionaries(st.sampled_from(QUANTITIES), CHANGES, max_size=6),
+    before=TIMES,
+    after=TIMES,
+)
+def test_layer_and_cause_never_contradict_each_other(
+    made: Cause, changes: dict[str, Change], before: LayerTimes, after: LayerTimes
+) -> None:
+    layers, found = explain(replace(MADE[made], **changes), before, after)  # type: ignore[arg-type]
+    if found.first.cause in OF_THE_DRIVE:
+        assert layers.grew in (None, Layer.DEVICE, Layer.QUEUE)
+    if found.first.cause in ABOVE_THE_DRIVE:
+        assert layers.grew in (None, Layer.SCHEDULE, Layer.ABOVE_BLOCK_LAYER)
+
+
+def test_garbage_collection_is_named_with_the_drive_although_most_of_the_time_passes_above_it() -> None:
+    """The drive's writes are 175 times slower; what was merged while it waited makes its share of the rise small."""
+    measures = replace(MADE[Cause.GARBAGE_COLLECTION], device_write_latency_seconds=Change(0.0001, 0.0175))
+    before, after = LayerTimes(0.006, 0.005, None, 0.0001, 0.5), LayerTimes(0.7, 0.6, None, 0.0175, 0.05)
+    layers, found = explain(measures, before, after)
+    assert (layers.grew, found.first.cause) == (Layer.DEVICE, Cause.GARBAGE_COLLECTION)
+
+
+def test_a_drive_that_collects_while_the_rise_is_elsewhere_is_the_runner_up_at_most() -> None:
+    before, after = LayerTimes(0.001, 0.001, None, 0.0009, 1.0), LayerTimes(0.4, 0.4, None, 0.0009, 1.0)
+    layers, found = explain(MADE[Cause.GARBAGE_COLLECTION], before, after)
+    assert layers.grew is Layer.ABOVE_BLOCK_LAYER
+    assert found.first.cause is Cause.UNKNOWN
+    assert found.runner_up is not None
+    assert any("above the block layer" in sentence for sentence in found.runner_up.evidence_against)

@@ -64,3 +64,19 @@ def test_without_a_device_there_is_no_layer_to_name() -> None:
 
 def test_what_did_not_rise_is_not_blamed_on_a_layer() -> None:
     assert compare(times(2.0, 1.0), times(1.9, 1.2)).grew is None
+
+
+def test_a_drive_that_is_175_times_slower_is_the_first_layer_however_much_queues_up_above_it() -> None:
+    """Requests are merged when they queue: a twentieth of a request for each operation, 1 % of the rise."""
+    before = times(6.0, 0.1, 0.5, service_seconds=5.0)
+    after = times(700.0, 17.5, 0.05, service_seconds=600.0)
+    comparison = compare(before, after)
+    assert comparison.grew is Layer.DEVICE
+    # 0.825 ms of the 694 ms are the device's own.
+    assert comparison.share == pytest.approx(0.825 / 694, abs=0.0005)
+
+
+def test_a_schedule_that_slips_behind_a_drive_that_lost_its_reserve_is_not_the_first_layer() -> None:
+    """At the limit of a drive a third more is enough to fall behind without end."""
+    after = times(900.0, 1.3, service_seconds=1.4)
+    assert compare(times(1.1, 1.0, service_seconds=1.1), after).grew is Layer.DEVICE

@@ -8,6 +8,7 @@ far apart: a transaction of 2.9 ms on a drive that answers within 1.3 ms waits f
 
 from dataclasses import dataclass
 from enum import StrEnum
+from math import log
 
 from cliffwatch.units import format_latency
 
@@ -16,6 +17,11 @@ _NEGLIGIBLE = 0.05
 #: A layer became slower when it takes this many times as long, and that is this part of the rise, and of what an
 #: operation took before.
 _SLOWER, _PART, _NOTICEABLE = 1.5, 0.1, 0.3
+#: Or, for the device: when its requests became slower by at least this share of the operations' own factor, as
+#: logarithms. What waits for a drive queues up above it, and may take nearly all of the rise there.
+_DEVICE_SHARE = 0.5
+#: From this factor of the time from when an operation began, a schedule that slips is a consequence.
+_SERVICE_ROSE = 1.25
 
 
 class Layer(StrEnum):
@@ -118,9 +124,13 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
         and rises[layer] >= _PART * (rise if layer is Layer.SCHEDULE else begun)
         and rises[layer] >= _NOTICEABLE * before.client_seconds
     ]
+    if _device_keeps_pace(before, after) and Layer.DEVICE not in slower:
+        slower.append(Layer.DEVICE)
     largest = max(rises, key=lambda layer: rises[layer])
     # From the top down: the last is the lowest.
     grew = slower[-1] if slower else largest
+    if grew is Layer.SCHEDULE and _service_ratio(before, after) >= _SERVICE_ROSE:
+        grew = max((layer for layer in rises if layer is not Layer.SCHEDULE), key=lambda layer: rises[layer])
     share = max(0.0, rises[grew]) / rise
     sentence = (
         f"On average an operation took {format_latency(after.client_seconds)} instead of "
@@ -129,6 +139,21 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
     )
     sentence += "." if grew is largest else f"; what waits for it has the rest, most of it {TITLES[largest]}."
     return LayerComparison(before, after, grew, round(share, 3), sentence, gap)
+
+
+def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
+    """By which factor an operation takes longer from when it began, or from when it was due where that is not known."""
+    old, new = before.service_seconds, after.service_seconds
+    if not old or new is None:
+        old, new = before.client_seconds, after.client_seconds
+    return new / old if old and new is not None else 1.0
+
+
+def _device_keeps_pace(before: LayerTimes, after: LayerTimes) -> bool:
+    old, new, ratio = before.device_seconds, after.device_seconds, _service_ratio(before, after)
+    if not old or new is None or new <= _SLOWER * old:
+        return False
+    return ratio <= 1 or log(new / old) >= _DEVICE_SHARE * log(ratio)
 
 
 def name_gap(times: LayerTimes) -> str:

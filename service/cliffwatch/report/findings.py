@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
+from cliffwatch.detect.causes import Cause, Diagnosis, explain
 from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Role, Series
 from cliffwatch.detect.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
-from cliffwatch.detect.layers import TITLES, LayerComparison, compare
+from cliffwatch.detect.layers import TITLES, LayerComparison
 from cliffwatch.detect.offline import EASED_WINDOWS, analyse, eased_before
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
 from cliffwatch.detect.wording import so_did, subject_of
@@ -174,8 +174,7 @@ def _found(
         finding, series = _measured(finding, series, primary, comparison)
         if series.operation == primary:
             comparison = compare_around(run, finding, primary)
-    diagnosis = diagnose(comparison.measures)
-    layers = compare(comparison.layers_before, comparison.layers_after)
+    layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     return Found(
         finding,
         series,

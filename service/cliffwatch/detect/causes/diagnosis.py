@@ -1,10 +1,15 @@
-"""The most likely cause, the runner-up, and what would tell them apart."""
+"""The most likely cause, the runner-up, and what would tell them apart.
+
+Layer and cause are one argument: `explain` finds the first layer that became slower, and a cause that slows down
+another one first is not named.
+"""
 
 from dataclasses import dataclass
 
 from cliffwatch.detect.causes.measures import Measures
 from cliffwatch.detect.causes.table import CAUSES, Cause, CauseRow
-from cliffwatch.detect.causes.weigh import Evidence
+from cliffwatch.detect.causes.weigh import STRONG, Evidence
+from cliffwatch.detect.layers import TITLES, Layer, LayerComparison, LayerTimes, compare
 
 #: A cause is named from this sum of weights on: one strong piece of evidence with nothing against it.
 NAMED_FROM = 3.0
@@ -34,9 +39,18 @@ class Diagnosis:
     tell_apart: str
 
 
-def diagnose(measures: Measures) -> Diagnosis:
-    """What the measures allow to be said of the cause. Nothing known makes it unknown, never a guess."""
-    weighed = [(row, _weigh(row, measures)) for row in CAUSES]
+def explain(measures: Measures, before: LayerTimes, after: LayerTimes) -> tuple[LayerComparison, Diagnosis]:
+    """The first layer that became slower, and the cause: one that slows that layer down."""
+    layers = compare(before, after)
+    return layers, diagnose(measures, layers.grew)
+
+
+def diagnose(measures: Measures, layer: Layer | None = None) -> Diagnosis:
+    """What the measures allow to be said of the cause. Nothing known makes it unknown, never a guess.
+
+    `layer`: the first one that became slower, where that is known.
+    """
+    weighed = [(row, _weigh(row, measures, layer)) for row in CAUSES]
     total = _UNTHOUGHT_OF + sum(max(0.0, suspect.score) for _, suspect in weighed if suspect.is_shown)
     # A stable sort: equals stay in the order of the table.
     ranked = sorted(weighed, key=lambda pair: (not _is_named(pair[1]), -pair[1].score))
@@ -54,8 +68,11 @@ def _is_named(suspect: Suspect) -> bool:
     return suspect.is_shown and suspect.score >= NAMED_FROM
 
 
-def _weigh(row: CauseRow, measures: Measures) -> Suspect:
+def _weigh(row: CauseRow, measures: Measures, layer: Layer | None) -> Suspect:
     found: list[Evidence] = list(row.weigh(measures))
+    acts_there = layer is None or layer in row.layers
+    if layer is not None and not acts_there:
+        found.append(Evidence(f"The first layer to become slower is another one: {TITLES[layer]}.", -STRONG))
     return Suspect(
         row.cause,
         row.title,
@@ -63,7 +80,7 @@ def _weigh(row: CauseRow, measures: Measures) -> Suspect:
         confidence=0.0,
         evidence_for=tuple(evidence.sentence for evidence in found if evidence.weight > 0),
         evidence_against=tuple(evidence.sentence for evidence in found if evidence.weight < 0),
-        is_shown=any(evidence.shows for evidence in found),
+        is_shown=acts_there and any(evidence.shows for evidence in found),
     )
 
 

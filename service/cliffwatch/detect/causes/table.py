@@ -7,6 +7,11 @@ from enum import StrEnum
 from cliffwatch.detect.causes import weigh
 from cliffwatch.detect.causes.measures import Measures
 from cliffwatch.detect.causes.weigh import Evidence
+from cliffwatch.detect.layers import Layer
+
+_ABOVE = frozenset({Layer.SCHEDULE, Layer.ABOVE_BLOCK_LAYER})
+_DRIVE = frozenset({Layer.QUEUE, Layer.DEVICE})
+_ANY = frozenset(Layer)
 
 
 class Cause(StrEnum):
@@ -29,7 +34,8 @@ class Cause(StrEnum):
 class CauseRow:
     """`title` is what it is called in a sentence, `remedy` what tells it from others or takes it away when tried.
 
-    `needs` names what has to be measured to show it, `watched_by` the changes of `Measures` that hold that.
+    `needs` names what has to be measured to show it, `watched_by` the changes of `Measures` that hold that. `layers`
+    are those that it slows down first: where another one did, it is not the cause.
     """
 
     cause: Cause
@@ -37,6 +43,7 @@ class CauseRow:
     remedy: str
     needs: str
     watched_by: tuple[str, ...]
+    layers: frozenset[Layer]
     weigh: Callable[[Measures], Iterable[Evidence]]
 
     def is_watched(self, measures: Measures) -> bool:
@@ -51,6 +58,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "trim the drive, or leave a tenth of it unpartitioned, and run again: garbage collection comes later or not",
         "the drive's media bytes and clean blocks",
         ("write_amplification", "free_blocks_ratio"),
+        _DRIVE,
         weigh.garbage_collection,
     ),
     CauseRow(
@@ -59,6 +67,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "run with another retention: the onset moves with it",
         "deletions and what is stored",
         ("deletions_per_second", "stored_growth_bytes_per_second"),
+        _ANY,
         weigh.retention,
     ),
     CauseRow(
@@ -67,6 +76,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "write with direct I/O, or sync: it goes away, and what is left is the drive's own latency",
         "the bytes of the engine and of the drive",
         ("engine_written_bytes_per_second", "dirty_bytes"),
+        _ANY,
         weigh.page_cache,
     ),
     CauseRow(
@@ -75,6 +85,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "give the engine more processor time: it goes away",
         "the engine's processor time",
         ("engine_cpu_throttled_ratio", "cpu_pressure_ratio", "schedule_debt_seconds"),
+        _ABOVE,
         weigh.client,
     ),
     CauseRow(
@@ -83,6 +94,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "read the broker's log of that minute; with its own metrics in `scrape`, the report sees inside it",
         "the broker's leaders, connections, queue and pauses",
         ("leader_changes_per_second", "disconnects_per_second", "broker_queue_requests", "broker_pause_ratio"),
+        _ABOVE,
         weigh.broker,
     ),
     CauseRow(
@@ -91,6 +103,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "measure the round trip while it lasts: it is longer than before",
         "the round-trip time",
         ("round_trip_seconds", "retransmits_per_second"),
+        _ABOVE,
         weigh.network,
     ),
     CauseRow(
@@ -99,6 +112,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "cool the drive and run again: it goes away",
         "the drive's temperature",
         ("temperature_celsius",),
+        _DRIVE,
         weigh.thermal,
     ),
     CauseRow(
@@ -107,6 +121,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "run on a machine of its own: it goes away",
         "stolen processor time",
         ("cpu_steal_ratio",),
+        _ABOVE,
         weigh.cpu_steal,
     ),
     CauseRow(
@@ -115,6 +130,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "stop whatever else uses the drive (`iotop` names it): it goes away",
         "what others do on the drive",
         ("other_bytes_per_second", "other_operations_per_second"),
+        _DRIVE,
         weigh.neighbour,
     ),
     CauseRow(
@@ -123,6 +139,7 @@ CAUSES: tuple[CauseRow, ...] = (
         "hold the rate: it goes away",
         "the run's own rate",
         ("operations_per_second",),
+        _ANY,
         weigh.heavier_load,
     ),
 )
