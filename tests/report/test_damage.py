@@ -64,9 +64,22 @@ def spoil(name: str) -> Callable[[Path], None]:
     return change
 
 
+def refuse(name: str) -> Callable[[Path], None]:
+    """What stands in its place can be opened and not read, like a file on a bad sector."""
+
+    def change(directory: Path) -> None:
+        (directory / name).unlink()
+        (directory / name).symlink_to("/proc/self/mem")
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("damage", "verdict", "file"),
     [
+        (refuse("windows.jsonl"), "failed", "windows.jsonl"),
+        (refuse("latency.hlog"), "invalid", "latency.hlog"),
+        (refuse("events.jsonl"), "invalid", "events.jsonl"),
         (cut_last_window, "pass", None),
         (spoil_window, "pass", "windows.jsonl"),
         (spoil_histogram, "pass", "latency.hlog"),

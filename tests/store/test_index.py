@@ -201,6 +201,19 @@ def test_a_damaged_journal_is_reported_and_the_others_are_indexed(database: Data
     assert "line 2" in report.faults["torn"][0]
 
 
+def test_a_rebuild_keeps_the_row_of_a_journal_that_cannot_be_read(database: Database, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        directory = journals.queue(tmp_path, name)
+        journals.start(directory)
+        journals.find(directory)
+        index(database, directory)
+    before = contents(database, RunRow), contents(database, FindingRow)
+    (tmp_path / "one" / files.ORDER).write_bytes(b"\0" * 100)
+    with database.session() as session:
+        assert list(rebuild(session, tmp_path).faults) == ["one"]
+    assert (contents(database, RunRow), contents(database, FindingRow)) == before
+
+
 def test_a_run_whose_service_died_before_indexing_it_is_found(database: Database, tmp_path: Path) -> None:
     index(database, journals.queue(tmp_path, "known"))
     journals.queue(tmp_path, "unknown")

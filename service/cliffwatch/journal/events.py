@@ -93,7 +93,7 @@ class EventLog:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield descriptor
@@ -104,5 +104,5 @@ class EventLog:
     def _write(descriptor: int, events: list[Event]) -> None:
         size_bytes = os.fstat(descriptor).st_size
         torn = size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
-        files.write_all(descriptor, (b"\n" if torn else b"") + "".join(event.to_line() for event in events).encode())
-        os.fsync(descriptor)
+        lines = "".join(event.to_line() for event in events).encode()
+        files.append_durably(descriptor, (b"\n" if torn else b"") + lines)

@@ -1,5 +1,6 @@
 """File names of a journal and the few primitives that make a write durable."""
 
+import errno
 import json
 import os
 from pathlib import Path
@@ -19,6 +20,20 @@ REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 REPORT_PNG = "report.png"
 
+#: Modes of what a run leaves: whoever can read a lock can hold it, so nobody but the owner reads anything.
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed for want of room, which may be made: of the disk, or of the user's share of it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open` that makes files for their owner alone."""
+    return os.open(path, flags, PRIVATE_FILE)
+
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable."""
@@ -36,7 +51,7 @@ def write_durably(path: Path, content: str | bytes) -> None:
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=private) as file:
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
@@ -56,3 +71,17 @@ def write_all(descriptor: int, content: bytes) -> None:
     view = memoryview(content)
     while view:
         view = view[os.write(descriptor, view) :]
+
+
+def append_durably(descriptor: int, content: bytes) -> None:
+    """Append to a file that nobody else writes to meanwhile: on disk when this returns.
+
+    Raises OSError, and then takes back what had been written of it: half of it is worth nothing to anybody.
+    """
+    size_bytes = os.fstat(descriptor).st_size
+    try:
+        write_all(descriptor, content)
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size_bytes)
+        raise

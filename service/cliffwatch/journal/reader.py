@@ -110,16 +110,19 @@ class JournalReader:
         path = self.directory / files.LATENCY
         if not path.exists():
             return groups
-        with path.open("rb") as file:
-            for window in windows:
-                group = groups.setdefault(key(window), {})
-                start, end = window.latency_range
-                file.seek(start)
-                try:
-                    for name, histogram in _histograms_in(file.read(end - start), window):
-                        group.setdefault(name, Histogram()).merge(histogram)
-                except Problem as problem:
-                    self.faults.append(JournalFault(files.LATENCY, window.seq + 1, problem.detail))
+        try:
+            with path.open("rb") as file:
+                for window in windows:
+                    group = groups.setdefault(key(window), {})
+                    start, end = window.latency_range
+                    file.seek(start)
+                    try:
+                        for name, histogram in _histograms_in(file.read(end - start), window):
+                            group.setdefault(name, Histogram()).merge(histogram)
+                    except Problem as problem:
+                        self.faults.append(JournalFault(files.LATENCY, window.seq + 1, problem.detail))
+        except OSError as error:
+            self.faults.append(JournalFault(files.LATENCY, 0, f"cannot be read: {error.strerror}"))
         return groups
 
     def _parse(self, file: str, number: int, line: bytes, parse: Callable[[bytes], T]) -> T | None:

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.errors import Problem
 from cliffwatch.histogram import QUANTILES, Histogram
 from cliffwatch.journal import files
+from cliffwatch.journal.recovery import read_from, tail_of_latency, tail_of_windows
 from cliffwatch.window import EngineWindow
 
 #: Keys of a latency summary, in the order of `QUANTILES`.
@@ -67,27 +69,37 @@ class WindowLog:
     """The one writer of a run's windows. Opening it removes the window that was in progress when a writer died."""
 
     def __init__(self, directory: Path, run_start: float) -> None:
-        """`run_start`: seconds since the epoch, for the interval log's header when the log is new."""
+        """`run_start`: seconds since the epoch, for the interval log's header when the log is new.
+
+        Raises Problem(journal_unreadable) and changes nothing when what is there cannot be read. `recovered_bytes` were
+        cut off as the window in progress; `orphaned_bytes` belong to no window that can be read, and were kept.
+        """
         self.recovered_bytes = 0
+        self.orphaned_bytes = 0
         self.last: JournalWindow | None = None
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._windows = os.open(directory / files.WINDOWS, flags, 0o644)
-        self._latency = os.open(directory / files.LATENCY, flags, 0o644)
-        self._recover(directory)
+        self._windows = os.open(directory / files.WINDOWS, flags, files.PRIVATE_FILE)
+        self._latency = os.open(directory / files.LATENCY, flags, files.PRIVATE_FILE)
+        try:
+            self._recover(directory)
+        except Problem:
+            self.close()
+            raise
         if os.fstat(self._latency).st_size == 0:
-            files.write_all(self._latency, _hlog_header(run_start).encode())
-            os.fsync(self._latency)
+            files.append_durably(self._latency, _hlog_header(run_start).encode())
         files.sync_directory(directory)
 
     def append(self, window: EngineWindow, phase: str) -> JournalWindow:
-        """Commit a window: on disk when this returns. Raises OverlapError, and OSError when the disk is full."""
+        """Commit a window: on disk when this returns.
+
+        Raises OverlapError, and OSError when the disk is full; then nothing of the window is left in the files.
+        """
         if self.last is not None and window.start < self.last.end - 1e-6:
             raise OverlapError(f"window from {window.start} starts before the last one ended, at {self.last.end}")
         histograms = sorted(window.latency.items())
         start_bytes = os.fstat(self._latency).st_size
         lines = "".join(_hlog_line(window, name, histogram) for name, histogram in histograms).encode()
-        files.write_all(self._latency, lines)
-        os.fsync(self._latency)
+        files.append_durably(self._latency, lines)
         committed = JournalWindow(
             seq=0 if self.last is None else self.last.seq + 1,
             start=round(window.start, 6),
@@ -98,8 +110,11 @@ class WindowLog:
             latency={name: summarise(histogram) for name, histogram in histograms},
             latency_range=(start_bytes, start_bytes + len(lines)),
         )
-        files.write_all(self._windows, committed.to_line().encode())
-        os.fsync(self._windows)
+        try:
+            files.append_durably(self._windows, committed.to_line().encode())
+        except OSError:
+            os.ftruncate(self._latency, start_bytes)
+            raise
         self.last = committed
         return committed
 
@@ -108,25 +123,23 @@ class WindowLog:
         os.close(self._latency)
 
     def _recover(self, directory: Path) -> None:
-        """Cut both files back to the last committed window."""
-        content = (directory / files.WINDOWS).read_bytes()
-        committed = content.rfind(b"\n") + 1
-        for line in reversed(content[:committed].splitlines()):
+        """Cut the window in progress off both files."""
+        content = read_from(directory / files.WINDOWS)
+        tail = tail_of_windows(content)
+        damaged = False
+        for line in reversed(content[: tail.keep_bytes].splitlines()):
             try:
                 self.last = JournalWindow.from_line(line)
             except ValueError:
-                continue  # damaged in the middle: JournalReader reports it; the windows after it still count
+                damaged = True  # JournalReader reports it; the windows around it still count
+                continue
             break
-        self.recovered_bytes = len(content) - committed
-        if self.recovered_bytes:
-            os.ftruncate(self._windows, committed)
-            os.fsync(self._windows)
-        latency_bytes = os.fstat(self._latency).st_size
-        keep = self.last.latency_range[1] if self.last else 0
-        if latency_bytes > keep:
-            self.recovered_bytes += latency_bytes - keep if self.last else 0
-            os.ftruncate(self._latency, keep)
-            os.fsync(self._latency)
+        committed_bytes = self.last.latency_range[1] if self.last else 0
+        histograms = tail_of_latency(directory / files.LATENCY, committed_bytes, lines_damaged=damaged)
+        tail.settle(self._windows)
+        histograms.settle(self._latency)
+        self.recovered_bytes = tail.discarded_bytes + (histograms.discarded_bytes if self.last else 0)
+        self.orphaned_bytes = tail.kept_bytes + histograms.kept_bytes
 
 
 def _hlog_header(run_start: float) -> str:

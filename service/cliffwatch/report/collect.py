@@ -4,10 +4,10 @@ A journal may be whole, still growing, cut short by a kill at any moment, or dam
 that: what cannot be read is listed in `faults`, and what is missing is missing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -21,6 +21,8 @@ from cliffwatch.runs.states import RunState, RunStatus, advance
 from cliffwatch.telemetry import reader as telemetry
 from cliffwatch.telemetry.reader import Telemetry
 from cliffwatch.telemetry.series import CAUSE_SERIES, LAYER_SERIES
+
+T = TypeVar("T")
 
 HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
@@ -96,7 +98,7 @@ def collect(directory: Path) -> Collected:
     order = order_in(reader)
     facts = _facts(reader)
     events = events_until_finished(reader)
-    windows = list(reader.windows())
+    windows = as_far_as_readable(reader, files.WINDOWS, reader.windows())
     status = status_in(events, reader.faults)
     load = load_of(order, events, status, (windows[0].start, windows[-1].end) if windows else None)
     window_seconds = order.workload.window if order else WINDOW_SECONDS_ASSUMED
@@ -168,6 +170,17 @@ def order_in(reader: JournalReader) -> RunOrder | None:
     return None
 
 
+def as_far_as_readable(reader: JournalReader, file: str, items: Iterable[T]) -> list[T]:
+    """What can be read of a file of the journal; a fault of the reader's where the disk refuses the rest."""
+    found: list[T] = []
+    try:
+        for item in items:
+            found.append(item)
+    except OSError as error:
+        reader.faults.append(JournalFault(file, 0, f"cannot be read: {error.strerror}"))
+    return found
+
+
 def _workload_yaml(directory: Path) -> str:
     """The document as it can be submitted again; empty when it is missing or not text."""
     try:
@@ -187,7 +200,7 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
 def events_until_finished(reader: JournalReader) -> list[Event]:
     """What comes in after a run has finished is not part of it, and would change a report that people have read."""
     events = []
-    for stored in reader.events():
+    for stored in as_far_as_readable(reader, files.EVENTS, reader.events()):
         events.append(stored.event)
         if stored.event.type is EventType.STATE and stored.event.name == RunState.FINISHED:
             break

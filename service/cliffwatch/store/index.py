@@ -25,9 +25,13 @@ from cliffwatch.store.workloads import add_version, digest_of
 
 @dataclass(slots=True)
 class IndexReport:
-    """What became of a directory full of journals: how many were indexed, and by run what could not be read."""
+    """What became of a directory full of journals: how many were indexed, and by run what could not be read.
+
+    `refused` are the runs of which nothing could be read.
+    """
 
     indexed: int = 0
+    refused: set[str] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -69,15 +73,18 @@ def index_missing(session: Session, runs_directory: Path) -> IndexReport:
 def rebuild(session: Session, runs_directory: Path) -> IndexReport:
     """Make runs, findings and the workload versions that runs used again from the journals, in one transaction.
 
+    A journal that cannot be read keeps the row that it has, if it has one: it may be readable again tomorrow.
+
     Workload versions that no run used are in no journal: those that are there stay, unless a journal says that their
     number belongs to another document; then they become newer versions.
     """
-    session.execute(delete(FindingRow))
-    session.execute(delete(RunRow))
-    session.expire_all()
     paths = journals_in(runs_directory)
-    report = _index_all(session, paths)
-    _restore_workloads(session, [path for path in paths if path.name not in report.faults or _has_row(session, path)])
+    names = [path.name for path in paths]
+    session.execute(delete(FindingRow).where(FindingRow.run_id.not_in(names)))
+    session.execute(delete(RunRow).where(RunRow.id.not_in(names)))
+    session.expire_all()
+    report = _index_all(session, paths, anew=True)
+    _restore_workloads(session, [path for path in paths if path.name not in report.refused])
     return report
 
 
@@ -88,15 +95,21 @@ def journals_in(runs_directory: Path) -> list[Path]:
     return sorted(path for path in runs_directory.iterdir() if path.is_dir() and not path.name.startswith("."))
 
 
-def _index_all(session: Session, paths: list[Path]) -> IndexReport:
+def _index_all(session: Session, paths: list[Path], *, anew: bool = False) -> IndexReport:
+    """`anew`: what a row said before does not count, unless its journal cannot be read."""
     report = IndexReport()
     for path in paths:
         faults: list[JournalFault] = []
         try:
             with session.begin_nested():
+                row = session.get(RunRow, path.name) if anew else None
+                if row is not None:
+                    session.delete(row)
+                    session.flush()
                 index_run(session, path, faults)
             report.indexed += 1
         except (Problem, OSError) as error:
+            report.refused.add(path.name)
             report.faults.setdefault(path.name, []).append(str(error))
         for fault in faults:
             message = f"{fault.file}, line {fault.line}: {fault.message}"
@@ -222,10 +235,6 @@ def _is_shorter(directory: Path, offset_bytes: int) -> bool:
     """Whether the events end before what was read of them: they are not the ones that were read."""
     path = directory / files.EVENTS
     return path.exists() and path.stat().st_size < offset_bytes
-
-
-def _has_row(session: Session, path: Path) -> bool:
-    return session.get(RunRow, path.name) is not None
 
 
 def _restore_workloads(session: Session, paths: list[Path]) -> None:

@@ -82,6 +82,8 @@ class RunContext:
         )
         if windows.recovered_bytes:
             context.tell(EventType.JOURNAL, "window_in_progress_discarded", bytes=windows.recovered_bytes)
+        if windows.orphaned_bytes:
+            context.tell(EventType.JOURNAL, "windows_damaged", kept_bytes=windows.orphaned_bytes)
         return context
 
     @property

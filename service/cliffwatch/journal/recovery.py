@@ -1,0 +1,88 @@
+"""What a dying writer left behind the last committed window: cut off where it is that, kept where it is anything else.
+
+The two files of the windows are each other's second copy: percentiles stand in windows.jsonl, histograms in
+latency.hlog. One that is damaged says nothing about how much of the other is worth keeping, so recovery never cuts more
+than one window's tail.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import files
+
+#: A line that was being written when its writer died begins so, as far as it came.
+_WINDOW_LINE = b'{"seq":'
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """What lies behind the last complete line of a file, or behind the last committed window's histograms.
+
+    `keep_bytes` is where the file goes on. `torn`: a newline has to close off what is kept before that.
+    """
+
+    keep_bytes: int
+    discarded_bytes: int
+    kept_bytes: int = 0
+    torn: bool = False
+
+    def settle(self, descriptor: int) -> None:
+        """Make the file end where it goes on."""
+        if self.discarded_bytes:
+            os.ftruncate(descriptor, self.keep_bytes)
+        if self.torn:
+            files.write_all(descriptor, b"\n")
+        if self.discarded_bytes or self.torn:
+            os.fsync(descriptor)
+
+
+def read_from(path: Path, offset_bytes: int = 0) -> bytes:
+    """A file of the journal. Raises Problem(journal_unreadable): nothing is concluded from what cannot be read."""
+    try:
+        with path.open("rb") as file:
+            file.seek(offset_bytes)
+            return file.read()
+    except OSError as error:
+        detail = f"{path} cannot be read: {error.strerror}; the run goes on once it can, and nothing of it was changed"
+        raise Problem(Code.JOURNAL_UNREADABLE, detail) from error
+
+
+def tail_of_windows(content: bytes) -> Tail:
+    """The tail of windows.jsonl: the beginning of one line is cut off, anything else is closed off and kept."""
+    complete = content.rfind(b"\n") + 1
+    tail = content[complete:]
+    begun = tail[: len(_WINDOW_LINE)]
+    if not tail or (_WINDOW_LINE.startswith(begun) and b"\0" not in tail):
+        return Tail(complete, len(tail))
+    return Tail(len(content), 0, len(tail), torn=True)
+
+
+def tail_of_latency(path: Path, committed_bytes: int, *, lines_damaged: bool) -> Tail:
+    """The tail of latency.hlog behind `committed_bytes`, the end of the last committed window's histograms.
+
+    One window's histograms, or part of them, are cut off. More than that were committed once, whatever windows.jsonl
+    says of them now, and so was what belongs to its damaged lines: that is kept, and only half a line goes.
+    """
+    content = read_from(path, committed_bytes)
+    if not committed_bytes:
+        committed_bytes = _header_bytes(content)
+        content = content[committed_bytes:]
+    whole = content.rfind(b"\n") + 1
+    starts = {line.split(b",", 2)[1] for line in content[:whole].splitlines() if line.count(b",") >= 2}
+    if len(starts) <= 1 and b"\0" not in content and not lines_damaged:
+        return Tail(committed_bytes, len(content))
+    return Tail(committed_bytes + whole, len(content) - whole, whole)
+
+
+def _header_bytes(content: bytes) -> int:
+    """How long the lines before the first interval are; 0 where they are not whole."""
+    end = 0
+    for line in content.splitlines(keepends=True):
+        if line.startswith(b"Tag=") or not line.endswith(b"\n"):
+            break
+        end += len(line)
+        if line.startswith(b'"StartTimestamp"'):
+            return end
+    return 0
