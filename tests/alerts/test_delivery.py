@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from datetime import datetime
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
@@ -10,6 +11,7 @@ from tests.alerts.watchers import (
     Site,
     alertmanager_alerts,
     free_address,
+    get,
     query,
     run_alertmanager,
     run_prometheus,
@@ -17,7 +19,7 @@ from tests.alerts.watchers import (
 )
 
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
-from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures
+from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures, RunFileSystem
 
 TOKEN = "cw_test_token"
 
@@ -36,6 +38,7 @@ class Run:
             window_seconds=1.0,
             last_window_end=time.time(),
             devices=(RunDevice("loop7", 128),),
+            file_systems=(RunFileSystem("/srv", "target"), RunFileSystem("/", "journal")),
         )
         self.figures.move(phase, 0.0)
         self._registry = CollectorRegistry()
@@ -54,6 +57,9 @@ class Stack:
         self.run = run
         self.began = time.time()
         self.worker = Site({"/metrics": run.exposition})
+        #: Another worker that takes the run over; discovered once `taken_over` is set.
+        self.successor = Site({"/metrics": run.exposition})
+        self.taken_over = False
         self.node = Site({"/metrics": self._full_queue})
         self.pretender = Site({"/metrics": self._pretend})
         self.flood = Site({"/metrics": lambda: "".join(f'flood{{n="{n}"}} 1\n' for n in range(20_001))})
@@ -61,7 +67,7 @@ class Stack:
             {
                 "/metrics": lambda: "",
                 "/api/v1/discovery/workers": lambda: json.dumps(
-                    [{"targets": [self.worker.address], "labels": {"run_id": run.figures.run_id}}]
+                    [{"targets": [worker], "labels": {"run_id": run.figures.run_id}} for worker in self.workers()]
                 ),
                 "/api/v1/discovery/targets": lambda: json.dumps(
                     [{"targets": [self.pretender.address, self.flood.address], "labels": {}}]
@@ -71,8 +77,11 @@ class Stack:
         self.prometheus, self.alertmanager = free_address(), free_address()
 
     def close(self) -> None:
-        for site in (self.worker, self.node, self.pretender, self.flood, self.service):
+        for site in (self.worker, self.successor, self.node, self.pretender, self.flood, self.service):
             site.close()
+
+    def workers(self) -> list[str]:
+        return [self.worker.address, *([self.successor.address] if self.taken_over else [])]
 
     def _full_queue(self) -> str:
         """Ten times as full as can be, so that a rate over the first seconds shows it already."""
@@ -169,3 +178,19 @@ def test_a_target_that_shows_too_much_is_refused_and_that_is_an_alert(stack: Sta
     assert (alert["labels"]["job"], alert["labels"]["instance"]) == ("workload", stack.flood.address)
     assert not query(stack.prometheus, "flood")
     assert query(stack.prometheus, 'cliffwatch_run_info{run_id="drill-1"}')
+
+
+def test_a_run_that_has_two_workers_for_a_while_breaks_no_rule(stack: Stack) -> None:
+    stack.taken_over = True
+    both = 'count(cliffwatch_device_info{run_id="drill-1"}) == 2 and count(cliffwatch_file_system_info) == 4'
+    wait_until(lambda: query(stack.prometheus, both), "the series of both workers")
+    seen_at = time.time()
+
+    def evaluated_since() -> list[dict[str, object]]:
+        groups = get(f"http://{stack.prometheus}/api/v1/rules")["data"]["groups"]
+        rules = [rule for group in groups for rule in group["rules"]]
+        done = all(datetime.fromisoformat(rule["lastEvaluation"]).timestamp() > seen_at for rule in rules)
+        return rules if done else []
+
+    wait_until(evaluated_since, "an evaluation of every rule")
+    assert {rule["name"]: rule["lastError"] for rule in evaluated_since() if rule["health"] != "ok"} == {}

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from prometheus_client.parser import text_string_to_metric_families
 
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.runs.identity import ProcessIdentity
@@ -108,6 +109,16 @@ class Machine:
         url = f"http://127.0.0.1:{self.ports['prometheus']}/api/v1/query"
         result: list[dict[str, Any]] = httpx.get(url, params={"query": promql}).json()["data"]["result"]
         return result
+
+    def failed_evaluations(self) -> dict[str, float]:
+        """How often a rule could not be evaluated since Prometheus began, by group; only groups with failures."""
+        text = httpx.get(f"http://127.0.0.1:{self.ports['prometheus']}/metrics").text
+        [family] = [
+            family
+            for family in text_string_to_metric_families(text)
+            if family.name == "prometheus_rule_evaluation_failures"
+        ]
+        return {sample.labels["rule_group"]: sample.value for sample in family.samples if sample.value}
 
 
 def events_of(directory: Path, kind: EventType, *names: str) -> list[Event]:

@@ -19,6 +19,7 @@ from cliffwatch.runs.states import RunState, status_of
 from cliffwatch.stack.components import COMPONENTS
 from cliffwatch.stack.processes import watchers
 from cliffwatch.stack.watch import BACK_NOTE, DOWN_NOTE, WATCHERS_NOTE
+from cliffwatch.worker.heartbeat import Heartbeat
 
 #: What cannot be started on every machine, and whether it can here.
 THERE = {"ebpf_exporter": BUILT.exists(), "drive_exporter": bool(find_controllers())}
@@ -34,7 +35,7 @@ def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
         assert done.returncode == 0, done.stderr
         yield machine
     finally:
-        for run_id in ("steady", "failing"):
+        for run_id in ("steady", "failing", "taken-over"):
             machine.run("run", "stop", run_id, "--force")
         machine.run("down")
 
@@ -107,6 +108,25 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
     [listed, *_] = [entry for entry in report["alerts"] if entry["name"] == "CliffwatchEngineRestarted"]
     assert listed["start_seconds"] == pytest.approx(alert.detail["starts_at"] - load_start(failing), abs=0.01)
     assert "CliffwatchEngineRestarted" in (failing / "report.html").read_text()
+
+
+def test_a_worker_that_is_killed_leaves_every_rule_healthy(machine: Machine) -> None:
+    journal = machine.begin("taken-over", "5m")
+    series = 'cliffwatch_file_system_info{run_id="taken-over"}'
+    [first] = wait_until(partial(machine.query, series), "the series of the first worker")
+    old = first["metric"]["instance"]
+    beat = Heartbeat.read(journal)
+    assert beat is not None
+    beat.worker.send(signal.SIGKILL)
+    wait_until(partial(machine.query, series.replace("}", f', instance!="{old}"}}')), "the series of the next worker")
+    wait_until(lambda: not machine.query(series.replace("}", f', instance="{old}"}}')), "the end of the first's series")
+    recorded = wait_until(
+        partial(machine.query, 'run_instance_mountpoint:cliffwatch_file_system_info:max{run_id="taken-over"}'),
+        "what is recorded of the run",
+    )
+    assert [sample["metric"]["instance"] for sample in recorded] == ["local"]
+    assert machine.failed_evaluations() == {}
+    assert machine.run("run", "stop", "taken-over", "--force").returncode == 0
 
 
 def assert_whole(journal: Path) -> None:
