@@ -117,11 +117,15 @@ def test_a_mounted_partition_makes_the_whole_drive_mounted(drive: LoopDrive, tmp
         assert {"mounted", "in_use", "partition_table"} == codes(examine(drive.target(), "r1"))
 
 
-def test_a_mount_in_another_namespace_keeps_the_drive_in_use(drive: LoopDrive, tmp_path: Path) -> None:
+def test_a_mount_in_another_namespace_is_named_with_a_process_that_sees_it(drive: LoopDrive, tmp_path: Path) -> None:
     command("mkfs.ext4", "-q", drive.node)
     code = "import subprocess; subprocess.run(['mount', sys.argv[1], sys.argv[2]], check=True)"
-    with helper(code, drive.node, tmp_path, before=("unshare", "--mount")):
-        assert codes(examine(drive.target(), "r1")) == {"in_use", "filesystem_signature"}
+    with helper(code, drive.node, tmp_path, before=("unshare", "--mount")) as process_id:
+        examination = examine(drive.target(), "r1")
+        namespace = Path(f"/proc/{process_id}/ns/mnt").readlink()
+    assert codes(examination) == {"mounted", "in_use", "filesystem_signature"}
+    message = next(each.message for each in examination.objections if each.code == "mounted")
+    assert f"{tmp_path} in the mount namespace {namespace} of process {process_id} (" in message
 
 
 def test_an_active_swap_area_is_objected_to(drive: LoopDrive) -> None:

@@ -101,6 +101,6 @@ def test_namespaces_of_one_controller_share_a_key(tree: Tree) -> None:
     tree.disk("nvme0n2", "259:3", 1024 * 1024, "pci0000:00/nvme0", {"wwid": "eui.second"}, {"serial": "S0"})
     nvme(tree, 1, "S1")
     first, second = examined(tree, "eui.36344730540000250025384100000001"), examined(tree, "eui.second")
-    assert first.target_key == second.target_key == "drive:259:0"
+    assert first.target_key == second.target_key == "drive:259:0+259:3"
     assert first.notes == ("nvme0n1 and nvme0n2 share one drive: each slows the other",)
     assert examined(tree, "S1").target_key == "drive:259:4"

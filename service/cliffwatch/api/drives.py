@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from cliffwatch.api.context import API_PREFIX, Context, Reader, Services
 from cliffwatch.api.pages import Page
 from cliffwatch.api.runs import ObjectionBody
-from cliffwatch.drives.examination import device_objections
+from cliffwatch.drives.device_gate import device_objections
 from cliffwatch.drives.inventory import Drive, list_drives
 from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
 from cliffwatch.telemetry.errand import prometheus_url

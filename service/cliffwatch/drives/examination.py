@@ -1,11 +1,11 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
-import errno
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliffwatch.drives.device_gate import device_objections
 from cliffwatch.drives.inventory import (
     Drive,
     Volume,
@@ -17,9 +17,8 @@ from cliffwatch.drives.inventory import (
 )
 from cliffwatch.drives.objections import Objection
 from cliffwatch.drives.run_directory import foreign_directory, ownership, run_directory
-from cliffwatch.drives.signatures import Signature, SignaturesUnreadable, read_signatures
 from cliffwatch.drives.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
-from cliffwatch.drives.usage import Layer, layers_above, mount_points, swap_areas, writers
+from cliffwatch.drives.twins import twins_of
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
 
@@ -32,9 +31,10 @@ class Examination:
     """What is known of a target before anything is written.
 
     `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
-    machine is written to. `target_key` names the physical drives: runs whose keys overlap (`targets_overlap`) must not
-    go on at once. `drives` is the device under test, or the drives at the bottom of the directory's `volume`, or of the
-    brokers' data. `notes` do not forbid the run; they say what to mind when its result is read.
+    machine is written to. `target_key` has every name of the physical drives: runs whose keys overlap
+    (`targets_overlap`) must not go on at once. `drives` is the device under test, or the drives at the bottom of the
+    directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they say what to mind when its result
+    is read.
     """
 
     target: AnyTarget
@@ -74,34 +74,6 @@ def confirmation_sentence(examination: Examination) -> str:
 def targets_overlap(one_key: str, other_key: str) -> bool:
     """Whether two target keys name a physical drive (or place) in common."""
     return bool(_places(one_key) & _places(other_key))
-
-
-def device_objections(drive: Drive, *, is_held: bool = False, sys: Path = SYS, proc: Path = PROC) -> list[Objection]:
-    """All reasons not to overwrite the drive, whoever asked. `is_held`: this process has opened it exclusively."""
-    layers = layers_above(drive.major_minor, sys)
-    objections = [_holder_objection(layer) for layer in layers[1:] if not layer.is_partition]
-    for mount_point in mount_points(layers, sys, proc):
-        objections.append(Objection("mounted", f"{drive.name} is mounted at {mount_point}; unmount it"))
-    for area in swap_areas(layers, proc):
-        objections.append(Objection("swap", f"{area} is swapped to; take it out of use with swapoff"))
-    for writer in writers(layers, proc):
-        message = f"process {writer.process_id} ({writer.command}) has {drive.name} open for writing; end it"
-        objections.append(Objection("in_use", message))
-    if drive.read_only:
-        objections.append(Objection("read_only", f"{drive.name} is read-only; use a drive that can be written to"))
-    if drive.backing_file is not None and device_number(drive.backing_file) is not None:
-        message = f"{drive.name} is a loop device over {drive.backing_file}; name the drive that this is on"
-        objections.append(Objection("backed_by_device", message))
-    objections += _content_objections(drive, layers)
-    if not is_held:
-        objections += _exclusive_objections(drive)
-    return objections
-
-
-def not_exclusive(node: Path, error: OSError) -> Objection:
-    """Why the kernel did not grant the device exclusively."""
-    remedy = "stop what uses it" if error.errno == errno.EBUSY else "root may open devices"
-    return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
 
 
 def _reason(error: OSError | RuntimeError) -> str:
@@ -210,60 +182,22 @@ def _sentence(target: DeviceTarget, drive: Drive) -> str:
     return " ".join(["erase", *words[:1], target.identity])
 
 
-def _holder_objection(layer: Layer) -> Objection:
-    families = {"md": "holder_md", "dm-": "holder_dm", "loop": "holder_loop"}
-    codes = [code for prefix, code in families.items() if layer.name.startswith(prefix)]
-    return Objection([*codes, "holder_other"][0], f"{layer.description} is in use; take it down first")
-
-
-def _content_objections(drive: Drive, layers: list[Layer]) -> list[Objection]:
-    objections = []
-    partitions = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
-    try:
-        signatures = read_signatures(drive.node)
-    except SignaturesUnreadable as error:
-        signatures = ()
-        message = f"what is on {drive.name} cannot be found out: {error}"
-        objections.append(Objection("signatures_unknown", message))
-    kinds: dict[str, list[str]] = {"partition_table": partitions} if partitions else {}
-    for signature in signatures:
-        kinds.setdefault(_signature_code(signature), []).append(signature.kind)
-    for code, names in kinds.items():
-        message = f"{drive.name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
-        objections.append(Objection(code, message))
-    return objections
-
-
-def _signature_code(signature: Signature) -> str:
-    # libblkid counts a member of a ZFS pool or of a multi-device file system among the file systems.
-    if signature.kind.endswith("_member") or signature.usage in {"raid", "crypto"}:
-        return "member_signature"
-    codes = {"filesystem": "filesystem_signature", "partition-table": "partition_table"}
-    return codes.get(signature.usage, "other_signature")
-
-
-def _exclusive_objections(drive: Drive) -> list[Objection]:
-    # The kernel grants this only when no file system, holder or other exclusive opener has any part of the drive,
-    # including those in mount namespaces that cannot be seen from here.
-    try:
-        os.close(os.open(drive.node, os.O_RDONLY | os.O_EXCL))
-    except OSError as error:
-        return [not_exclusive(drive.node, error)]
-    return []
-
-
 def _key(drives: Iterable[Drive], sys: Path) -> str:
-    numbers = {min([drive, *_siblings(drive, sys)], key=_order).major_minor for drive in drives}
-    return "drive:" + "+".join(sorted(numbers, key=major_minor_order)) if numbers else ""
+    """Every number by which the drives are known, and those of what shares their flash: so that a name which comes or
+    goes while a run lasts does not make one drive two."""
+    found: dict[str, Drive] = {}
+    waiting = list(drives)
+    while waiting:
+        drive = waiting.pop()
+        if drive.major_minor not in found:
+            found[drive.major_minor] = drive
+            waiting += [*_siblings(drive, sys), *(twin.drive for twin in twins_of(drive, sys).known)]
+    return "drive:" + "+".join(sorted(found, key=major_minor_order)) if found else ""
 
 
 def _places(key: str) -> set[str]:
     kind, _, rest = key.partition(":")
     return set(rest.split("+")) if kind == "drive" else {key}
-
-
-def _order(drive: Drive) -> tuple[int, ...]:
-    return major_minor_order(drive.major_minor)
 
 
 def _siblings(drive: Drive, sys: Path) -> list[Drive]:

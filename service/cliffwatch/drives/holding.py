@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from cliffwatch.drives.examination import Examination, device_objections, not_exclusive
+from cliffwatch.drives.device_gate import device_objections, not_exclusive
+from cliffwatch.drives.examination import Examination
 from cliffwatch.drives.inventory import drive_at, drives_by_identity, volume_of
 from cliffwatch.drives.objections import Objection, require_clear
 from cliffwatch.drives.run_directory import claimed
-from cliffwatch.drives.sysfs import PROC, SYS, number_of
+from cliffwatch.drives.sysfs import PROC, SYS, major_minor_order, number_of
+from cliffwatch.drives.twins import twins_of
 from cliffwatch.errors import Problem
 from cliffwatch.runs.specification import DeviceTarget
 
@@ -18,9 +20,9 @@ from cliffwatch.runs.specification import DeviceTarget
 def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Iterator[Path]:
     """Claim the examined target and yield the path to write to.
 
-    A device is kept open exclusively, and examined again once nobody else can claim it. Of a directory, the run's own
-    one is made, marked and locked. Raises Problem(target_unsafe) when the examination had objections, when the target
-    is no longer what was examined, or when somebody else has it.
+    A device is kept open exclusively under each of its names, and examined again once nobody else can claim it. Of a
+    directory, the run's own one is made, marked and locked. Raises Problem(target_unsafe) when the examination had
+    objections, when the target is no longer what was examined, or when somebody else has it.
     """
     require_clear(examination.objections)
     if isinstance(examination.target, DeviceTarget):
@@ -35,17 +37,25 @@ def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Ite
 
 @contextmanager
 def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[None]:
-    try:
-        descriptor = os.open(examination.path, os.O_RDONLY | os.O_EXCL)
-    except OSError as error:
-        require_clear([not_exclusive(examination.path, error)])
-        raise
-    try:
-        require_clear(_changes(examination, target, descriptor, sys))
-        require_clear(device_objections(examination.drives[0], is_held=True, sys=sys, proc=proc))
+    drive = examination.drives[0]
+    nodes = {drive.major_minor: examination.path}
+    nodes |= {twin.drive.major_minor: twin.drive.node for twin in twins_of(drive, sys).known}
+    with ExitStack() as stack:
+        # Always in one order, so that of two who want the same drives one gets them all.
+        descriptors = {number: _exclusive(nodes[number], stack) for number in sorted(nodes, key=major_minor_order)}
+        require_clear(_changes(examination, target, descriptors[drive.major_minor], sys))
+        require_clear(device_objections(drive, held=descriptors, sys=sys, proc=proc))
         yield
-    finally:
-        os.close(descriptor)
+
+
+def _exclusive(node: Path, stack: ExitStack) -> int:
+    try:
+        descriptor = os.open(node, os.O_RDONLY | os.O_EXCL)
+    except OSError as error:
+        require_clear([not_exclusive(node, error)])
+        raise
+    stack.callback(os.close, descriptor)
+    return descriptor
 
 
 def _changes(examination: Examination, target: DeviceTarget, descriptor: int, sys: Path) -> list[Objection]:

@@ -5,6 +5,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliffwatch.drives.sysfs import read_text
+
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
@@ -33,9 +35,50 @@ def unescape(text: str) -> str:
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
 
 
-def read_mounts(proc: Path = Path("/proc")) -> list[Mount]:
-    """All mounts, in the kernel's order (proc_pid_mountinfo(5))."""
-    return [_mount(line) for line in (proc / "self" / "mountinfo").read_text().splitlines()]
+def read_mounts(proc: Path = Path("/proc"), process: str = "self") -> list[Mount]:
+    """All mounts that the process sees, in the kernel's order (proc_pid_mountinfo(5)). Raises OSError."""
+    return [_mount(line) for line in (proc / process / "mountinfo").read_text().splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMount:
+    """A mount that only other processes see; `process_id` and `command` are of one that does."""
+
+    mount: Mount
+    namespace: str
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        """Such as `/data in the mount namespace mnt:[4026532201] of process 12 (postgres)`."""
+        process = f"process {self.process_id} ({self.command})"
+        return f"{self.mount.mount_point} in the mount namespace {self.namespace} of {process}"
+
+
+def foreign_mounts(proc: Path = Path("/proc")) -> list[ForeignMount]:
+    """The mounts of the other mount namespaces, as far as this user may look."""
+    seen = {_namespace(proc / "self")}
+    found = []
+    for process in sorted(proc.glob("[0-9]*"), key=lambda entry: int(entry.name)):
+        namespace = _namespace(process)
+        if namespace is None or namespace in seen:
+            continue
+        try:
+            mounts = read_mounts(proc, process.name)
+        except OSError:
+            # It ended; another process may show the same namespace.
+            continue
+        seen.add(namespace)
+        command = read_text(process / "comm") or "unknown"
+        found += [ForeignMount(mount, namespace, int(process.name), command) for mount in mounts]
+    return found
+
+
+def _namespace(process: Path) -> str | None:
+    try:
+        return str((process / "ns" / "mnt").readlink())
+    except OSError:
+        return None
 
 
 def _mount(line: str) -> Mount:

@@ -8,8 +8,9 @@
 
 A device is written to only when its serial, WWN, UUID or backing file was named, the sentence of
 `confirmation_sentence` was typed, nothing is mounted from it, stacked on it or swapped to it, no process writes to it,
-wipefs and blkid find nothing on it, and the kernel grants it exclusively. In a directory a run writes to new files in a
-directory of its own, and a stated share of the volume stays free. `OBJECTIONS` lists all that can stand in the way.
+wipefs and blkid find nothing on it, and the kernel grants it exclusively; all of this under every name that its blocks
+have. In a directory a run writes to new files in a directory of its own, and a stated share of the volume stays free.
+`OBJECTIONS` lists all that can stand in the way.
 """
 
 from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, targets_overlap
