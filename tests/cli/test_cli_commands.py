@@ -116,7 +116,7 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
         (("down", "--grace", "soon"), "--grace"),
         (("run", "bundle", "."), "is no journal"),
         (("analyze", "."), "is no journal"),
-        (("analyze", "nowhere.csv"), "there is no nowhere.csv here"),
+        (("analyze", "nowhere.csv"), "and no path of this name here"),
         (("--url", "localhost:9899", "run", "list"), "write http://localhost:9899"),
     ],
 )

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from cliffwatch.cli import completion
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of
@@ -18,7 +19,10 @@ from cliffwatch.units import format_size, parse_size
 #: What a drive is like unless something else is asked for.
 DEFAULT_PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
 
-NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name of your own for the drive.")]
+NameArgument = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="A name of your own for the drive.", autocompletion=completion.drives),
+]
 
 _COLUMNS = (
     Column("NAME", plain("name")),
@@ -82,10 +86,14 @@ def detach_drive(
     context: typer.Context,
     name: NameArgument,
     delete: Annotated[bool, typer.Option("--delete", help="Delete its content and its age too.")] = False,
+    output: OutputOption = None,
 ) -> None:
     """Unmount an aging drive, detach it and stop serving it. Its content and its age are kept."""
-    detach(session_of(context).settings().state_directory, name, SystemClock(), delete=delete)
+    session = session_of(context)
+    detach(session.settings().state_directory, name, SystemClock(), delete=delete)
     say(f"the drive {name} is {'deleted' if delete else 'detached'}")
+    if session.how(output) is Output.JSON:
+        print_json({"name": name, "deleted": delete})
 
 
 def list_aging(context: typer.Context, output: OutputOption = None) -> None:

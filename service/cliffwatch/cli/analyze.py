@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cliffwatch.cli.output import ABSENT, print_json, say, show_latency, show_seconds, table_lines
+from cliffwatch.cli import completion
+from cliffwatch.cli.output import ABSENT, Output, print_json, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.run_source import journal_of
-from cliffwatch.cli.session import session_of
+from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.documents import why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import format_number
@@ -56,7 +57,9 @@ def analyze(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|DIRECTORY|CSV", help="A run of this machine, a journal's directory, or a CSV of windows."
+            metavar="RUN|DIRECTORY|CSV",
+            help="A run of this machine (its id, the beginning of it, or `last`), a journal, or a CSV of windows.",
+            autocompletion=completion.runs,
         ),
     ],
     mode: Annotated[
@@ -71,6 +74,7 @@ def analyze(
         Format,
         typer.Option("--format", envvar="CLIFFWATCH_ANALYZE_FORMAT", help="Sentences for people or JSON for programs."),
     ] = Format.TEXT,
+    output: OutputOption = None,
 ) -> None:
     """Find cliffs, steps, drift and recurring spikes, without the service.
 
@@ -85,7 +89,7 @@ def analyze(
         if events is not None:
             raise Problem(Code.BAD_REQUEST, "--events goes with a CSV: a journal has the events of its run")
         analysis = _of_journal(journal_of(session_of(context), source), mode)
-    if format_ is Format.JSON:
+    if format_ is Format.JSON or session_of(context).how(output) is Output.JSON:
         print_json({"verdict": analysis.verdict, "reasons": list(analysis.reasons), "findings": analysis.findings})
     else:
         _print_text(analysis)

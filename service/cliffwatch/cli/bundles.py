@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from cliffwatch.cli.output import Output, print_json, say
-from cliffwatch.cli.run_source import SourceArgument, journal_of, written
+from cliffwatch.cli.run_id import SourceArgument
+from cliffwatch.cli.run_source import journal_of, written
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.errors import Code, Problem
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from cliffwatch.cli.output import say
-from cliffwatch.cli.run_source import SourceArgument, journal_of, written
+from cliffwatch.cli.run_id import SourceArgument
+from cliffwatch.cli.run_source import FileOutputOption, journal_of, say_written, written
 from cliffwatch.cli.session import session_of
 from cliffwatch.errors import Code, Problem
 
@@ -33,6 +33,7 @@ def export(
         str, typer.Option("--format", help="; ".join(f"{name}: {what}" for name, what in FORMATS.items()) + ".")
     ] = "csv",
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+    output: FileOutputOption = None,
 ) -> None:
     """Write a run's windows for other programs, from its journal alone; the service is not needed.
 
@@ -42,7 +43,8 @@ def export(
         raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(FORMATS)}")
     if format == "parquet" and to is None and sys.stdout.isatty():
         raise Problem(Code.BAD_REQUEST, "--to: Parquet is not for terminals; name a file, or redirect the output")
-    directory = journal_of(session_of(context), run)
+    session = session_of(context)
+    directory = journal_of(session, run)
     with written(to) as file:
         if format == _OMB:
             from cliffwatch.omb.result import result_of
@@ -53,5 +55,4 @@ def export(
             from cliffwatch.export.table import table_of
 
             WRITERS[format](table_of(directory), file)
-    if to is not None:
-        say(f"wrote {to}")
+    say_written(to, format, session.how(output))

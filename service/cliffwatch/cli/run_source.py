@@ -8,21 +8,22 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.run_id import local_run
 from cliffwatch.cli.session import Session
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import files
 from cliffwatch.whole_file import whole_file
 
-SourceArgument = Annotated[str, typer.Argument(metavar="RUN|DIRECTORY", help="A run of this machine, or a journal.")]
+#: Of a command whose data has a `--format` of its own: how the rest is printed.
+FileOutputOption = Annotated[
+    Output | None, typer.Option("--output", help="How to print which file was written, given --to.")
+]
 
 
 def journal_of(session: Session, run: str) -> Path:
-    """The directory that a run of this machine, or a path, stands for. Raises Problem(not_found)."""
-    directory = Path(run) if Path(run).is_dir() else session.settings().runs_directory / run
-    if not directory.is_dir():
-        raise Problem(
-            Code.NOT_FOUND, f"there is no {run} here, and no run {run} in {directory.parent}; name one that is there"
-        )
+    """The directory that a run of this machine, or a path, stands for. Raises Problem."""
+    directory = Path(run) if Path(run).is_dir() else local_run(session.settings().runs_directory, run)
     if not (directory / files.ORDER).is_file():
         detail = f"{directory} is no journal: there is no {files.ORDER} in it; name a run, or a run's own directory"
         raise Problem(Code.NOT_FOUND, detail)
@@ -41,3 +42,12 @@ def written(path: Path | None) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"--to: {path} cannot be written: {error.strerror}") from error
+
+
+def say_written(path: Path | None, form: str, how: Output) -> None:
+    """Which file was written; nothing where the content itself went to stdout."""
+    if path is None:
+        return
+    say(f"wrote {path}")
+    if how is Output.JSON:
+        print_json({"file": str(path), "format": form})

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cliffwatch.cli import bundles, export
+from cliffwatch.cli import bundles, completion, export
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import (
@@ -22,6 +22,7 @@ from cliffwatch.cli.output import (
     show_time,
 )
 from cliffwatch.cli.progress import display_for, interrupted
+from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_order import (
     ask_for_confirmation,
     duration_overrides,
@@ -30,8 +31,8 @@ from cliffwatch.cli.run_order import (
     target_document,
     workload_reference,
 )
-from cliffwatch.cli.run_source import written
-from cliffwatch.cli.session import OutputOption, seconds_of, session_of, workload_names
+from cliffwatch.cli.run_source import FileOutputOption, say_written, written
+from cliffwatch.cli.session import OutputOption, seconds_of, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
@@ -42,7 +43,6 @@ app = CommandTree(help="Start runs, look at them, watch them, stop them, read th
 EXIT_BAD_VERDICT = 1
 EXIT_INTERRUPTED = 130
 
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run; `cliffwatch run list` shows them.")]
 GiveUpOption = Annotated[
     str, typer.Option("--give-up-after", help="How long to wait for a service that has gone away.")
 ]
@@ -68,7 +68,7 @@ def start(
         typer.Argument(
             metavar="WORKLOAD",
             help="A name, name@version, or the path of a YAML file.",
-            autocompletion=workload_names,
+            autocompletion=completion.workloads_and_files,
         ),
     ],
     target: Annotated[
@@ -76,6 +76,7 @@ def start(
         typer.Option(
             "--target",
             help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], synthetic:NAME.",
+            autocompletion=completion.targets,
         ),
     ],
     id: Annotated[  # noqa: A002  # the flag's name
@@ -127,7 +128,9 @@ def start(
 def list_runs(
     context: typer.Context,
     state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
-    workload: Annotated[str | None, typer.Option("--workload", help="Only runs of this workload.")] = None,
+    workload: Annotated[
+        str | None, typer.Option("--workload", help="Only runs of this workload.", autocompletion=completion.workloads)
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 50,
     output: OutputOption = None,
 ) -> None:
@@ -145,7 +148,7 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = No
     """Show one run."""
     session = session_of(context)
     with session.client() as api:
-        body = api.get(path_of("runs", run))
+        body = api.get(path_of("runs", known_run(api, run)))
     print_facts(body, _facts_of(body), session.how(output))
 
 
@@ -156,7 +159,7 @@ def watch_run(
     """Show a run's progress until it is over. The exit status is the verdict's; Ctrl-C leaves the run running."""
     session = session_of(context)
     with session.client() as api:
-        _follow(api, run, give_up_after, session.how(output), quietly=False)
+        _follow(api, known_run(api, run), give_up_after, session.how(output), quietly=False)
 
 
 @app.command("stop")
@@ -169,6 +172,7 @@ def stop_run(
     """Ask a run to stop: the engine finishes its window, and the report is made."""
     session = session_of(context)
     with session.client() as api:
+        run = known_run(api, run)
         body = api.post(path_of("runs", run, "stop"), {"force": force})
     say(f"run {run} was asked to stop; `cliffwatch run watch {run}` shows when it has")
     if session.how(output) is Output.JSON:
@@ -183,23 +187,20 @@ def report(
         str, typer.Option("--format", help="json, html, or png: one picture for a chat.")
     ] = "json",
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+    output: FileOutputOption = None,
 ) -> None:
     """Get a run's report."""
-    paths = {
-        "json": path_of("runs", run, "report"),
-        "html": path_of("runs", run, "report.html"),
-        "png": path_of("runs", run, "report.png"),
-    }
-    if format not in paths:
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(paths)}")
+    session = session_of(context)
+    names = {"json": "report", "html": "report.html", "png": "report.png"}
+    if format not in names:
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(names)}")
     if format == "png" and to is None and sys.stdout.isatty():
         raise Problem(Code.BAD_REQUEST, "--to: a picture is not for terminals; name a file, or redirect the output")
-    with session_of(context).client() as api:
-        content = api.get_bytes(paths[format])
+    with session.client() as api:
+        content = api.get_bytes(path_of("runs", known_run(api, run), names[format]))
     with written(to) as file:
         file.write(content)
-    if to is not None:
-        say(f"wrote {to}")
+    say_written(to, format, session.how(output))
 
 
 export.register(app)

@@ -4,18 +4,25 @@ from typing import Annotated, Any
 
 import typer
 
-from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli import completion
+from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
 from cliffwatch.cli.run_order import duration_overrides, target_document, workload_reference
 from cliffwatch.cli.runs import target_name
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.suggestion import did_you_mean
 
 app = CommandTree(help="Runs that start by the clock.")
 
 ScheduleArgument = Annotated[
-    str, typer.Argument(metavar="SCHEDULE", help="A name or an id, from `cliffwatch schedule list`.")
+    str,
+    typer.Argument(
+        metavar="SCHEDULE",
+        help="A name or an id, from `cliffwatch schedule list`.",
+        autocompletion=completion.schedules,
+    ),
 ]
 
 _COLUMNS = (
@@ -33,9 +40,21 @@ _COLUMNS = (
 def add(
     context: typer.Context,
     name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the schedule.")],
-    workload: Annotated[str, typer.Option("--workload", help="A name, name@version, or the path of a YAML file.")],
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload",
+            help="A name, name@version, or the path of a YAML file.",
+            autocompletion=completion.workloads_and_files,
+        ),
+    ],
     target: Annotated[
-        str, typer.Option("--target", help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], synthetic:NAME.")
+        str,
+        typer.Option(
+            "--target",
+            help="directory:PATH, device:SERIAL, broker:HOST:PORT[,…], synthetic:NAME.",
+            autocompletion=completion.targets,
+        ),
     ],
     cron: Annotated[str | None, typer.Option("--cron", help="Five fields, such as '0 2 * * sat'.")] = None,
     every: Annotated[str | None, typer.Option("--every", help="An interval, such as 24h.")] = None,
@@ -60,7 +79,7 @@ def add(
     }
     with session.client() as api:
         schedule = api.post("/schedules", body)
-    say(f"schedule {name} is kept; next {show_time(schedule['next_fire_at'])}")
+    say(f"schedule {name} created; next {show_time(schedule['next_fire_at'])}")
     if session.how(output) is Output.JSON:
         print_json(schedule)
 
@@ -79,28 +98,32 @@ def show_schedule(context: typer.Context, schedule: ScheduleArgument, output: Ou
     """Show one schedule."""
     session = session_of(context)
     with session.client() as api:
-        body = api.get(f"/schedules/{_id_of(api, schedule)}")
+        body = api.get(path_of("schedules", _found(api, schedule)["id"]))
     print_facts(body, _facts_of(body), session.how(output))
 
 
 @app.command("enable")
-def enable(context: typer.Context, schedule: ScheduleArgument) -> None:
+def enable(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
     """Let a schedule fire again."""
-    _set_enabled(context, schedule, True)
+    _set_enabled(context, schedule, True, output)
 
 
 @app.command("disable")
-def disable(context: typer.Context, schedule: ScheduleArgument) -> None:
+def disable(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
     """Keep a schedule from firing. Runs that it queued go on."""
-    _set_enabled(context, schedule, False)
+    _set_enabled(context, schedule, False, output)
 
 
 @app.command("remove")
-def remove(context: typer.Context, schedule: ScheduleArgument) -> None:
+def remove(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
     """Remove a schedule. Runs that it queued stay."""
-    with session_of(context).client() as api:
-        api.delete(f"/schedules/{_id_of(api, schedule)}")
+    session = session_of(context)
+    with session.client() as api:
+        row = _found(api, schedule)
+        api.delete(path_of("schedules", row["id"]))
     say(f"schedule {schedule} is removed")
+    if session.how(output) is Output.JSON:
+        print_json(row)
 
 
 def trigger_document(cron: str | None, every: str | None, at: str | None, time_zone: str | None) -> dict[str, Any]:
@@ -130,12 +153,15 @@ def show_workload(workload: str | dict[str, Any]) -> str:
     return workload if isinstance(workload, str) else f"{workload.get('name')} (a document)"
 
 
-def _id_of(api: ApiClient, schedule: str) -> str:
-    """The id of the schedule that is called so, or has this id. Raises Problem(not_found)."""
-    for row in api.list_all("/schedules"):
+def _found(api: ApiClient, schedule: str) -> dict[str, Any]:
+    """The schedule that is called so, or has this id. Raises Problem(not_found)."""
+    rows = api.list_all("/schedules")
+    for row in rows:
         if schedule in (row["name"], row["id"]):
-            return str(row["id"])
-    raise Problem(Code.NOT_FOUND, f"there is no schedule {schedule}; `cliffwatch schedule list` shows those there are")
+            return row
+    hint = did_you_mean(schedule, [row["name"] for row in rows])
+    hint = hint or "; `cliffwatch schedule list` shows those there are"
+    raise Problem(Code.NOT_FOUND, f"there is no schedule {schedule!r}{hint}")
 
 
 def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
@@ -149,7 +175,10 @@ def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _set_enabled(context: typer.Context, schedule: str, enabled: bool) -> None:
-    with session_of(context).client() as api:
-        body = api.patch(f"/schedules/{_id_of(api, schedule)}", {"enabled": enabled})
+def _set_enabled(context: typer.Context, schedule: str, enabled: bool, output: Output | None) -> None:
+    session = session_of(context)
+    with session.client() as api:
+        body = api.patch(path_of("schedules", _found(api, schedule)["id"]), {"enabled": enabled})
     say(f"schedule {schedule} is {'enabled' if enabled else 'disabled'}; next {show_time(body.get('next_fire_at'))}")
+    if session.how(output) is Output.JSON:
+        print_json(body)

@@ -45,13 +45,14 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
         raise Problem(Code.NOT_READY, "the service could not be started; the reason is above")
 
 
-def make_local_token(settings: Settings, name: str, scope: str) -> str:
+def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:
     """A new token, made in the database itself: for whoever may write to it but has lost the last token."""
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
         with database.session() as session:
-            return create_token(session, name, Scope.of(scope), time.time())[1]
+            row, text = create_token(session, name, Scope.of(scope), time.time())
+            return {"id": row.id, "name": row.name, "scope": row.scope, "token": text}
     finally:
         database.close()
 

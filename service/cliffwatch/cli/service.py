@@ -7,6 +7,7 @@ import typer
 
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.daemon import (
+    LOG_FILE,
     Daemon,
     find_daemon,
     forget_daemon,
@@ -15,7 +16,7 @@ from cliffwatch.cli.daemon import (
     start_daemon,
     stop_daemon,
 )
-from cliffwatch.cli.output import print_facts, say, show
+from cliffwatch.cli.output import Output, print_facts, print_json, say, show
 from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
@@ -53,6 +54,7 @@ def up(
         bool | None,
         typer.Option("--watchers/--no-watchers", help="Start the watchers too; CLIFFWATCH_WATCHERS, else yes."),
     ] = None,
+    output: OutputOption = None,
 ) -> None:
     """Start the service and its watchers in the background, where they do not run, and wait until they are ready."""
     session = session_of(context)
@@ -80,14 +82,23 @@ def up(
         if waited >= patience_seconds:
             raise not_ready(state_directory, waited)
         clock.sleep(_POLL_SECONDS)
+    log = state_directory / LOG_FILE
     say(
         f"the service is ready at {daemon.url}",
         f"  token:        {session.token_path()}",
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
-        f"  log:          {state_directory / 'service.log'}",
+        f"  log:          {log}",
     )
-    if settings.watchers:
-        _start_watchers(settings)
+    body = {
+        "url": daemon.url,
+        "pid": daemon.process.pid,
+        "state_directory": str(state_directory),
+        "token_file": str(session.token_path()),
+        "log": str(log),
+        "watchers": _start_watchers(settings) if settings.watchers else [],
+    }
+    if session.how(output) is Output.JSON:
+        print_json(body)
 
 
 def down(
@@ -95,24 +106,33 @@ def down(
     grace: Annotated[
         str, typer.Option("--grace", help="How long the service may take to finish what it answers.")
     ] = "15s",
+    output: OutputOption = None,
 ) -> None:
     """Stop the service and the watchers that `up` started. Runs go on without them."""
     session = session_of(context)
     grace_seconds = seconds_of("--grace", grace)
     settings = session.settings()
     daemon = find_daemon(settings.state_directory)
+    live: list[str] = []
+    queued = 0
     if daemon is None:
         say("the service is not up")
     else:
-        _stop_service(session, daemon, settings.state_directory, grace_seconds)
+        live, queued = _stop_service(session, daemon, settings.state_directory, grace_seconds)
     from cliffwatch.stack.launch import stop_stack
 
     stopped = stop_stack(settings, SystemClock())
     if stopped:
         say(f"the watchers are down: {', '.join(stopped)}")
+    if session.how(output) is Output.JSON:
+        body = {"was_up": daemon is not None, "live_runs": live, "queued_runs": queued, "stopped_watchers": stopped}
+        print_json(body)
 
 
-def _stop_service(session: Session, daemon: Daemon, state_directory: Path, grace_seconds: float) -> None:
+def _stop_service(
+    session: Session, daemon: Daemon, state_directory: Path, grace_seconds: float
+) -> tuple[list[str], int]:
+    """Stop it, and give the runs that go on and how many are queued."""
     live, queued = _live_runs(session, daemon)
     if not stop_daemon(daemon, SystemClock(), grace_seconds):
         say("the service did not end in time and was killed")
@@ -122,6 +142,7 @@ def _stop_service(session: Session, daemon: Daemon, state_directory: Path, grace
         say(f"these runs go on, and the service finds them again when it is up: {', '.join(live)}")
     if queued:
         say(f"{queued} queued run{'s' if queued > 1 else ''} waited for a target, and will begin when it is up again")
+    return live, queued
 
 
 def status(context: typer.Context, output: OutputOption = None) -> None:
@@ -147,12 +168,13 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def _start_watchers(settings: Settings) -> None:
-    """Say of each watcher where it is, or why the service does without it."""
+def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
+    """Say of each watcher where it is, or why it is unavailable; and the same as data."""
     from cliffwatch.stack.launch import start_stack
     from cliffwatch.stack.processes import State
 
-    for outcome in start_stack(settings, SystemClock()):
+    outcomes = start_stack(settings, SystemClock())
+    for outcome in outcomes:
         component = outcome.component
         more = f"; {outcome.log} says more" if outcome.log else ""
         if outcome.state is State.WITHOUT:
@@ -162,6 +184,15 @@ def _start_watchers(settings: Settings) -> None:
         else:
             already = " (was up already)" if outcome.state is State.RUNNING else ""
             say(f"  {component.name + ':':<18}http://{component.address(settings)}{already}")
+    return [
+        {
+            "name": outcome.component.name,
+            "state": outcome.state.value,
+            "url": None if outcome.state is State.WITHOUT else f"http://{outcome.component.address(settings)}",
+            "reason": outcome.reason or None,
+        }
+        for outcome in outcomes
+    ]
 
 
 def _answers(url: str) -> bool:

@@ -87,17 +87,6 @@ def _checked(text: str, where: str) -> str:
     return token
 
 
-def workload_names(incomplete: str) -> list[str]:
-    """For the shell's completion: names of workloads, none when the service cannot be asked."""
-    session = Session(os.environ.get("CLIFFWATCH_URL"), None, None, None)
-    try:
-        with session.client() as api:
-            names = [str(row["name"]) for row in api.list_all("/workloads")]
-    except Problem:
-        return []
-    return [name for name in names if name.startswith(incomplete)]
-
-
 def seconds_of(flag: str, text: str) -> float:
     """The duration that a flag was given. Raises Problem that names the flag."""
     try:

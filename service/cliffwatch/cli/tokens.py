@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say, show_time
 from cliffwatch.cli.session import OutputOption, session_of
@@ -48,10 +49,10 @@ def create(
     if local:
         from cliffwatch.cli.serve import make_local_token  # slow to load, and seldom needed
 
-        print(make_local_token(session.settings(), name, scope.value))
-        return
-    with session.client() as api:
-        body = api.post("/tokens", {"name": name, "scope": scope.value})
+        body = make_local_token(session.settings(), name, scope.value)
+    else:
+        with session.client() as api:
+            body = api.post("/tokens", {"name": name, "scope": scope.value})
     if session.how(output) is Output.JSON:
         print_json(body)
         return
@@ -71,9 +72,18 @@ def list_tokens(context: typer.Context, output: OutputOption = None) -> None:
 @app.command("revoke")
 def revoke(
     context: typer.Context,
-    token: Annotated[str, typer.Argument(metavar="TOKEN", help="The token's id, from `cliffwatch token list`.")],
+    token: Annotated[
+        str,
+        typer.Argument(
+            metavar="TOKEN", help="The token's id, from `cliffwatch token list`.", autocompletion=completion.tokens
+        ),
+    ],
+    output: OutputOption = None,
 ) -> None:
     """Make a token invalid at once and for good."""
-    with session_of(context).client() as api:
+    session = session_of(context)
+    with session.client() as api:
         api.delete(path_of("tokens", token))
     say(f"token {token} is revoked")
+    if session.how(output) is Output.JSON:
+        print_json({"id": token, "revoked": True})

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from cliffwatch.cli.output import Output, print_json, say
-from cliffwatch.cli.session import session_of
+from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.clock import SystemClock
 from cliffwatch.drives.what_if.answer import answer, document
 from cliffwatch.drives.what_if.field_report import statements
@@ -75,17 +75,8 @@ def what_if(
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Simulations at a time; without it, as many as there are processors.")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Write the plot as an HTML page to this file.")
-    ] = None,
-    how: Annotated[
-        Output | None,
-        typer.Option(
-            "--format",
-            envvar="CLIFFWATCH_DRIVE_WHAT_IF_FORMAT",
-            help="How to print: a table for people or JSON for programs.",
-        ),
-    ] = None,
+    to: Annotated[Path | None, typer.Option("--to", help="Write the plot as an HTML page to this file.")] = None,
+    output: OutputOption = None,
 ) -> None:
     """Ask the model of a flash drive when its cliff would come, and what moves it.
 
@@ -93,7 +84,7 @@ def what_if(
     and disorder are what bands cover; values given for anything else are compared, and only those.
     """
     session = session_of(context)
-    _check_page(output)
+    _check_page(to)
     given = {
         "over-provisioning": over_provisioning,
         "disorder": disorder,
@@ -116,16 +107,16 @@ def what_if(
         detail = f"{DRIVE} is not there; `make binaries` builds it"
         raise Problem(Code.COMPONENT_MISSING, detail)
     result = answer(plan, _simulate(program, plan))
-    if output is not None:
-        write_page(result, output)
-    if session.how(how) is Output.JSON:
+    if to is not None:
+        write_page(result, to)
+    if session.how(output) is Output.JSON:
         told = [{"kind": item.kind.value, "text": item.text} for item in statements(result)]
         print_json(document(result) | {"field_report": told})
     else:
         for line in lines(result):
             print(line)
-    if output is not None:
-        say(f"{output}: the same as a page")
+    if to is not None:
+        say(f"{to}: the same as a page")
 
 
 def _check_memory(plan: Plan) -> None:
@@ -170,14 +161,13 @@ def _simulate(program: Path, plan: Plan) -> Mapping[Simulation, Outcome]:
         raise
 
 
-def _check_page(output: Path | None) -> None:
-    if output is None:
+def _check_page(to: Path | None) -> None:
+    if to is None:
         return
-    if output.suffix.lower() not in _PAGE_SUFFIXES:
-        message = f"{output} does not end in .html; write a file's name such as what-if.html (for JSON: --format json)"
-        raise _refusal("--output", message)
-    if not output.absolute().parent.is_dir():
-        raise _refusal("--output", f"{output.absolute().parent} is not a directory; make it first")
+    if to.suffix.lower() not in _PAGE_SUFFIXES:
+        raise _refusal("--to", f"{to} does not end in .html; write a file's name such as what-if.html")
+    if not to.absolute().parent.is_dir():
+        raise _refusal("--to", f"{to.absolute().parent} is not a directory; make it first")
 
 
 def _settings_of(pairs: list[str]) -> dict[str, str]:

@@ -6,10 +6,11 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
 from cliffwatch.cli.run_order import read_document
-from cliffwatch.cli.session import OutputOption, session_of, workload_names
+from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.documents import readable_yaml
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -19,7 +20,7 @@ app = CommandTree(help="Check workloads, keep them, look at them.")
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workload as YAML; docs/workloads.md says how.")]
 NameArgument = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="A name, or name@version.", autocompletion=workload_names)
+    str, typer.Argument(metavar="WORKLOAD", help="A name, or name@version.", autocompletion=completion.workloads)
 ]
 
 _COLUMNS = (

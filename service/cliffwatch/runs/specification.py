@@ -12,6 +12,7 @@ from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
 from cliffwatch.documents import readable_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.suggestion import did_you_mean
 from cliffwatch.units import Duration, format_duration, format_size, parse_duration
 
 #: Names of workloads, and ids of runs: they are also names of directories.
@@ -361,10 +362,9 @@ def parse_target(text: str) -> AnyTarget:
     elif kind in _TARGET_FIELDS and rest:
         body[_TARGET_FIELDS[kind]] = rest
     else:
-        fault = FieldFault(
-            "target", f"{text!r}: write directory:/path, device:SERIAL, synthetic:NAME or broker:HOST:PORT"
-        )
-        raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [fault])
+        *first, final = TARGET_FORMS.values()
+        message = f"{text!r} is not a target; write {', '.join(first)} or {final}{did_you_mean(kind, TARGET_FORMS)}"
+        raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [FieldFault("target", message)])
     try:
         return _TARGET.validate_python(body)
     except ValidationError as error:
@@ -372,3 +372,10 @@ def parse_target(text: str) -> AnyTarget:
 
 
 _TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name"}
+#: How a target of each kind is written.
+TARGET_FORMS = {
+    "directory": "directory:/path",
+    "device": "device:SERIAL",
+    "synthetic": "synthetic:NAME",
+    "broker": "broker:HOST:PORT",
+}

@@ -38,7 +38,7 @@ def rows(told: dict[str, Any]) -> dict[tuple[str, Any], dict[str, Any]]:
 
 
 def test_what_helps_moves_the_cliff_and_the_same_question_has_the_same_answer(simulator: Path, small: Path) -> None:
-    asked = (str(small), *ONE_BAND, "--unpartitioned=0,30%", "--trim=off,on", "--format=json")
+    asked = (str(small), *ONE_BAND, "--unpartitioned=0,30%", "--trim=off,on", "--output=json")
     first, second = what_if(*asked), what_if(*asked)
     assert first.returncode == 0, first.stderr
     told = json.loads(first.stdout)
@@ -73,7 +73,7 @@ class Page(HTMLParser):
 
 def test_the_page_stands_alone_and_says_what_the_table_says(simulator: Path, small: Path, tmp_path: Path) -> None:
     output = tmp_path / "answer.html"
-    done = what_if(str(small), *ONE_BAND, "--unpartitioned=0,30%", f"--output={output}")
+    done = what_if(str(small), *ONE_BAND, "--unpartitioned=0,30%", f"--to={output}")
     assert done.returncode == 0, done.stderr
     assert "8 simulations of the drive, 2 at a time: about" in done.stderr
     assert "over-provisioning" in done.stdout
@@ -92,17 +92,17 @@ def test_the_page_stands_alone_and_says_what_the_table_says(simulator: Path, sma
 def test_without_a_rate_or_timing_the_answer_is_write_amplification_alone(simulator: Path, tmp_path: Path) -> None:
     path = tmp_path / "uniform.yaml"
     path.write_text("workload: uniform\nblocks: 256\nfills: 3\n")
-    done = what_if(str(path), "--seeds=1", "--output", str(tmp_path / "uniform.html"))
+    done = what_if(str(path), "--seeds=1", "--to", str(tmp_path / "uniform.html"))
     assert done.returncode == 0, done.stderr
     assert "CLIFFS" not in done.stdout
     assert "WRITE AMPLIFICATION" in done.stdout
-    told = json.loads(what_if(str(path), "--seeds=1", "--format=json").stdout)
+    told = json.loads(what_if(str(path), "--seeds=1", "--output=json").stdout)
     assert {row["onset_seconds"] for row in told["rows"]} == {None}
 
 
 def test_what_does_not_fit_is_left_out_unless_it_was_asked_for(simulator: Path, small: Path) -> None:
     few = ("--set=segment-size=256MiB", "--over-provisioning=7%", "--disorder=1", "--seeds=1")
-    done = what_if(str(small), *few, "--format=json")
+    done = what_if(str(small), *few, "--output=json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert [(one["parameter"], one["value"]) for one in told["left_out"]] == [("streams", 32)]
@@ -123,8 +123,8 @@ def test_what_does_not_fit_is_left_out_unless_it_was_asked_for(simulator: Path, 
         (("--set=gc-pacing=fast", *ONE_BAND), ("gc-pacing", "fast")),
         (("--set=pages-per-block=7", *ONE_BAND), ("pages-per-block",)),
         (("--set=capacity=9000TB",), ("--scale", "fewer --jobs")),
-        (("--output=json",), ("--output", "what-if.html", "--format json")),
-        (("--output=/no/such/directory/a.html",), ("--output", "/no/such/directory")),
+        (("--to=json",), ("--to", "what-if.html")),
+        (("--to=/no/such/directory/a.html",), ("--to", "/no/such/directory")),
         (("--seeds=0",), ("--seeds",)),
     ],
     ids=lambda value: value[0] if value[0].startswith("--") else "",
@@ -158,7 +158,7 @@ def test_when_it_is_ended_no_simulation_and_no_file_is_left(
     """The signal reaches the command alone, not the simulations, as it is with a terminal that is closed."""
     output = tmp_path / "never.html"
     process = subprocess.Popen(
-        command("field-report", "--set=duration=9000h", "--scale=128", "--jobs=2", f"--output={output}"),
+        command("field-report", "--set=duration=9000h", "--scale=128", "--jobs=2", f"--to={output}"),
         env=environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

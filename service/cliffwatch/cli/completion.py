@@ -1,0 +1,118 @@
+"""What the shell completes: ids and names, asked of the service, or read from this machine where it does not answer.
+
+Completion never fails and never says anything: what cannot be had is not offered.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.session import Session
+from cliffwatch.drives.aging.lifecycle import aging_drives
+from cliffwatch.errors import Problem
+from cliffwatch.journal import files
+from cliffwatch.runs.specification import TARGET_FORMS
+
+_RUNS = 200
+
+
+def runs(context: typer.Context, incomplete: str) -> list[str]:
+    """Ids of runs and `last`, the newest first."""
+    session = _session(context)
+    ids = _asked(session, lambda api: [run["id"] for run in api.list_all("/runs", _RUNS)])
+    if ids is None:
+        orders = _local(lambda: session.settings().runs_directory.glob(f"*/{files.ORDER}"))
+        ids = sorted(path.parent.name for path in orders)
+    return _fitting(["last", *ids], incomplete)
+
+
+def workloads(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of workloads."""
+    return _names(context, "/workloads", "name", incomplete)
+
+
+def workloads_and_files(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of workloads, and paths of YAML files."""
+    return [*workloads(context, incomplete), *_paths(incomplete, (".yaml", ".yml"))]
+
+
+def schedules(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of schedules."""
+    return _names(context, "/schedules", "name", incomplete)
+
+
+def tokens(context: typer.Context, incomplete: str) -> list[str]:
+    """Ids of tokens."""
+    return _names(context, "/tokens", "id", incomplete)
+
+
+def drives(context: typer.Context, incomplete: str) -> list[str]:
+    """Names of this machine's aging drives."""
+    session = _session(context)
+    attached = _local(lambda: aging_drives(session.settings().state_directory))
+    return _fitting([drive.name for drive in attached], incomplete)
+
+
+def targets(context: typer.Context, incomplete: str) -> list[str]:
+    """Kinds of target, then what there is of the kind: directories, and drives by names that do not move."""
+    kind, separator, rest = incomplete.partition(":")
+    if not separator:
+        return _fitting([f"{kind}:" for kind in TARGET_FORMS], incomplete)
+    if kind == "directory":
+        return [f"directory:{path}" for path in _paths(rest, ())]
+    if kind == "device":
+        rows = _asked(_session(context), lambda api: api.get("/drives")["items"]) or []
+        return _fitting([f"device:{identity}" for row in rows for identity in row["identities"]], incomplete)
+    return []
+
+
+def _names(context: typer.Context, path: str, key: str, incomplete: str) -> list[str]:
+    rows = _asked(_session(context), lambda api: [row[key] for row in api.list_all(path)])
+    return _fitting(rows or [], incomplete)
+
+
+def _session(context: typer.Context) -> Session:
+    """What the flags before the command say, which nobody has put together while a line is being typed."""
+    given = context.find_root().params
+    return Session(given.get("url"), given.get("token_file"), given.get("state_directory"), None)
+
+
+def _asked(session: Session, question: Callable[[ApiClient], Any]) -> list[Any] | None:
+    """The service's answer; None when it cannot be asked."""
+    try:
+        with session.client() as api:
+            return list(question(api))
+    except Problem:
+        return None
+
+
+def _local(question: Callable[[], Iterable[Any]]) -> list[Any]:
+    try:
+        return list(question())
+    except (Problem, OSError):
+        return []
+
+
+def _fitting(names: Iterable[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def _paths(incomplete: str, endings: tuple[str, ...]) -> list[str]:
+    """Directories, with a slash behind, and files with one of these endings."""
+    directory, _, beginning = incomplete.rpartition("/")
+    base = f"{directory}/" if "/" in incomplete else ""
+    found = []
+    try:
+        for path in sorted(Path(base or ".").iterdir()):
+            is_hidden = path.name.startswith(".") and not beginning.startswith(".")
+            if path.name.startswith(beginning) and not is_hidden:
+                if path.is_dir():
+                    found.append(f"{base}{path.name}/")
+                elif path.name.endswith(endings):
+                    found.append(f"{base}{path.name}")
+    except OSError:
+        return []
+    return found
