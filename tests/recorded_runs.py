@@ -19,6 +19,7 @@ from cliffwatch.worker.timeline import Timeline
 LOAD_START = 1_790_002_800.0
 
 CountersOf = Callable[[int], dict[str, int]]
+GaugesOf = Callable[[int], dict[str, float]]
 LatencyOf = Callable[[int], dict[str, Histogram]]
 
 
@@ -53,8 +54,11 @@ class JournalPlan:
     target: str = "synthetic:nothing"
     run_id: str = "run-1"
     description: str = ""
+    engine: str = "synthetic"
     load: SyntheticLoad = field(default_factory=SyntheticLoad)
     counters: CountersOf | None = None
+    #: Besides the schedule's debt.
+    gauges: GaugesOf | None = None
     latency: LatencyOf | None = None
     facts: dict[str, Any] | None = field(default_factory=lambda: {"target": {"kind": "synthetic"}, "drives": []})
     flushed: dict[str, int] | None = None
@@ -104,10 +108,10 @@ def _order(plan: JournalPlan) -> RunOrder:
             "version": 1,
             "name": "steady-append",
             "description": plan.description,
-            "engine": "synthetic",
+            "engine": plan.engine,
             "window": length(1),
             "phases": phases,
-            "load": plan.load.model_dump(mode="json", exclude_none=True),
+            "load": plan.load.model_dump(mode="json", exclude_none=True) if plan.engine == "synthetic" else {},
             "limits": list(plan.limits),
         }
     )
@@ -135,7 +139,8 @@ def _write_windows(directory: Path, plan: JournalPlan, timeline: Timeline) -> No
         counters = {"operations": operations, "bytes": operations * plan.load.operation_bytes, "errors": 0}
         if plan.counters is not None:
             counters |= plan.counters(index)
-        window = EngineWindow(start, at_window(plan, index + 1), counters, {"schedule_debt_seconds": 0.0}, latency)
+        gauges = {"schedule_debt_seconds": 0.0} | (plan.gauges(index) if plan.gauges is not None else {})
+        window = EngineWindow(start, at_window(plan, index + 1), counters, gauges, latency)
         log.append(window, timeline.phase_at(start))
     log.close()
 

@@ -1,26 +1,19 @@
 """The pages in a real browser: the service as a process of its own, and the distribution's Chromium."""
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from bench.service import Service
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page
+from tests.browsers import PATIENCE_MILLISECONDS, chromium
 
 from cliffwatch.api.app import BUILT_IN_WORKLOADS
-
-PATIENCE_MILLISECONDS = 60_000
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    assert program is not None, "the tests need chromium: apt-get install chromium"
-    expect.set_options(timeout=PATIENCE_MILLISECONDS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")

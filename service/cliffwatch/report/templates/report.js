@@ -294,7 +294,8 @@
     if (hasLatency) latencyChart = new uPlot(
       optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
       latencyData(), byId("latency-chart"));
-    const range = (chart, min, max) => [0, max > 0 ? max * 1.2 : 1];
+    // A little below 0, so that a line along 0 is seen whole: nothing that was measured hides in the axis.
+    const range = (chart, min, max) => (max > 0 ? [-0.02 * max, max * 1.2] : [-0.02, 1]);
     if (hasRates) rateChart = new uPlot(
       optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
       rateData(), byId("rate-chart"));
@@ -305,7 +306,7 @@
       optionsFor(byId("depth-chart"), narrow ? 140 : 160, { range: range }, depth, [seriesOf("queue depth", "rate", 1.5, true)]),
       [elapsedColumn, column(data.layers.queue_depth)], byId("depth-chart"));
     evidenceCharts = EVIDENCE.map(({ key, id, label, format, logarithmic }) => new uPlot(
-      optionsFor(byId(id), narrow ? 120 : 140, logarithmic ? { distr: 3, log: 10 } : { range: range }, format, [seriesOf(label, "rate", 1.5, true)]),
+      optionsFor(byId(id), narrow ? 150 : 160, logarithmic ? { distr: 3, log: 10 } : { range: range }, format, [seriesOf(label, "rate", 1.5, true)]),
       [elapsedColumn, (logarithmic ? logColumn : column)(data.evidence[key])], byId(id)));
     zoom(keep);
   }

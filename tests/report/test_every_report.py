@@ -1,0 +1,126 @@
+"""The report of every kind of run in a real browser: no complaint, no empty chart, nothing wider than the screen."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+from tests.browsers import PATIENCE_MILLISECONDS, chromium
+from tests.report.every_run import KINDS, Kind, write_journal
+
+from cliffwatch.report.build import build, write
+
+SCREEN, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+#: What is seen of every figure: its chart's id, its size, and how many pixels of it are of the colour of a series.
+FIGURES = """
+() => [...document.querySelectorAll("figure")].filter((figure) => figure.offsetParent !== null).map((figure) => {
+  const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas"), svg = figure.querySelector("svg");
+  if (chart === null) {
+    const box = svg.getBoundingClientRect();
+    return { id: "heat", width: box.width, height: box.height, drawn: svg.querySelectorAll("path").length };
+  }
+  if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0 };
+  const over = figure.querySelector(".u-over").getBoundingClientRect(), all = canvas.getBoundingClientRect();
+  const unit = canvas.width / all.width;
+  const [left, top] = [(over.left - all.left) * unit, (over.top - all.top) * unit];
+  const pixels = canvas.getContext("2d").getImageData(left, top, over.width * unit, over.height * unit).data;
+  const tones = [...figure.querySelectorAll(".legend .swatch")].map((swatch) =>
+    getComputedStyle(swatch).borderTopColor.match(/[0-9.]+/g).slice(0, 3).map(Number));
+  let drawn = 0;
+  for (let at = 0; at < pixels.length; at += 4) {
+    if (pixels[at + 3] > 100 && tones.some((tone) => tone.every((value, place) => Math.abs(pixels[at + place] - value) < 25))) drawn += 1;
+  }
+  return { id: chart.id, width: over.width, height: over.height, drawn: drawn };
+})
+"""
+#: After what the page still has to do: observers have run, and a frame is drawn.
+SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as browser:
+        yield browser
+
+
+class Opened:
+    """A page, and what it complained of."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self._asked(request.url))
+        page.on("requestfailed", lambda request: self.complaints.append(f"{request.url} cannot be had"))
+
+    def _asked(self, url: str) -> None:
+        if not url.endswith("/report.html"):
+            self.complaints.append(f"the page asks for {url}")
+
+    def open(self, path: Path, size: dict[str, int], scheme: Any) -> None:
+        self.page.set_viewport_size({"width": size["width"], "height": size["height"]})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.goto(path.as_uri())
+        # The scripts are in the page and run while it is read, so it is ready, or has complained, by now.
+        assert self.complaints == []
+        assert self.page.get_attribute("html", "data-ready") == "true"
+
+    def look(self, expected: set[str]) -> None:
+        """Every chart that there is data for is drawn, and no other; nothing is wider than the screen."""
+        self.page.evaluate(SETTLED)
+        figures = self.page.evaluate(FIGURES)
+        assert {figure["id"] for figure in figures} == expected
+        for figure in figures:
+            assert figure["width"] > 200, figure
+            assert figure["height"] > 60, figure
+            assert figure["drawn"] >= 4, figure
+        assert self.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
+        assert self.complaints == []
+
+
+@pytest.fixture
+def opened(browser: Browser) -> Iterator[Opened]:
+    context = browser.new_context()
+    context.set_default_timeout(PATIENCE_MILLISECONDS)
+    yield Opened(context.new_page())
+    context.close()
+
+
+def expected_charts(page: str) -> set[str]:
+    """The charts that a report's data can fill."""
+    data = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
+    charts = {f"{name}-chart" for name, column in (("latency", data["latency"]), ("rate", data["rates"])) if column}
+    charts |= {"depth-chart"} if "queue_depth" in data["layers"] else set()
+    charts |= {"layer-chart"} if {"device_p99", "device_mean"} & data["layers"].keys() else set()
+    evidence = {
+        "device_write_latency": "evidence-latency",
+        "write_amplification": "evidence-amplification",
+        "clean_blocks": "evidence-clean",
+    }
+    return charts | {evidence[name] for name in data["evidence"]}
+
+
+def test_every_engine_and_verdict_is_among_the_kinds() -> None:
+    assert len({str(kind) for kind in KINDS}) == len(KINDS) >= 30
+    verdicts = {"pass", "degraded", "invalid", "failed", "stopped"}
+    for engine in ("fio", "storage", "kafka", "synthetic"):
+        assert {kind.verdict for kind in KINDS if kind.engine == engine} == verdicts
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, opened: Opened, kind: Kind) -> None:
+    directory = write_journal(tmp_path, kind)
+    report = build(directory)
+    assert report.verdict.name == kind.verdict, report.verdict.reasons
+    write(directory, report)
+    path = directory / "report.html"
+    expected = expected_charts(path.read_text())
+    for first, then, size in (("light", "dark", SCREEN), ("dark", "light", PHONE)):
+        opened.open(path, size, first)
+        opened.look(expected)
+        opened.page.emulate_media(color_scheme=then)  # type: ignore[arg-type]
+        opened.look(expected)
