@@ -1,6 +1,6 @@
 """The distribution's Chromium, for tests that look at pages.
 
-Where it is open, an event loop runs in the tests' own thread: it is closed again before tests that need one of their own.
+While it is open, an event loop runs in the tests' own thread: it is closed before tests that need one of their own.
 """
 
 import shutil

@@ -17,7 +17,13 @@ from cliffwatch.runs.states import RunState
 #: The cliff of runs that have one is after so many windows of 10 s.
 WINDOWS, CLIFF = 150, 90
 OPERATIONS, BYTES = 1000, 1000 * 16_384
-DRIVE = {"name": "nvme0n1", "major_minor": "259:0", "serial": "S1AGING", "model": "Example 4TB", "size_bytes": 4 << 40}
+DRIVE: dict[str, Any] = {
+    "name": "nvme0n1",
+    "major_minor": "259:0",
+    "serial": "S1AGING",
+    "model": "Example 4TB",
+    "size_bytes": 4 << 40,
+}
 DRIVE_FACTS: dict[str, Any] = {
     "kernel": "6.1.0",
     "target": {"kind": "directory"},
@@ -130,7 +136,7 @@ def _counters(kind: Kind) -> Callable[[int], dict[str, int]]:
 
 def is_stalled(kind: Kind, index: int) -> bool:
     """Whether nothing was completed in a window: of stalls, one that ends and one that lasts to the load's end."""
-    return kind.shape == "stalls" and (40 <= index < 46 or index >= WINDOWS - 5) or kind.shape == "all_stalled"
+    return (kind.shape == "stalls" and (40 <= index < 46 or index >= WINDOWS - 5)) or kind.shape == "all_stalled"
 
 
 def _whole(plan: JournalPlan) -> JournalPlan:

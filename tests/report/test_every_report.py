@@ -17,9 +17,9 @@ SCREEN, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 #: What is seen of every figure: its chart's id, its size, and how many pixels of it are of the colour of a series.
 FIGURES = """
 () => [...document.querySelectorAll("figure")].filter((figure) => figure.offsetParent !== null).map((figure) => {
-  const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas"), svg = figure.querySelector("svg");
+  const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas");
   if (chart === null) {
-    const box = svg.getBoundingClientRect();
+    const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
     return { id: "heat", width: box.width, height: box.height, drawn: svg.querySelectorAll("path").length };
   }
   if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0 };
@@ -29,9 +29,10 @@ FIGURES = """
   const pixels = canvas.getContext("2d").getImageData(left, top, over.width * unit, over.height * unit).data;
   const tones = [...figure.querySelectorAll(".legend .swatch")].map((swatch) =>
     getComputedStyle(swatch).borderTopColor.match(/[0-9.]+/g).slice(0, 3).map(Number));
+  const isOf = (tone, at) => tone.every((value, place) => Math.abs(pixels[at + place] - value) < 25);
   let drawn = 0;
   for (let at = 0; at < pixels.length; at += 4) {
-    if (pixels[at + 3] > 100 && tones.some((tone) => tone.every((value, place) => Math.abs(pixels[at + place] - value) < 25))) drawn += 1;
+    if (pixels[at + 3] > 100 && tones.some((tone) => isOf(tone, at))) drawn += 1;
   }
   return { id: chart.id, width: over.width, height: over.height, drawn: drawn };
 })
