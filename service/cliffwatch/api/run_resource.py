@@ -116,7 +116,7 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "since": row.since,
         "phase": row.phase,
         "verdict": VerdictName(row.verdict) if row.verdict else None,
-        "reasons": row.reasons,
+        "reasons": row.reasons or [],
         "created_at": row.created_at,
         "started_at": row.started_at,
         "finished_at": row.finished_at,

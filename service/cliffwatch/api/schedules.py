@@ -1,6 +1,7 @@
 """/schedules: which run is queued when."""
 
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
 
@@ -17,6 +18,7 @@ from cliffwatch.api.times import Time
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.scheduler import MISSED
 from cliffwatch.runs.specification import DurationOverrides, Strict, Target
+from cliffwatch.runs.stored_schedules import read_request, read_trigger, reason_of
 from cliffwatch.runs.submission import RunRequest, WorkloadChoice
 from cliffwatch.runs.triggers import (
     CronSpecification,
@@ -75,15 +77,20 @@ class Firing(BaseModel):
 
 
 class Schedule(BaseModel):
-    """A schedule. `next_fire_at` is null when it will not fire again, or is disabled."""
+    """A schedule. `next_fire_at` is null when it will not fire again, or is disabled.
+
+    `fault` is why it cannot be scheduled: what is stored of it cannot be read (any more). Then it does not fire, and
+    what cannot be read of it is null.
+    """
 
     id: str
     name: str
-    workload: str | dict[str, Any]
-    target: Target
-    durations: DurationOverrides
-    trigger: AnyTrigger
+    workload: str | dict[str, Any] | None
+    target: Target | None
+    durations: DurationOverrides | None
+    trigger: AnyTrigger | None
     enabled: bool
+    fault: str | None
     next_fire_at: Time | None
     last_firing: Firing | None
     last_missed_at: Time | None
@@ -141,22 +148,15 @@ def change_schedule(
     schedule_id: ShortId, change: ScheduleChange, services: Context, caller: Operator
 ) -> ScheduleDetail:
     """Enable, disable or change a schedule. Runs that it queued go on."""
-    with services.database.snapshot() as session:
-        before = _row(session, schedule_id)
-    stored = RunRequest.model_validate(before.request)
-    request = RunRequest(
-        workload=_either(change.workload, stored.workload),
-        target=_either(change.target, stored.target),
-        durations=_either(change.durations, stored.durations),
-    )
-    services.runs.resolve(request)
     now = services.clock.wall()
     given = None if change.trigger is None else anchored(parse_trigger(change.trigger), now)
     try:
         with services.database.session() as session:
             take_turns(session, f"schedule {schedule_id}")
             row = _row(session, schedule_id)
-            row.request = request.model_dump(mode="json")
+            # Read and written in one transaction: of two changes at once, neither is lost.
+            if change.workload is not None or change.target is not None or change.durations is not None:
+                row.request = _changed(services, row, change).model_dump(mode="json")
             row.name = _either(change.name, row.name)
             enabled = _either(change.enabled, row.enabled)
             if given is not None or enabled != row.enabled:
@@ -188,11 +188,30 @@ def list_firings(
     return page_of(rows, limit, _FIRINGS, lambda row: (row.due_at, row.id), _firing)
 
 
+def _changed(services: Context, row: ScheduleRow, change: ScheduleChange) -> RunRequest:
+    """The run to queue from now on, which is looked up and checked. Raises Problem."""
+    if change.workload is not None and change.target is not None:
+        durations = change.durations if change.durations is not None else DurationOverrides()
+        with suppress(Problem):
+            durations = _either(change.durations, read_request(row).durations)
+        request = RunRequest(workload=change.workload, target=change.target, durations=durations)
+    else:
+        stored = read_request(row)
+        request = RunRequest(
+            workload=_either(change.workload, stored.workload),
+            target=_either(change.target, stored.target),
+            durations=_either(change.durations, stored.durations),
+        )
+    services.runs.resolve(request)
+    return request
+
+
 def _next_fire_at(trigger: dict[str, Any], enabled: bool, now: float) -> float | None:
     """Raises Problem(schedule_invalid) for a date that has passed."""
     if not enabled:
         return None
-    times = fire_times(parse_trigger(trigger).trigger(), now, 1)
+    # As many as are ever shown: what cannot be computed is refused here and not stored.
+    times = fire_times(parse_trigger(trigger).trigger(), now, _NEXT_SHOWN)
     if not times:
         fault = FieldFault("trigger", f"this time has passed; it is {datetime.fromtimestamp(now, UTC).isoformat()}")
         raise Problem(Code.SCHEDULE_INVALID, "the schedule would never fire", [fault])
@@ -223,29 +242,46 @@ def _detail(services: Context, schedule_id: str) -> ScheduleDetail:
     with services.database.snapshot() as session:
         row = _row(session, schedule_id)
         fields = _fields(session, row)
-    times = fire_times(parse_trigger(row.trigger).trigger(), services.clock.wall(), _NEXT_SHOWN)
-    return ScheduleDetail(**fields, next_fire_times=times if row.enabled else [])
+    trigger = fields["trigger"]
+    shown = row.enabled and fields["fault"] is None
+    times = fire_times(trigger.trigger(), services.clock.wall(), _NEXT_SHOWN) if shown else []
+    return ScheduleDetail(**fields, next_fire_times=times)
 
 
 def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
-    request = RunRequest.model_validate(row.request)
+    request, trigger, fault = _readable(row)
     firings = select(FiringRow).where(FiringRow.schedule_id == row.id).order_by(FiringRow.due_at.desc()).limit(1)
     last = session.scalars(firings).first()
     missed = session.scalars(firings.where(FiringRow.outcome == MISSED)).first()
     return {
         "id": row.id,
         "name": row.name,
-        "workload": request.workload,
-        "target": request.target,
-        "durations": request.durations,
-        "trigger": parse_trigger(row.trigger),
+        "workload": request and request.workload,
+        "target": request and request.target,
+        "durations": request and request.durations,
+        "trigger": trigger,
         "enabled": row.enabled,
-        "next_fire_at": row.next_fire_at,
+        "fault": fault,
+        "next_fire_at": row.next_fire_at if fault is None else None,
         "last_firing": None if last is None else _firing(last),
         "last_missed_at": None if missed is None else missed.due_at,
         "created_at": row.created_at,
         "created_by": row.created_by,
     }
+
+
+def _readable(row: ScheduleRow) -> tuple[RunRequest | None, AnyTrigger | None, str | None]:
+    """What can be read of a row, and why the rest cannot."""
+    request, trigger, faults = None, None, []
+    try:
+        request = read_request(row)
+    except Problem as problem:
+        faults.append(reason_of(problem))
+    try:
+        trigger = read_trigger(row)
+    except Problem as problem:
+        faults.append(reason_of(problem))
+    return request, trigger, "; ".join(faults) or None
 
 
 def _firing(row: FiringRow) -> Firing:

@@ -5,9 +5,15 @@ from typing import Annotated
 
 from pydantic import PlainSerializer, WithJsonSchema
 
+#: 0001-01-01 and 9999-12-31, the first and the last day that can be written; not a number is neither.
+FIRST_MOMENT, LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0
+
 
 def format_time(seconds: float) -> str:
-    """1790000000.25 → `2026-09-21T14:13:20.250Z`."""
+    """1790000000.25 → `2026-09-21T14:13:20.250Z`. A time that cannot be, out of a damaged row, is shown as the first or
+    last one that can be written, so that the list it stands in is shown too."""
+    if not FIRST_MOMENT <= seconds <= LAST_MOMENT:
+        seconds = LAST_MOMENT if seconds > LAST_MOMENT else FIRST_MOMENT
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 

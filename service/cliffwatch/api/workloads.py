@@ -108,11 +108,13 @@ def _checked(document: dict[str, Any]) -> Workload:
 
 
 def _show(row: WorkloadRow) -> WorkloadBody:
+    """A row that cannot be read is listed too, without a document; a run of it is refused."""
+    document: dict[str, Any] = row.document if isinstance(row.document, dict) else {}
     return WorkloadBody(
         name=row.name,
         version=row.version,
-        engine=row.document["engine"],
-        description=row.document["description"],
-        document=row.document,
+        engine=str(document.get("engine", "")),
+        description=str(document.get("description", "")),
+        document=document,
         created_at=row.created_at,
     )

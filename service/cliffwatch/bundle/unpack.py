@@ -6,12 +6,11 @@ target, and worker.json names processes to kill. So only a finished run is taken
 
 import errno
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -19,6 +18,7 @@ from cliffwatch.bundle.archive import Reader
 from cliffwatch.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
 from cliffwatch.bundle.pack import order_of
 from cliffwatch.errors import Code, Problem
+from cliffwatch.finite import NotFiniteError, require_shallow, strict_json
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.runs.specification import faults_of
 from cliffwatch.runs.states import RunState, RunStatus, status_of
@@ -27,8 +27,6 @@ from cliffwatch.runs.submission import check_text
 #: An import leaves so much of the disk free: journals of runs that go on are on it.
 FREE_RESERVE_BYTES = 1024**3
 _WINDOWS = TypeAdapter(JournalWindow)
-#: 9999-12-31, the last day that a time can be written of.
-_LAST_MOMENT = 253_402_300_799.0
 
 
 def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None] = lambda manifest: None) -> Manifest:
@@ -95,6 +93,8 @@ def disk_problem(directory: Path, error: OSError) -> Problem:
 def _check(directory: Path, manifest: Manifest) -> None:
     """Whether the service can show this run and never has to carry it out."""
     reader = JournalReader(directory)
+    for name in (files.ORDER, files.FACTS):
+        _check_document(directory / name)
     try:
         order = order_of(reader)
     except Problem as problem:
@@ -102,7 +102,6 @@ def _check(directory: Path, manifest: Manifest) -> None:
         raise Problem(Code.BUNDLE_INVALID, f"{files.ORDER} does not hold an order", problem.faults) from problem
     if order.run_id != manifest.run_id:
         raise invalid(files.ORDER, f"it is of run {order.run_id}, and the bundle is of {manifest.run_id}")
-    _check_values(files.ORDER, order.model_dump(mode="json"))
     _check_moment(files.ORDER, order.created_at)
     _check_lines(directory / files.EVENTS, _check_event)
     _check_lines(directory / files.WINDOWS, _check_window)
@@ -124,19 +123,29 @@ def _status(reader: JournalReader) -> RunStatus | None:
         raise invalid(files.EVENTS, f"a change of state cannot be followed: {error!r}"[:200]) from error
 
 
+def _check_document(path: Path) -> None:
+    """One that is no JSON is looked at by whoever needs it."""
+    try:
+        _check_values(path.name, strict_json(path.read_bytes()))
+    except FileNotFoundError:
+        return
+    except NotFiniteError as error:
+        raise invalid(path.name, str(error)) from error
+    except ValueError:
+        return
+
+
 def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None]) -> None:
     """Have each line looked at. One that is no JSON object is the damage of a crash, and readers pass it over."""
-
-    def refuse(word: str) -> NoReturn:
-        raise invalid(f"{path.name} line {number}", f"{word} is no number of JSON")
-
     if not path.exists():
         return
     with path.open("rb") as lines:
         for number, line in enumerate(lines, start=1):
             try:
-                body: Any = json.loads(line, parse_constant=refuse)
-            except (ValueError, RecursionError):
+                body = strict_json(line)
+            except NotFiniteError as error:
+                raise invalid(f"{path.name} line {number}", str(error)) from error
+            except ValueError:
                 continue
             if isinstance(body, dict):
                 _check_values(f"{path.name} line {number}", body)
@@ -159,11 +168,12 @@ def _check_window(place: str, body: dict[str, Any]) -> None:
 
 def _check_values(place: str, body: Any) -> None:
     try:
+        require_shallow(body)
         check_text(body)
     except ValueError as error:
         raise invalid(place, str(error)) from error
 
 
 def _check_moment(place: str, moment: float) -> None:
-    if not 0 <= moment <= _LAST_MOMENT:
+    if not 0 <= moment <= files.LAST_MOMENT:
         raise invalid(place, f"{moment!r:.40} is no time, in seconds since 1970")

@@ -1,5 +1,6 @@
 """`cliffwatch schedule …`: runs that start by the clock."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
@@ -29,8 +30,8 @@ _COLUMNS = (
     Column("SCHEDULE", plain("name")),
     Column("ID", plain("id")),
     Column("WORKLOAD", lambda schedule: show_workload(schedule["workload"])),
-    Column("TARGET", target_name),
-    Column("WHEN", lambda schedule: show_trigger(schedule["trigger"])),
+    Column("TARGET", lambda schedule: target_name(schedule) if schedule["target"] else show(None)),
+    Column("WHEN", lambda schedule: show_when(schedule)),
     Column("ENABLED", plain("enabled")),
     Column("NEXT", lambda schedule: show_time(schedule.get("next_fire_at"))),
 )
@@ -149,7 +150,14 @@ def show_trigger(trigger: dict[str, Any]) -> str:
     return f"{trigger.get('kind')} {show(when)}" + (f" {zone}" if zone else "")
 
 
-def show_workload(workload: str | dict[str, Any]) -> str:
+def show_when(schedule: Mapping[str, Any]) -> str:
+    """When it fires, or that it cannot be scheduled."""
+    return "cannot be scheduled" if schedule.get("fault") else show_trigger(schedule["trigger"])
+
+
+def show_workload(workload: str | dict[str, Any] | None) -> str:
+    if workload is None:
+        return show(None)
     return workload if isinstance(workload, str) else f"{workload.get('name')} (a document)"
 
 
@@ -168,11 +176,16 @@ def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
     facts = {column.heading.lower(): column.text(schedule) for column in _COLUMNS[:-1]}
     last = schedule.get("last_firing")
     told = f"{show_time(last['due_at'])} {last['outcome']} {last['run_id'] or last['detail']}" if last else show(None)
-    return facts | {
-        "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
-        "last": told.rstrip(),
-        "missed": show_time(schedule.get("last_missed_at")),
-    }
+    fault = {"fault": schedule["fault"]} if schedule.get("fault") else {}
+    return (
+        facts
+        | fault
+        | {
+            "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
+            "last": told.rstrip(),
+            "missed": show_time(schedule.get("last_missed_at")),
+        }
+    )
 
 
 def _set_enabled(context: typer.Context, schedule: str, enabled: bool, output: Output | None) -> None:

@@ -5,7 +5,6 @@ same lock. A line that a dying process left half written is closed off, never re
 """
 
 import fcntl
-import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.finite import json_text, lenient_json
 from cliffwatch.journal import files
 
 
@@ -43,16 +43,19 @@ class Event:
 
     def to_line(self) -> str:
         body = {"at": round(self.at, 6), "type": self.type.value, "name": self.name, "detail": self.detail}
-        return json.dumps(body, separators=(",", ":")) + "\n"
+        return json_text(body) + "\n"
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Event":
         """Raises ValueError when the line is not an event."""
-        body = json.loads(line)
+        body, _ = lenient_json(line)
         try:
-            return cls(float(body["at"]), EventType(body["type"]), str(body["name"]), dict(body["detail"]))
-        except (KeyError, TypeError) as error:
+            event = cls(float(body["at"]), EventType(body["type"]), str(body["name"]), dict(body["detail"]))
+        except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not an event: {error!r}") from error
+        if not 0 <= event.at <= files.LAST_MOMENT:
+            raise ValueError(f"not an event: {event.at!r} is no time, in seconds since 1970")
+        return event
 
 
 class EventLog:

@@ -4,7 +4,6 @@ A line that cannot be read is skipped and reported as a `JournalFault`; what it 
 newline is a write in progress and is not a fault.
 """
 
-import json
 import mmap
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cliffwatch.errors import Code, Problem
+from cliffwatch.finite import lenient_json, may_be_unfit
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import files
 from cliffwatch.journal.events import Event
@@ -49,7 +49,7 @@ class JournalReader:
         """A JSON document of the journal, such as order.json. Raises Problem when it is missing or damaged."""
         path = self.directory / name
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
+            body, _ = lenient_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise Problem(Code.JOURNAL_UNREADABLE, f"{path} cannot be read: {error}") from error
         if not isinstance(body, dict):
@@ -127,10 +127,14 @@ class JournalReader:
 
     def _parse(self, file: str, number: int, line: bytes, parse: Callable[[bytes], T]) -> T | None:
         try:
-            return parse(line)
+            found = parse(line)
         except ValueError as error:
             self.faults.append(JournalFault(file, number, str(error)))
             return None
+        _, unfit = lenient_json(line) if may_be_unfit(line) else (None, 0)
+        if unfit:
+            self.faults.append(JournalFault(file, number, f"{unfit} numbers are not finite and count as absent"))
+        return found
 
     def _lines(self, name: str, offset_bytes: int, first: int | None) -> Iterator[tuple[int, int, bytes]]:
         """Complete lines as (number, offset behind the line, line); numbers are 0 where `first` is not known."""

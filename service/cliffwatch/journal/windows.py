@@ -1,13 +1,12 @@
 """windows.jsonl and latency.hlog: the measurements, committed window by window."""
 
-import json
 import os
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 from cliffwatch.errors import Problem
+from cliffwatch.finite import json_text, lenient_json
 from cliffwatch.histogram import QUANTILES, Histogram
 from cliffwatch.journal import files
 from cliffwatch.journal.recovery import read_from, tail_of_latency, tail_of_windows
@@ -36,18 +35,24 @@ class JournalWindow:
     latency_range: tuple[int, int]
 
     def to_line(self) -> str:
-        return json.dumps(asdict(self), separators=(",", ":")) + "\n"
+        return json_text(asdict(self)) + "\n"
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "JournalWindow":
-        """Raises ValueError when the line is not a window."""
-        body: dict[str, Any] = json.loads(line)
+        """Raises ValueError when the line is not a window. A gauge that is no number counts as not measured."""
+        body, _ = lenient_json(line)
         try:
-            window = cls(**body | {"latency_range": tuple(body["latency_range"])})
-        except (KeyError, TypeError) as error:
+            gauges = {name: value for name, value in body["gauges"].items() if value is not None}
+            window = cls(**body | {"gauges": gauges, "latency_range": tuple(body["latency_range"])})
+            fits = isinstance(window.seq, int) and 0 <= window.start < window.end <= files.LAST_MOMENT
+            first, behind = window.latency_range
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a window: {error!r}") from error
-        if not (isinstance(window.seq, int) and window.start < window.end):
+        if not fits:
             raise ValueError("not a window: seq, start and end do not make an interval")
+        numbers = [first, behind, *window.counters.values(), *gauges.values()]
+        if not all(isinstance(value, int | float) for value in numbers) or not 0 <= first <= behind:
+            raise ValueError("not a window: a counter, a gauge or latency_range is no number")
         return window
 
     @property

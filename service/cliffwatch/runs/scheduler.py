@@ -9,6 +9,7 @@ schedule queued before still waits for its target, or a schedule that is too fas
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -16,14 +17,16 @@ from apscheduler.events import EVENT_JOB_MISSED, JobExecutionEvent
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Problem
 from cliffwatch.runs.scheduler_lock import SchedulerLock
 from cliffwatch.runs.states import RunState
+from cliffwatch.runs.stored_schedules import read_schedule, reason_of
 from cliffwatch.runs.submission import RunRequest
-from cliffwatch.runs.triggers import fire_times, fire_times_until, parse_trigger
+from cliffwatch.runs.triggers import fire_times, fire_times_until
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
@@ -33,6 +36,8 @@ QUEUED, MISSED, FAILED = "queued", "missed", "failed"
 MISSED_LISTED = 100
 #: So many are counted at most.
 _MISSED_COUNTED = 10_000
+#: What reading a damaged row may raise.
+_UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
 #: (request, who asked, schedule) → run id.
 Submit = Callable[[RunRequest, str, str], str]
 
@@ -72,14 +77,24 @@ class Scheduler:
         """Record what was missed and begin. Raises Problem(conflict) when another scheduler has the lock."""
         self._lock.acquire()
         now = self._clock.wall()
-        with self._database.session() as session:
-            for row in session.scalars(select(ScheduleRow).where(ScheduleRow.enabled)):
-                self._settle(session, row, now, grace_seconds=0.0)
-        self._scheduler.start()
         with self._database.snapshot() as session:
             identifiers = list(session.scalars(select(ScheduleRow.id).where(ScheduleRow.enabled)))
         for schedule_id in identifiers:
+            self._pass_over(schedule_id, now)
+        self._scheduler.start()
+        for schedule_id in identifiers:
             self.refresh(schedule_id)
+
+    def _pass_over(self, schedule_id: str, now: float) -> None:
+        """Record what was missed of a schedule while no service ran."""
+        try:
+            with self._database.session() as session:
+                row = session.get(ScheduleRow, schedule_id)
+                if row is not None:
+                    self._settle(session, row, now, grace_seconds=0.0)
+        except (*_UNREADABLE, IntegrityError) as error:
+            # `refresh` logs why it is not scheduled.
+            _LOG.debug("schedule %s cannot be settled: %r", schedule_id, error)
 
     def stop(self) -> None:
         """Returns when no firing is in progress any more."""
@@ -88,23 +103,29 @@ class Scheduler:
         self._lock.release()
 
     def refresh(self, schedule_id: str) -> None:
-        """Take a schedule as the table has it now: new, changed, disabled or gone."""
+        """Take a schedule as the table has it now: new, changed, disabled, gone, or such that it cannot be read."""
         with self._database.snapshot() as session:
             row = session.get(ScheduleRow, schedule_id)
         if row is None or not row.enabled or row.next_fire_at is None:
-            try:
-                self._scheduler.remove_job(schedule_id)
-            except JobLookupError:
-                return
+            self._remove(schedule_id)
             return
-        self._scheduler.add_job(
-            self.fire,
-            trigger=parse_trigger(row.trigger).trigger(),
-            args=[schedule_id],
-            id=schedule_id,
-            replace_existing=True,
-            next_run_time=datetime.fromtimestamp(row.next_fire_at, UTC),
-        )
+        try:
+            self._scheduler.add_job(
+                self.fire,
+                trigger=read_schedule(row).trigger.trigger(),
+                args=[schedule_id],
+                id=schedule_id,
+                replace_existing=True,
+                next_run_time=datetime.fromtimestamp(row.next_fire_at, UTC),
+            )
+        except _UNREADABLE as error:
+            self._remove(schedule_id)
+            reason = reason_of(error) if isinstance(error, Problem) else repr(error)
+            _LOG.error("schedule %s (%s) does not fire, because it cannot be read: %s", row.name, schedule_id, reason)
+
+    def _remove(self, schedule_id: str) -> None:
+        with suppress(JobLookupError):
+            self._scheduler.remove_job(schedule_id)
 
     def fire(self, schedule_id: str) -> None:
         """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed."""
@@ -129,7 +150,8 @@ class Scheduler:
         first = row.next_fire_at
         if first is None or first > now or not row.enabled:
             return None
-        trigger = parse_trigger(row.trigger).trigger()
+        stored = read_schedule(row)
+        trigger = stored.trigger.trigger()
         passed = [first, *fire_times_until(trigger, first, now, _MISSED_COUNTED)]
         row.next_fire_at = next(iter(fire_times(trigger, now, 1)), None)
         last = passed[-1]
@@ -151,7 +173,7 @@ class Scheduler:
         )
         session.add(firing)
         session.flush()
-        return _Due(firing.id, RunRequest.model_validate(row.request), row.name)
+        return _Due(firing.id, stored.request, row.name)
 
     def _act(self, schedule_id: str, due: _Due) -> None:
         outcome, run_id, detail = self._outcome(schedule_id, due)

@@ -357,7 +357,8 @@ def parse_target(text: str) -> AnyTarget:
         servers, _, directories = rest.partition("@")
         body |= {
             "bootstrap_servers": servers.split(","),
-            "data_directories": directories.split(",") if directories else [],
+            # Only before a slash: a comma may be part of a directory's name.
+            "data_directories": re.split(r",(?=/)", directories) if directories else [],
         }
     elif kind in _TARGET_FIELDS and rest:
         body[_TARGET_FIELDS[kind]] = rest

@@ -11,6 +11,7 @@ from typing import Any
 
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal.events import Event, EventLog, EventType
+from cliffwatch.journal.files import LAST_MOMENT
 
 
 class RunState(StrEnum):
@@ -100,15 +101,23 @@ def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
     changes: dict[str, Any] = {"state": state, "since": event.at}
     if state is RunState.RUNNING and status.started_at is None:
         changes["started_at"] = event.at
-        changes["load_start"] = float(event.detail["load_start"])
-        changes["load_stop"] = float(event.detail["load_stop"])
+        changes["load_start"] = _moment(event.detail["load_start"])
+        changes["load_stop"] = _moment(event.detail["load_stop"])
     if state is RunState.STOPPING:
         changes["stop_requested"] = True
     if state is RunState.FINISHED:
         changes["finished_at"] = event.at
         changes["verdict"] = VerdictName(event.detail["verdict"])
-        changes["reasons"] = tuple(event.detail.get("reasons", ()))
+        changes["reasons"] = tuple(str(reason) for reason in event.detail.get("reasons", ()))
     return replace(status, **changes)
+
+
+def _moment(value: Any) -> float:
+    """Raises ValueError or TypeError for what is no time, in seconds since 1970."""
+    moment = float(value)
+    if not 0 <= moment <= LAST_MOMENT:
+        raise ValueError(f"{moment!r} is no time, in seconds since 1970")
+    return moment
 
 
 def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] | None = None) -> RunStatus:

@@ -17,7 +17,15 @@ from apscheduler.triggers.base import BaseTrigger
 from apscheduler.triggers.cron import CronTrigger
 from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
-from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.specification import Strict, faults_of
@@ -29,14 +37,29 @@ _FIELDS = ("minute", "hour", "day", "month", "day_of_week")
 _NUMBERS = re.compile(r"[0-9*,/-]+")
 _NAMES = re.compile(r"(?:[0-9*,/-]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|sun|mon|tue|wed|thu|fri|sat)+")
 _PATTERNS = (_NUMBERS, _NUMBERS, _NUMBERS, _NAMES, _NAMES)
+_EXPRESSION_LIMIT = 500
+#: Nothing fires before or after: what is outside can be written, but not carried by clocks and time zones.
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
+LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+
+
+def _within_reach(moment: datetime) -> datetime:
+    if not EARLIEST <= moment < LATEST:
+        raise ValueError(
+            f"{moment.isoformat()} is out of range; write a time from {EARLIEST:%Y} on and before {LATEST:%Y}"
+        )
+    return moment
+
+
+Moment = Annotated[AwareDatetime, AfterValidator(_within_reach)]
 
 
 class CronSpecification(Strict):
     """Five fields as in crontab(5), read in a time zone."""
 
     kind: Literal["cron"]
-    expression: str
-    time_zone: str = "UTC"
+    expression: Annotated[str, Field(max_length=_EXPRESSION_LIMIT)]
+    time_zone: Annotated[str, Field(max_length=100)] = "UTC"
 
     @field_validator("time_zone")
     @classmethod
@@ -67,8 +90,8 @@ class CronSpecification(Strict):
         values["day_of_week"] = _weekdays(values["day_of_week"])
         zone = ZoneInfo(self.time_zone)
         if fields[1].startswith("*"):
-            return CronTrigger(**values, timezone=zone)
-        return _OncePerLocalTime(**values, timezone=zone)
+            return CronTrigger(**values, timezone=zone, end_date=LATEST)
+        return _OncePerLocalTime(**values, timezone=zone, end_date=LATEST)
 
 
 class IntervalSpecification(Strict):
@@ -76,17 +99,17 @@ class IntervalSpecification(Strict):
 
     kind: Literal["interval"]
     every: Annotated[Duration, Field(ge=1, le=366 * 86_400)]
-    start_at: AwareDatetime | None = None
+    start_at: Moment | None = None
 
     def trigger(self) -> BaseTrigger:
-        return IntervalTrigger(seconds=self.every, start_date=self.start_at, timezone=UTC)
+        return IntervalTrigger(seconds=self.every, start_date=self.start_at, end_date=LATEST, timezone=UTC)
 
 
 class DateSpecification(Strict):
     """Once."""
 
     kind: Literal["date"]
-    at: AwareDatetime
+    at: Moment
 
     def trigger(self) -> BaseTrigger:
         return DateTrigger(run_date=self.at, timezone=UTC)

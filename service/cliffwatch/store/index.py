@@ -5,12 +5,14 @@ database that was lost is made again by `rebuild`, from the same reading; schedu
 stay as they are.
 """
 
+import logging
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
 from sqlalchemy import delete, select
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from cliffwatch.errors import Code, Problem
@@ -21,6 +23,8 @@ from cliffwatch.runs.submission import Submission
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
 from cliffwatch.store.workloads import add_version, digest_of
+
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -111,6 +115,12 @@ def _index_all(session: Session, paths: list[Path], *, anew: bool = False) -> In
         except (Problem, OSError) as error:
             report.refused.add(path.name)
             report.faults.setdefault(path.name, []).append(str(error))
+        except OperationalError:
+            raise  # It is the database that fails, not this journal.
+        except Exception as error:
+            # Whatever a journal holds: one that cannot be read keeps no other from being indexed, nor a start.
+            _LOG.debug("the journal of run %s cannot be indexed", path.name, exc_info=True)
+            report.faults.setdefault(path.name, []).append(f"it cannot be indexed: {error!r:.500}")
         for fault in faults:
             message = f"{fault.file}, line {fault.line}: {fault.message}"
             report.faults.setdefault(path.name, []).append(message)
@@ -192,7 +202,7 @@ def _fold(
         event = stored.event
         try:
             status = advance(status, event)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             reader.faults.append(JournalFault(files.EVENTS, stored.id, f"not a change of state: {error!r}"))
         if event.type is EventType.FINDING:
             finding = FindingRow(run_id=row.id, event_id=stored.id, at=event.at, name=event.name, detail=event.detail)

@@ -11,18 +11,26 @@ from sqlalchemy import BigInteger, Dialect, Float, ForeignKey, Index, Integer, M
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
+from cliffwatch.finite import finite, lenient_json
+
 
 class Json(TypeDecorator[Any]):
-    """A JSON value as text. Values are replaced, never changed in place."""
+    """A JSON value as text. Values are replaced, never changed in place.
+
+    Text that is no JSON, which only damage explains, is read as None: one row cannot keep the others from being read.
+    """
 
     impl = Text
     cache_ok = True
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
-        return None if value is None else json.dumps(value, separators=(",", ":"), sort_keys=True)
+        return None if value is None else json.dumps(finite(value), separators=(",", ":"), sort_keys=True)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        return None if value is None else json.loads(value)
+        try:
+            return None if value is None else lenient_json(value)[0]
+        except (ValueError, TypeError):
+            return None
 
 
 class Table(DeclarativeBase):

@@ -48,14 +48,15 @@ def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple
 
 
 def find_token(session: Session, text: str) -> TokenRow | None:
-    """The token that this is the text of, if there is one that was not revoked."""
+    """The token that this is the text of, if there is one that was not revoked, of a scope that is known."""
     prefix, _, rest = text.partition("_")
     token_id, _, secret = rest.partition("_")
     row = session.get(TokenRow, token_id) if prefix == _PREFIX and token_id.isalnum() else None
     expected = row.hash if row is not None else ""
     # Compared in constant time, and also when no row was found, so that the time taken tells nothing.
     matches = hmac.compare_digest(_hash(secret), expected)
-    return row if row is not None and matches and row.revoked_at is None else None
+    usable = row is not None and matches and row.revoked_at is None and row.scope.upper() in Scope.__members__
+    return row if usable else None
 
 
 def revoke_token(session: Session, token_id: str, now: float) -> None:

@@ -1,0 +1,113 @@
+"""What a journal or a row holds that no answer could: it is passed over or shown without; lists and starts go on."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from tests import journals
+from tests.api.harness import Api, serving
+
+from cliffwatch.journal import EventLog, EventType, JournalReader, files
+from cliffwatch.journal.events import Event
+from cliffwatch.settings import Settings
+
+_EVENTS = (
+    '{"at":1790000010,"type":"finding","name":"huge","detail":{"ratio":1e999}}',
+    '{"at":1790000011,"type":"finding","name":"none","detail":{"ratio":NaN,"list":[-Infinity,1]}}',
+    '{"at":1790000012,"type":"finding","name":"half \\ud800 of it","detail":{"text":"a \\u0000 in it"}}',
+    '{"at":1e999,"type":"finding","name":"when","detail":{}}',
+    '{"at":' + "9" * 400 + ',"type":"finding","name":"when","detail":{}}',
+    '{"at":1790000013,"type":"note","name":"deep","detail":' + '{"a":' * 100_000 + "1" + "}" * 100_000 + "}",
+    '{"at":1790000014,"type":"state","name":"running","detail":{"load_start":1e999,"load_stop":[]}}',
+    '{"at":1790000015,"type":"finding","name":"whole","detail":{"ratio":40.0}}',
+)
+
+
+def _damaged(runs: Path) -> Path:
+    directory = journals.queue(runs, "one")
+    journals.start(directory)
+    journals.measure(directory, 2)
+    with (directory / files.EVENTS).open("a") as events:
+        events.write("".join(f"{line}\n" for line in _EVENTS))
+    with (directory / files.WINDOWS).open("r+") as windows:
+        lines = [json.loads(line) for line in windows]
+        lines[1]["gauges"] |= {"idle": float("nan"), "busy": 0.5}
+        windows.seek(0)
+        windows.write("".join(json.dumps(line) + "\n" for line in lines))
+        windows.write('{"seq":2,"start":null,"end":5,"phase":"soak","counters":{},"gauges":{},"latency":{}}\n')
+    return directory
+
+
+def test_numbers_that_are_none_break_no_list_of_a_run(settings: Settings) -> None:
+    directory = _damaged(settings.runs_directory)
+    with serving(settings) as api:
+        events = _strict(api, "/runs/one/events")
+        found = {event["name"]: event["detail"] for event in events["items"]}
+        assert (found["huge"], found["none"]) == ({"ratio": None}, {"ratio": None, "list": [None, 1]})
+        assert found["half \N{REPLACEMENT CHARACTER} of it"] == {"text": "a \N{REPLACEMENT CHARACTER} in it"}
+        assert found["whole"] == {"ratio": 40.0}
+        assert ("when" in found, "deep" in found) == (False, False)
+        windows = _strict(api, "/runs/one/windows")["items"]
+        assert [window["gauges"].get("busy") for window in windows] == [None, 0.5]
+        assert "idle" not in windows[1]["gauges"]
+        assert len(_strict(api, "/findings")["items"]) == 4
+        assert _strict(api, "/runs")["items"][0]["state"] == "running"
+    reader = JournalReader(directory)
+    list(reader.events())
+    list(reader.windows())
+    places = {(fault.file, fault.line) for fault in reader.faults}
+    first = next(stored.id for stored in reader.events() if stored.event.name == "huge")
+    assert {(files.EVENTS, first + number) for number in (0, 1, 3, 4, 5)} | {
+        (files.WINDOWS, 2),
+        (files.WINDOWS, 3),
+    } <= places
+
+
+def test_what_is_written_into_a_journal_is_json_whatever_was_measured(tmp_path: Path) -> None:
+    directory = journals.queue(tmp_path, "one")
+    EventLog(directory).append(Event(1.0, EventType.NOTE, "odd", {"ratio": float("inf"), "list": [float("nan")]}))
+    written = (directory / files.EVENTS).read_text().splitlines()[-1]
+    assert json.loads(written, parse_constant=pytest.fail)["detail"] == {"ratio": None, "list": [None]}
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        (files.EVENTS, '{"at":1,"type":"state","name":"queued","detail":{"replaced_durations":[7]}}\n'),
+        (files.ORDER, "{" * 200_000),
+        (files.ORDER, '{"run_id": {}, "workload": []}'),
+        (files.EVENTS, "[]\n7\nnull\n"),
+    ],
+    ids=["detail", "deep", "kinds", "no events"],
+)
+def test_a_journal_that_cannot_be_read_stops_no_start(settings: Settings, name: str, content: str) -> None:
+    journals.queue(settings.runs_directory, "whole")
+    (journals.queue(settings.runs_directory, "broken") / name).write_text(content)
+    with serving(settings) as api:
+        assert [run["id"] for run in _strict(api, "/runs")["items"]] == ["whole"]
+        assert api.client.get("/readyz").status_code == 200
+
+
+def test_damaged_rows_break_no_list(settings: Settings) -> None:
+    journals.queue(settings.runs_directory, "one")
+    with serving(settings) as api:
+        count = len(_strict(api, "/workloads")["items"])
+        with api.services.database.session() as session:
+            session.execute(text("UPDATE workloads SET document = '{' WHERE name = (SELECT min(name) FROM workloads)"))
+            session.execute(text("UPDATE runs SET reasons = '}', created_at = 1e300"))
+            session.execute(text("UPDATE tokens SET scope = 'root', created_at = -1e300 WHERE name = 'operate'"))
+        assert len(_strict(api, "/workloads")["items"]) == count
+        assert [run["reasons"] for run in _strict(api, "/runs")["items"]] == [[]]
+        assert len(_strict(api, "/tokens", "admin")["items"]) == 3
+        assert api.get("/runs", scope="operate").status_code == 401
+
+
+def _strict(api: Api, path: str, scope: str = "read") -> dict[str, Any]:
+    """The answer, where it is JSON as everybody but Python reads it."""
+    answer = api.get(path, scope=scope)
+    assert answer.status_code == 200, answer.text
+    body = json.loads(answer.text, parse_constant=pytest.fail)
+    assert isinstance(body, dict)
+    return body
