@@ -1,10 +1,13 @@
 """python -m deploy.configure: give the watchers' containers their tokens and configurations, as `cliffwatch up` does.
 
 A container's files cannot simply be committed: the tokens in them are made by the service's database. So the same
-functions make them as natively, once the service is ready and before a watcher starts.
+functions make them as natively, once the service is ready and before a watcher starts. Rules and dashboards are copied for
+watchers whose images have none: from this image, because the modes of a checkout may let them read nothing.
 """
 
+import argparse
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -12,11 +15,13 @@ from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Problem
 from cliffwatch.settings import Settings, read_settings
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
-from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY, WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
 from cliffwatch.stack.launch import SCRAPE_INTERVAL_SECONDS, make_tokens, token_path
 
 #: Exporters by job whose containers are started in a profile only.
 PROFILES = {"ebpf": "ebpf", "drive": "nvme"}
+#: What the watchers read besides, by its path in the repository.
+PUBLISHED = ("alerts", "dashboards/json", "dashboards/provisioning")
 
 
 def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
@@ -42,7 +47,19 @@ def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
     }
 
 
+def publish(directory: Path) -> None:
+    """Copy what the watchers read, in place of what an earlier image had."""
+    for name in PUBLISHED:
+        target = directory / name
+        if target.exists():
+            shutil.rmtree(target)
+        shutil.copytree(ALERTS_DIRECTORY.parent / name, target)
+
+
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="deploy.configure", description=__doc__)
+    parser.add_argument("--publish", type=Path, metavar="DIRECTORY", help="copy rules and dashboards there")
+    arguments = parser.parse_args()
     try:
         settings = read_settings()
     except Problem as problem:
@@ -54,6 +71,9 @@ def main() -> int:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         print(f"wrote {path}")
+    if arguments.publish:
+        publish(arguments.publish)
+        print(f"copied {', '.join(PUBLISHED)} to {arguments.publish}")
     return 0
 
 

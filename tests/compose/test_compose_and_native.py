@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deploy.configure import publish
 from tests.alerts.watchers import free_address
 from tests.compose.composition import ROOT, command, mounts, services
 from tests.dashboards.documents import PROVISIONING
@@ -22,6 +23,8 @@ from cliffwatch.stack.processes import State
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import find_token
 
+#: Where the image has the repository's files.
+IMAGE = "/opt/cliffwatch"
 #: Natively the state directory, in containers a path; the same below it.
 IN_CONTAINERS = Settings(state_directory=Path("/var/lib/cliffwatch"))
 #: What a container needs besides: the host is not where it looks by itself, and rights are given up.
@@ -64,15 +67,39 @@ def test_the_service_is_told_every_port() -> None:
                 assert told[PREFIX + field.upper()] == str(getattr(IN_CONTAINERS, field)), field
 
 
-def test_rules_and_dashboards_are_those_of_the_repository() -> None:
+def test_rules_and_dashboards_are_those_of_the_image(tmp_path: Path) -> None:
     """Natively Prometheus reads the rules where the repository is; the container, at the same place of the image."""
-    relative = ALERTS_DIRECTORY.relative_to(ROOT)
-    for name in ("configuration", "prometheus"):
-        assert (str(ALERTS_DIRECTORY), f"/opt/cliffwatch/{relative}", True) in mounts(services()[name])
-    grafana = services()["grafana"]
-    assert (str(PROVISIONING), "/etc/grafana/provisioning", True) in mounts(grafana)
-    directory = grafana["environment"]["CLIFFWATCH_DASHBOARDS_DIRECTORY"]
-    assert (str(ROOT / "dashboards" / "json"), directory, True) in mounts(grafana)
+    maker = services()["configuration"]
+    [option] = [argument for argument in maker["entrypoint"] if argument.startswith("--publish=")]
+    published = option.partition("=")[2]
+    assert ("published", published, False) in mounts(maker)
+    for name in ("prometheus", "grafana"):
+        assert ("published", IMAGE, True) in mounts(services()[name])
+    publish(tmp_path)
+    assert files_below(tmp_path / "alerts") == files_below(ALERTS_DIRECTORY)
+    assert files_below(tmp_path / "dashboards/json") == files_below(ROOT / "dashboards/json")
+    settings = services()["grafana"]["environment"]
+    for variable, directory in (
+        ("GF_PATHS_PROVISIONING", PROVISIONING),
+        ("CLIFFWATCH_DASHBOARDS_DIRECTORY", ROOT / "dashboards" / "json"),
+    ):
+        assert settings[variable] == f"{IMAGE}/{directory.relative_to(ROOT)}"
+        assert files_below(tmp_path / directory.relative_to(ROOT)) == files_below(directory)
+    home = settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert (ROOT / Path(home).relative_to(IMAGE)).is_file()
+
+
+def test_what_is_no_longer_in_the_image_is_no_longer_published(tmp_path: Path) -> None:
+    (tmp_path / "alerts" / "rules").mkdir(parents=True)
+    (tmp_path / "alerts" / "rules" / "old.yaml").write_text("groups: []")
+    publish(tmp_path)
+    assert files_below(tmp_path / "alerts") == files_below(ALERTS_DIRECTORY)
+
+
+def files_below(directory: Path) -> dict[str, bytes]:
+    files = [path for path in directory.rglob("*") if path.is_file()]
+    assert files, directory
+    return {str(path.relative_to(directory)): path.read_bytes() for path in files}
 
 
 @pytest.fixture

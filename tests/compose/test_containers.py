@@ -156,7 +156,5 @@ def loads(capabilities: set[str]) -> bool:
 def test_the_probe_has_the_capabilities_that_it_needs(built: None) -> None:
     granted = set(services()["ebpf-exporter"]["cap_add"])
     assert loads(granted)
-    # For kernels older than this one.
-    needed = granted - {"SYS_RESOURCE"}
-    for capability in needed:
+    for capability in granted:
         assert not loads(granted - {capability}), f"{capability} is not needed"

@@ -4,15 +4,32 @@ import fnmatch
 import json
 import re
 import shlex
-from pathlib import PurePosixPath
+import tomllib
+from itertools import pairwise
+from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
 from tests.compose.composition import ROOT, services
-from tests.compose.dockerfile import ARGUMENTS, STAGES, Stage, copied_from_repository, files, files_below
+from tests.compose.dockerfile import (
+    ARGUMENTS,
+    DOCKERFILE,
+    STAGES,
+    Stage,
+    copied_from_repository,
+    files,
+    files_below,
+    unpack,
+)
+
+from cliffwatch.bundle.pack import DASHBOARDS_DIRECTORY
+from cliffwatch.drives.what_if.profile import DIRECTORY as PROFILES_DIRECTORY
+from cliffwatch.programs import DRIVE, LOAD
+from cliffwatch.stack.configuration import ALERTS_DIRECTORY
+from cliffwatch.store.database import MIGRATIONS
 
 #: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
-PROGRAMS = {"apt-get", "cargo", "groupadd", "install", "make", "npm", "python", "rm", "useradd", "venv/bin/pip"}
+PROGRAMS = {"apt-get", "cargo", "chmod", "groupadd", "install", "make", "npm", "python", "rm", "useradd", "venv/bin/pip"}
 
 
 def is_in_context(path: str) -> bool:
@@ -44,6 +61,48 @@ def test_nothing_that_is_not_copied_is_in_the_context() -> None:
     assert [path for path in sent if not any(path == each or path.startswith(f"{each}/") for each in sources)] == []
     assert not is_in_context(".env")
     assert not is_in_context(".cliffwatch/token")
+
+
+def test_every_crate_of_the_workspace_is_in_the_context_and_where_it_is_built() -> None:
+    members = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["members"]
+    building = [stage for stage in STAGES.values() if any(command.startswith("cargo") for command in stage.commands)]
+    assert building
+    for stage in building:
+        copied = {path for source in copied_from_repository(stage.name) for path in files_below(source)}
+        for member in members:
+            assert f"{member}/Cargo.toml" in copied, f"{member} is not in {stage.name}"
+            assert all(is_in_context(path) for path in files_below(member))
+
+
+@pytest.mark.parametrize("program", [DRIVE, LOAD])
+def test_a_program_of_the_project_is_built_and_on_the_path_of_the_service(program: str) -> None:
+    [copy] = [copy for copy in STAGES["service"].copies if copy.target == f"/usr/local/bin/{program}"]
+    assert copy.origin
+    [built] = [command for command in STAGES[copy.origin].commands if command.startswith("cargo build")]
+    words = shlex.split(built)
+    assert program in [value for option, value in pairwise(words) if option == "--package"]
+
+
+@pytest.mark.parametrize("directory", [ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS, PROFILES_DIRECTORY], ids=str)
+def test_what_the_service_reads_beside_its_package_is_in_its_image(directory: Path, tmp_path: Path) -> None:
+    image = unpack(tmp_path, "packages", "service")
+    assert list((image / directory.relative_to(ROOT)).iterdir())
+
+
+def test_nothing_is_fetched_before_the_pinned_bases() -> None:
+    """A directive makes BuildKit fetch a frontend image that is pinned nowhere, and needs a registry."""
+    assert not re.match(r"#\s*\w+\s*=", DOCKERFILE.read_text(encoding="utf-8"))
+
+
+def test_modes_in_the_image_do_not_depend_on_those_of_the_checkout() -> None:
+    """Where git lets nobody but their owner read files, COPY keeps that, and the service is not their owner."""
+    assert copied_from_repository("service") == [], "every copy is another layer once its modes are changed"
+    for origin in {copy.origin for copy in STAGES["service"].copies} - {"programs"}:
+        assert origin
+        [opened] = [shlex.split(command) for command in STAGES[origin].commands if command.startswith("chmod ")]
+        assert opened[1:3] == ["--recursive", "u=rwX,go=rX"]
+        assert {PurePosixPath(source).parts[0] for source in copied_from_repository(origin)} == set(opened[3:])
+        assert STAGES[origin].commands[-1] == shlex.join(opened)
 
 
 def test_stages_take_from_stages_before_them() -> None:
