@@ -1,8 +1,8 @@
 """python -m deploy.configure: give the watchers' containers their tokens and configurations, as `cliffwatch up` does.
 
 A container's files cannot simply be committed: the tokens in them are made by the service's database. So the same
-functions make them as natively, once the service is ready and before a watcher starts. Rules and dashboards are copied for
-watchers whose images have none: from this image, because the modes of a checkout may let them read nothing.
+functions make them as natively, once the service is ready and before a watcher starts. Rules and dashboards are copied
+for watchers whose images have none: from this image, because the modes of a checkout may let them read nothing.
 """
 
 import argparse
@@ -15,7 +15,12 @@ from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Problem
 from cliffwatch.settings import Settings, read_settings
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY, WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
+from cliffwatch.stack.configuration import (
+    ALERTS_DIRECTORY,
+    WEBHOOK_PATH,
+    alertmanager_configuration,
+    prometheus_configuration,
+)
 from cliffwatch.stack.launch import SCRAPE_INTERVAL_SECONDS, make_tokens, token_path
 
 #: Exporters by job whose containers are started in a profile only.

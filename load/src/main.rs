@@ -25,6 +25,9 @@ enum Command {
         /// Only write what is to be there before the load begins
         #[arg(long)]
         prepare: bool,
+        /// Only print, as JSON, how files would be written here: through io_uring or not, and why not
+        #[arg(long, conflicts_with = "prepare")]
+        try_io: bool,
     },
     /// Produce to and consume from a Kafka broker
     ///
@@ -52,7 +55,17 @@ enum Command {
 
 fn main() -> ExitCode {
     match Arguments::parse().command {
-        Command::Storage { config, prepare } => ExitCode::from(cliffwatch_storage::storage(&config, prepare)),
+        Command::Storage { config, try_io: true, .. } => match cliffwatch_storage::try_io(&config) {
+            Ok(found) => {
+                println!("{found}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => {
+                eprintln!("cliffwatch-load: {error}");
+                ExitCode::from(cliffwatch_storage::BAD_INPUT)
+            }
+        },
+        Command::Storage { config, prepare, .. } => ExitCode::from(cliffwatch_storage::storage(&config, prepare)),
         Command::Kafka { config, prepare } => ExitCode::from(cliffwatch_kafka::kafka(&config, prepare)),
         Command::Verify { directory, bytes } => match cliffwatch_storage::verify_directory(&directory, bytes) {
             Ok((report, clean)) => {

@@ -29,7 +29,19 @@ from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 from cliffwatch.store.database import MIGRATIONS
 
 #: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
-PROGRAMS = {"apt-get", "cargo", "chmod", "groupadd", "install", "make", "npm", "python", "rm", "useradd", "venv/bin/pip"}
+PROGRAMS = {
+    "apt-get",
+    "cargo",
+    "chmod",
+    "groupadd",
+    "install",
+    "make",
+    "npm",
+    "python",
+    "rm",
+    "useradd",
+    "venv/bin/pip",
+}
 
 
 def is_in_context(path: str) -> bool:

@@ -10,6 +10,7 @@ from tests.drives.trees import Tree, empty_tree, mount_id_of, nvme, write
 import cliffwatch
 from cliffwatch.drives.facts import collect_facts, memory_bytes
 from cliffwatch.drives.safety import examine
+from cliffwatch.engines.base import EngineFacts
 from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
 
 KEYS = [
@@ -26,6 +27,7 @@ KEYS = [
     "file_system",
     "device",
     "drives",
+    "engine",
     "versions",
     "warnings",
 ]
@@ -41,7 +43,8 @@ def with_machine(tree: Tree) -> Tree:
 
 
 def test_facts_of_a_directory_on_this_machine(volume: Path) -> None:
-    facts = collect_facts(examine(DirectoryTarget(path=str(volume)), "r1"), {"fio": "fio-3.33"})
+    engine = EngineFacts({"fio": "fio-3.33"}, {"io": "threads"}, ("a pool of threads writes",))
+    facts = collect_facts(examine(DirectoryTarget(path=str(volume)), "r1"), engine)
     assert list(facts) == KEYS
     assert json.loads(json.dumps(facts)) == facts
     assert facts["kernel"] == os.uname().release
@@ -53,11 +56,13 @@ def test_facts_of_a_directory_on_this_machine(volume: Path) -> None:
     assert facts["drives"] == [facts["device"]]
     assert facts["versions"]["cliffwatch"] == cliffwatch.__version__
     assert facts["versions"]["fio"] == "fio-3.33"
+    assert facts["engine"] == {"io": "threads"}
     assert any("loop device" in warning for warning in facts["warnings"])
+    assert "a pool of threads writes" in facts["warnings"]
 
 
 def test_facts_of_a_device(drive: LoopDrive) -> None:
-    facts = collect_facts(examine(drive.target(), "r1"), {})
+    facts = collect_facts(examine(drive.target(), "r1"), EngineFacts())
     assert list(facts) == KEYS
     assert json.loads(json.dumps(facts)) == facts
     assert facts["file_system"] is None
@@ -66,7 +71,7 @@ def test_facts_of_a_device(drive: LoopDrive) -> None:
 
 
 def test_facts_of_no_drive_at_all() -> None:
-    facts = collect_facts(examine(SyntheticTarget(name="demo"), "r1"), {})
+    facts = collect_facts(examine(SyntheticTarget(name="demo"), "r1"), EngineFacts())
     assert list(facts) == KEYS
     assert (facts["file_system"], facts["device"], facts["drives"]) == (None, None, [])
     assert facts["target"] == {"kind": "synthetic", "key": "synthetic:demo", "path": None}
@@ -78,7 +83,7 @@ def test_an_array_is_described_with_its_members_and_a_warning_when_they_differ(t
     tree.stack(array, [nvme(tree, 0, "S0"), nvme(tree, 1, "S1", firmware="OLDER")])
     tree.mount(mount_id_of(tmp_path), "9:0", "/data", "xfs", "/dev/md0")
     examination = examine(DirectoryTarget(path=str(tmp_path)), "r1", sys=tree.sys, proc=tree.proc)
-    facts = collect_facts(examination, {}, sys=tree.sys, proc=tree.proc)
+    facts = collect_facts(examination, EngineFacts(), sys=tree.sys, proc=tree.proc)
     assert (facts["device"]["raid_level"], facts["device"]["chunk_bytes"]) == ("raid0", 524_288)
     assert [member["firmware"] for member in facts["device"]["members"]] == ["GDC5602Q", "OLDER"]
     assert [drive["serial"] for drive in facts["drives"]] == ["S0", "S1"]
@@ -94,7 +99,7 @@ def test_facts_name_no_server(tmp_path: Path) -> None:
     options = "rw,hard,addr=10.0.0.1,username=operator"
     tree.mount(mount_id_of(tmp_path), "0:50", "/data", "cifs", "//files.internal/export", options)
     examination = examine(DirectoryTarget(path=str(tmp_path)), "r1", sys=tree.sys, proc=tree.proc)
-    facts = collect_facts(examination, {}, sys=tree.sys, proc=tree.proc)
+    facts = collect_facts(examination, EngineFacts(), sys=tree.sys, proc=tree.proc)
     assert facts["file_system"]["type"] == "cifs"
     assert facts["file_system"]["mount_options"] == ["rw", "noatime", "hard"]
     assert not [word for word in ("files.internal", "10.0.0.1", "operator") if word in json.dumps(facts)]

@@ -17,6 +17,7 @@ mod readers;
 mod recover;
 mod run;
 mod shard;
+mod trial;
 mod verify;
 
 use cliffwatch_measure::clock::Clock;
@@ -52,6 +53,12 @@ pub fn storage(path: &Path, prepare: bool) -> u8 {
         let _ = if error.is_final() { output.failed_for_good(&message) } else { output.failed(&message) };
     }
     if error.is_bad_input() { BAD_INPUT } else { FAILED }
+}
+
+/// Returns as JSON how the load that the JSON document in a file asks for would write its files here. Writes none.
+pub fn try_io(path: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(path).map_err(Error::file(path, "read it"))?;
+    Ok(serde_json::to_string(&trial::try_io(&Config::parse(&text)?)?)?)
 }
 
 /// Reads back all records in a directory that a load has left, or so many bytes of them; returns what was found as JSON, and

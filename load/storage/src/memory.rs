@@ -43,16 +43,7 @@ impl Budget {
     /// Counts what `config` needs, where `own_bytes` are on the volume already. Refuses what does not fit.
     pub fn count(config: &Config, own_bytes: u64) -> Result<Self> {
         let retention_bytes = retention_bytes(config, own_bytes)?;
-        let threads = config.threads as usize;
-        let buffers = config.buffer_bytes as usize / threads / config.log.chunk_bytes as usize;
-        let least = config.batch_bytes().div_ceil(u64::from(config.log.chunk_bytes)) as usize + 1;
-        if buffers < least {
-            let advice = format!(
-                "{threads} threads need {least} chunks each; take {} or more",
-                least * threads * config.log.chunk_bytes as usize
-            );
-            return Err(Error::setting("buffer_bytes", advice));
-        }
+        let buffers = buffers(config)?;
         let mut budget = Self { buffers, retention_bytes, memory: Vec::new(), open_files: 0 };
         budget.memory = budget.memory_of(config);
         budget.check_memory(config)?;
@@ -126,6 +117,21 @@ pub fn waiting_chores(config: &Config) -> usize {
 /// log yet.
 pub fn journal_bytes(segment_bytes: u64) -> u64 {
     2 * segment_bytes + (64 << 20)
+}
+
+/// How many buffers each thread has. Refuses fewer than a batch takes.
+pub fn buffers(config: &Config) -> Result<usize> {
+    let threads = config.threads as usize;
+    let buffers = config.buffer_bytes as usize / threads / config.log.chunk_bytes as usize;
+    let least = config.batch_bytes().div_ceil(u64::from(config.log.chunk_bytes)) as usize + 1;
+    if buffers < least {
+        let advice = format!(
+            "{threads} threads need {least} chunks each; take {} or more",
+            least * threads * config.log.chunk_bytes as usize
+        );
+        return Err(Error::setting("buffer_bytes", advice));
+    }
+    Ok(buffers)
 }
 
 fn retention_bytes(config: &Config, own_bytes: u64) -> Result<u64> {

@@ -10,6 +10,7 @@
     file_system      mount point, type, options, source; null for a device or no drive
     device           the block device below the file system or under test, with its members; null when there are several
     drives           the drives at the bottom of it, all that the kernel says of each
+    engine           how the engine does here what it could do otherwise, such as `io` of the storage engine
     versions         cliffwatch, Python and what the engine runs
     warnings         what to mind when the result is read
 
@@ -27,6 +28,7 @@ from cliffwatch.drives.examination import Examination
 from cliffwatch.drives.inventory import Drive, Volume
 from cliffwatch.drives.mounts import read_mounts
 from cliffwatch.drives.sysfs import PROC, SYS, read_number, read_text
+from cliffwatch.engines.base import EngineFacts
 from cliffwatch.runs.specification import WITHOUT_DRIVE
 
 _DIRTY_PAGES = (
@@ -40,7 +42,7 @@ _DIRTY_PAGES = (
 
 
 def collect_facts(
-    examination: Examination, engine_facts: dict[str, str], *, sys: Path = SYS, proc: Path = PROC
+    examination: Examination, engine: EngineFacts, *, sys: Path = SYS, proc: Path = PROC
 ) -> dict[str, Any]:
     """Everything above as a JSON document, in that order; null where the machine does not say."""
     examined = examination.drives[0] if examination.is_device else None
@@ -65,8 +67,9 @@ def collect_facts(
         "file_system": _file_system_facts(volume) if volume else None,
         "device": _drive_facts(device) if device else None,
         "drives": [_drive_facts(drive) for drive in leaves],
-        "versions": {"cliffwatch": cliffwatch.__version__, "python": platform.python_version(), **engine_facts},
-        "warnings": list(examination.notes),
+        "engine": engine.ways,
+        "versions": {"cliffwatch": cliffwatch.__version__, "python": platform.python_version(), **engine.versions},
+        "warnings": [*examination.notes, *engine.warnings],
     }
 
 

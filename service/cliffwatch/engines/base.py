@@ -76,6 +76,19 @@ class Launch:
     directory: Path | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What was found of an engine where it is to run.
+
+    `versions` are of what it runs. `ways` say how it does here what it could do otherwise, by what that is.
+    `warnings` are sentences about what that does to the measurement.
+    """
+
+    versions: dict[str, str] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
 class Translator(Protocol):
     """Turns what an engine prints into records; keeps no more than one window of it."""
 
@@ -131,8 +144,8 @@ class Engine(Protocol):
 
     def translator(self, load: Any, context: EngineContext) -> Translator: ...
 
-    def facts(self) -> dict[str, str]:
-        """Versions of what the engine runs."""
+    def facts(self, load: Any, context: EngineContext) -> EngineFacts:
+        """What facts.json says of the engine. Takes no more than a second, and writes nothing."""
         ...
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Translator
 from cliffwatch.histogram import Histogram
 from cliffwatch.runs.specification import Strict
 from cliffwatch.units import Duration
@@ -62,8 +62,8 @@ class SyntheticEngine:
     def translator(self, load: SyntheticLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
-    def facts(self) -> dict[str, str]:
-        return {}
+    def facts(self, load: SyntheticLoad, context: EngineContext) -> EngineFacts:
+        return EngineFacts()
 
     @staticmethod
     def _command(load: SyntheticLoad, context: EngineContext) -> list[str]:

@@ -102,9 +102,8 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
         if files_made.end is not LoadEnd.COMPLETED:
             return files_made
         if not resumed:
-            files.write_json_durably(
-                context.directory / files.FACTS, collect_facts(examination, context.engine.facts())
-            )
+            found = context.engine.facts(context.load, _estimate(context, examination, path, again))
+            files.write_json_durably(context.directory / files.FACTS, collect_facts(examination, found))
         timeline = _timeline(context, status)
         context.figures.plan(timeline.load_start, timeline.load_stop)
         try:

@@ -1,6 +1,5 @@
 """The fio engine with the real fio, on files and on a loop device."""
 
-import json
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ import pytest
 from tests.drives.loops import loop_drive
 from tests.engines.fio.conftest import MakeContext
 
-from cliffwatch.engines.base import EngineContext, Launch, PlannedWrite
+from cliffwatch.engines.base import EngineContext, EngineFacts, Launch, PlannedWrite
 from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.run import STOPPED_STATUS
@@ -331,7 +330,7 @@ def test_without_fio_the_problem_says_how_to_get_it(context: MakeContext, monkey
     with pytest.raises(Problem, match="apt-get install fio") as problem:
         ENGINE.launch(MIXED, context())
     assert problem.value.code is Code.COMPONENT_MISSING
-    assert ENGINE.facts() == {}
+    assert ENGINE.facts(MIXED, context()) == EngineFacts()
 
 
 def test_a_device_path_that_fio_could_misread_is_refused(context: MakeContext) -> None:
@@ -339,7 +338,6 @@ def test_a_device_path_that_fio_could_misread_is_refused(context: MakeContext) -
         ENGINE.launch(MIXED, replace(context(), path=Path("/dev/x\nexec_prerun=id"), is_device=True))
 
 
-def test_the_facts_hold_fio_s_version() -> None:
+def test_the_facts_hold_fio_s_version(context: MakeContext) -> None:
     said = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout
-    assert ENGINE.facts() == {"fio": said.strip().removeprefix("fio-")}
-    assert json.dumps(ENGINE.facts())
+    assert ENGINE.facts(MIXED, context()) == EngineFacts({"fio": said.strip().removeprefix("fio-")})

@@ -1,12 +1,12 @@
 """Each broker's style on a real file system: rate held, segments rolled and deleted, every record there."""
 
-import ctypes
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engines.storage.limits import forbid_io_uring
 from tests.engines.storage.running import load_of, run, running, segments, verify
 
 from cliffwatch.window import EngineWindow
@@ -164,28 +164,8 @@ def test_rate_steps_and_a_burst_limit(tmp_path: Path) -> None:
     assert counters == [pytest.approx(per_second * ratio, rel=0.05, abs=800) for ratio in (1, 0, 2)]
 
 
-def _forbid_io_uring() -> None:
-    """From here on io_uring_setup ends with EPERM: a seccomp filter, which the program inherits."""
-    load_word, jump_equal, give = 0x20, 0x15, 0x06
-    allow, forbid = 0x7FFF0000, 0x00050000 | 1
-    code = b"".join(
-        code.to_bytes(2, "little") + bytes((true, false)) + value.to_bytes(4, "little")
-        for code, true, false, value in (
-            (load_word, 0, 0, 0),
-            (jump_equal, 0, 1, 425),
-            (give, 0, 0, forbid),
-            (give, 0, 0, allow),
-        )
-    )
-    buffer = ctypes.create_string_buffer(code, len(code))
-    program = len(code).__floordiv__(8).to_bytes(8, "little") + ctypes.addressof(buffer).to_bytes(8, "little")
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0
-    assert libc.prctl(22, 2, ctypes.create_string_buffer(program, len(program)), 0, 0) == 0
-
-
 def test_without_io_uring_threads_write_and_it_says_so(tmp_path: Path) -> None:
-    outcome = run(load_of(), tmp_path / "data", 1, preexec=_forbid_io_uring)
+    outcome = run(load_of(), tmp_path / "data", 1, preexec=forbid_io_uring)
     assert outcome.status == 0, outcome.error
     (fallback,) = outcome.events("io_fallback")
     assert fallback["io"] == "threads"

@@ -85,11 +85,11 @@ impl Io {
         match way {
             Way::IoUring => match Uring::new(depth, buffers, Arc::clone(&inbox)) {
                 Ok(uring) => {
-                    let reason = (!uring.has_fixed_buffers()).then(|| "buffers could not be registered".to_owned());
+                    let reason = uring.unregistered().map(unregistered);
                     Ok((Self::Uring(Box::new(uring)), reason))
                 }
                 Err(error) => {
-                    let reason = format!("io_uring cannot be used, so threads write: {error}");
+                    let reason = format!("io_uring cannot be used ({error}), so a pool of threads writes");
                     Ok((Self::Threads(Threads::new(depth, buffers, inbox)?), Some(reason)))
                 }
             },
@@ -128,4 +128,10 @@ impl Io {
             Self::Inline(inline) => inline.wait(nanoseconds, done),
         }
     }
+}
+
+fn unregistered(error: &std::io::Error) -> String {
+    format!(
+        "buffers are not registered with io_uring ({error}), so each write maps its own: allow more locked memory (ulimit -l)"
+    )
 }

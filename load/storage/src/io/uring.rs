@@ -22,7 +22,7 @@ pub struct Uring {
     inbox: Arc<Inbox>,
     address: *const u8,
     buffer_bytes: usize,
-    fixed: bool,
+    unregistered: Option<std::io::Error>,
     bell_is_set: bool,
     under_way: u32,
 }
@@ -66,16 +66,16 @@ impl Uring {
             })
             .collect();
         // SAFETY: every part is memory of `buffers`, which lives as long as the process.
-        let fixed = unsafe { ring.submitter().register_buffers(&parts) }.is_ok();
+        let unregistered = unsafe { ring.submitter().register_buffers(&parts) }.err();
         // Without it fewer files are synced at once, which is a matter of speed only.
         let _ = ring.submitter().register_iowq_max_workers(&mut [depth.clamp(16, SYNCS_LIMIT), 0]);
         let (address, buffer_bytes) = (buffers.address(), buffers.buffer_bytes());
-        Ok(Self { ring, inbox, address, buffer_bytes, fixed, bell_is_set: false, under_way: 0 })
+        Ok(Self { ring, inbox, address, buffer_bytes, unregistered, bell_is_set: false, under_way: 0 })
     }
 
-    /// False when the kernel did not let the buffers be registered, and every write maps its own.
-    pub fn has_fixed_buffers(&self) -> bool {
-        self.fixed
+    /// Why the kernel did not register the buffers, so that every write maps its own.
+    pub fn unregistered(&self) -> Option<&std::io::Error> {
+        self.unregistered.as_ref()
     }
 
     pub(super) fn submit(&mut self, token: u64, request: Request) -> Result<()> {
@@ -83,7 +83,7 @@ impl Uring {
             Request::Write { file, buffer, from, length, offset } => {
                 let part = self.address.wrapping_add(buffer as usize * self.buffer_bytes + from as usize);
                 match u16::try_from(buffer) {
-                    Ok(number) if self.fixed => {
+                    Ok(number) if self.unregistered.is_none() => {
                         opcode::WriteFixed::new(Fd(file), part, length, number).offset(offset).build()
                     }
                     _ => opcode::Write::new(Fd(file), part, length).offset(offset).build(),

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from cliffwatch.engines.base import EngineContext, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, Launch, Plan, PlannedWrite, Translator
 from cliffwatch.engines.fio.job import Section
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
@@ -74,12 +74,12 @@ class FioEngine:
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
         return FioTranslator(context)
 
-    def facts(self) -> dict[str, str]:
+    def facts(self, load: FioLoad, context: EngineContext) -> EngineFacts:
         fio = shutil.which("fio")
         if fio is None:
-            return {}
+            return EngineFacts()
         answer = subprocess.run([fio, "--version"], capture_output=True, text=True, check=False)
-        return {"fio": answer.stdout.strip().removeprefix("fio-")}
+        return EngineFacts({"fio": answer.stdout.strip().removeprefix("fio-")})
 
 
 def _fio() -> str:

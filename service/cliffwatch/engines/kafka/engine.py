@@ -6,7 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Translator
 from cliffwatch.engines.kafka.load import KafkaLoad, configuration, files_needed
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.programs import LOAD, find_program
@@ -62,12 +62,12 @@ class KafkaEngine:
     def translator(self, load: KafkaLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
-    def facts(self) -> dict[str, str]:
+    def facts(self, load: KafkaLoad, context: EngineContext) -> EngineFacts:
         program = find_program(LOAD, read_settings().state_directory)
         if program is None:
-            return {}
+            return EngineFacts()
         answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        return {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+        return EngineFacts({LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")})
 
 
 def _program() -> Path:

@@ -5,9 +5,10 @@ import math
 import os
 import signal
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, JsonLines, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, PlannedWrite, Translator
 from cliffwatch.engines.storage.document import document_of
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -57,12 +58,40 @@ class StorageEngine:
     def translator(self, load: StorageLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
-    def facts(self) -> dict[str, str]:
+    def facts(self, load: StorageLoad, context: EngineContext) -> EngineFacts:
         program = find_program(LOAD, read_settings().state_directory)
         if program is None:
-            return {}
+            return EngineFacts()
         answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        return {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+        versions = {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+        found = _try_io(load, context)
+        if found is None:
+            return EngineFacts(versions)
+        return EngineFacts(versions, {"io": found.io}, () if found.reason is None else (found.reason,))
+
+
+@dataclass(frozen=True, slots=True)
+class _Io:
+    """How files would be written here, and why not as it was asked for."""
+
+    io: str
+    reason: str | None
+
+
+def _try_io(load: StorageLoad, context: EngineContext) -> _Io | None:
+    """What the program finds when it sets up its I/O. None where there is no program, or where it refuses the load:
+    starting the load reports both."""
+    program = find_program(LOAD, read_settings().state_directory)
+    if program is None:
+        return None
+    done = subprocess.run(
+        [program, "storage", "--config", "/dev/stdin", "--try-io"],
+        input=json.dumps(document_of(load, context)),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return _Io(**json.loads(done.stdout)) if done.returncode == 0 else None
 
 
 def _command(load: StorageLoad, context: EngineContext) -> list[str]:
@@ -138,6 +167,8 @@ def _notes(load: StorageLoad, context: EngineContext) -> tuple[str, ...]:
         )
     if not style.direct:
         notes.append("I/O goes through the page cache: the drive sees writes later")
+    if (found := _try_io(load, context)) is not None and found.reason is not None:
+        notes.append(found.reason)
     if load.payload_randomness < 1:
         notes.append("part of the payload can be compressed: a drive that compresses will look better than it is")
     return tuple(notes)
