@@ -40,6 +40,9 @@ enum Command {
         /// Only make the topics that are to be there before the load begins, and check that they are as asked for
         #[arg(long)]
         prepare: bool,
+        /// Only ask the brokers whether the load could begin, and print what they say as JSON; nothing is changed
+        #[arg(long, conflicts_with = "prepare")]
+        check: bool,
     },
     /// Read back the records in a directory that a storage load has left, and print what was found as JSON
     ///
@@ -66,7 +69,8 @@ fn main() -> ExitCode {
             }
         },
         Command::Storage { config, prepare, .. } => ExitCode::from(cliffwatch_storage::storage(&config, prepare)),
-        Command::Kafka { config, prepare } => ExitCode::from(cliffwatch_kafka::kafka(&config, prepare)),
+        Command::Kafka { config, check: true, .. } => ExitCode::from(cliffwatch_kafka::check(&config)),
+        Command::Kafka { config, prepare, .. } => ExitCode::from(cliffwatch_kafka::kafka(&config, prepare)),
         Command::Verify { directory, bytes } => match cliffwatch_storage::verify_directory(&directory, bytes) {
             Ok((report, clean)) => {
                 println!("{report}");

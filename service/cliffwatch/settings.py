@@ -9,7 +9,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.units import Duration
 
 PREFIX = "CLIFFWATCH_"

@@ -168,6 +168,9 @@ def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: 
     ("arguments", "named"),
     [
         (("run", "start", "no-such", "--target", "synthetic:a"), "no-such"),
+        (("run", "start", "quick-soka", "--target", "synthetic:a"), "did you mean 'quick-soak'?"),
+        (("run", "start", "quick-soak@99", "--target", "synthetic:a"), "the newest is quick-soak@1"),
+        (("workload", "show", "quik-soak"), "did you mean 'quick-soak'?"),
         (("run", "start", "quick-soak", "--target", "synthetic:a"), "target.kind"),
         (("run", "start", "quick-soak", "--target", "directory:/tmp", "--soak", "0s"), "phases.soak"),
         (("run", "show", "no-such"), "no-such"),

@@ -5,10 +5,10 @@ from pydantic import ValidationError
 
 from cliffwatch.engines.registry import check_target_kind, load_of
 from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.specification import (
     DirectoryTarget,
     DurationOverrides,
-    faults_of,
     format_workload,
     parse_target,
     parse_workload,
@@ -57,7 +57,7 @@ def test_a_workload_is_read_and_written_back_the_same() -> None:
         (("soak: 34h30m", "soak: -1h"), "phases.soak", "not a duration"),
         (("soak: 34h30m", "soak: 91d"), "phases.soak", "91d is out of range; write at most 90d"),
         (("soak: 34h30m", "soak: 0s"), "phases.soak", "0s is out of range; write more than 0s"),
-        ((", soak: 34h30m", ""), "phases.soak", "required"),
+        ((", soak: 34h30m", ""), "phases.soak", "missing"),
         (("window: 10s", "limits: [p98 <= 2ms]"), "limits", "write one such as"),
         (("window: 10s", "limits: [no cliff, no cliff]"), "limits", "remove one"),
         (("window: 10s", "limits: [p99 <= 2ms over any 5s]"), "document", "make its span longer"),

@@ -13,6 +13,7 @@ use kafka_protocol::messages::{
 };
 use kafka_protocol::protocol::StrBytes;
 
+use crate::config::Topics;
 use crate::error::{Error, Result, code};
 use crate::session::{Address, Session, refuse};
 
@@ -94,18 +95,14 @@ pub fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
     Ok(Metadata { brokers, controller: answer.controller_id.0, topics })
 }
 
-/// Makes a topic. True when it was made, false when it is there already.
+/// Makes a topic of this shape, or, with `only_validate`, asks whether it could be made. True when it was (or could
+/// be), false when it is there already.
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn create_topic(
-    session: &mut Session,
-    name: &str,
-    partitions: i32,
-    replicas: Option<i16>,
-    settings: &BTreeMap<String, String>,
-) -> Result<bool> {
-    let configs = settings
+pub fn create_topic(session: &mut Session, name: &str, shape: &Topics, only_validate: bool) -> Result<bool> {
+    let configs = shape
+        .settings
         .iter()
         .map(|(name, value)| {
             CreatableTopicConfig::default()
@@ -115,10 +112,13 @@ pub fn create_topic(
         .collect();
     let topic = CreatableTopic::default()
         .with_name(topic_name(name))
-        .with_num_partitions(partitions)
-        .with_replication_factor(replicas.unwrap_or(-1))
+        .with_num_partitions(shape.partitions.cast_signed())
+        .with_replication_factor(shape.replication_factor.unwrap_or(-1))
         .with_configs(configs);
-    let request = CreateTopicsRequest::default().with_topics(vec![topic]).with_timeout_ms(30_000);
+    let request = CreateTopicsRequest::default()
+        .with_topics(vec![topic])
+        .with_timeout_ms(30_000)
+        .with_validate_only(only_validate);
     let answer = session.call("creating a topic", &request, 5)?;
     let doing = format!("creating topic {name}");
     for topic in &answer.topics {

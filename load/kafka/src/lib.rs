@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod batch;
+pub mod check;
 pub mod clocks;
 mod conduct;
 pub mod config;
@@ -20,4 +21,5 @@ mod trips;
 mod verdict;
 pub mod wire;
 
+pub use check::check;
 pub use run::{BAD_INPUT, COMPLETED, FAILED, carry_out, kafka};

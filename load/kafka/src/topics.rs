@@ -42,22 +42,21 @@ pub fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Resul
 
 fn make(topics: &Topics, names: &[String], dialer: &Dialer, session: &mut Session) -> Result<()> {
     let metadata = admin::metadata(session, &[])?;
-    // Older brokers make topics only at the controller; newer ones pass it on.
-    let mut at_controller = match metadata.brokers.get(&metadata.controller) {
-        Some(address) if address != session.address() => dialer.open(address).ok(),
-        _ => None,
-    };
+    let mut at_controller = at_controller(&metadata, dialer, session);
     let session = at_controller.as_mut().unwrap_or(session);
     for name in names {
-        admin::create_topic(
-            session,
-            name,
-            topics.partitions.cast_signed(),
-            topics.replication_factor,
-            &topics.settings,
-        )?;
+        admin::create_topic(session, name, topics, false)?;
     }
     Ok(())
+}
+
+/// A connection to the controller, where `session` leads elsewhere: older brokers make topics only there, newer ones
+/// pass it on.
+pub fn at_controller(metadata: &Metadata, dialer: &Dialer, session: &Session) -> Option<Session> {
+    match metadata.brokers.get(&metadata.controller) {
+        Some(address) if address != session.address() => dialer.open(address).ok(),
+        _ => None,
+    }
 }
 
 fn wait_for_leaders(session: &mut Session, names: &[String]) -> Result<Metadata> {
@@ -102,7 +101,11 @@ fn check_shape(topics: &Topics, topic: &Topic) -> Result<()> {
     Ok(())
 }
 
-fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
+/// Whether records and acknowledgements fit to the settings that a topic has.
+///
+/// # Errors
+/// `Error::Config` naming the setting that does not fit.
+pub fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
     let name = &topic.name;
     if config.topics.prefix.is_some() {
         for (setting, wanted) in &config.topics.settings {

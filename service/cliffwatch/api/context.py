@@ -12,9 +12,9 @@ from cliffwatch.bundle.intake import Intake
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.alerts import AlertIntake
+from cliffwatch.runs.faults import NAME_PATTERN, SHORT_ID_PATTERN
 from cliffwatch.runs.scheduler import Scheduler
 from cliffwatch.runs.service import RunService
-from cliffwatch.runs.specification import NAME_PATTERN, SHORT_ID_PATTERN
 from cliffwatch.settings import Settings
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from cliffwatch.errors import KINDS, Code, FieldFault, Problem
-from cliffwatch.runs.specification import message_of
+from cliffwatch.runs.faults import message_of
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"

@@ -10,7 +10,8 @@ from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource, run_summary
 from cliffwatch.errors import Code
-from cliffwatch.runs.specification import NAME_PATTERN, Strict, Target, Workload
+from cliffwatch.runs.faults import NAME_PATTERN
+from cliffwatch.runs.specification import Strict, Target, Workload
 from cliffwatch.runs.states import RunState
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.store.queries import runs_page

@@ -15,7 +15,7 @@ from cliffwatch.runs.specification import Workload, parse_workload, workload_fro
 from cliffwatch.runs.submission import check_text
 from cliffwatch.store.models import WorkloadRow
 from cliffwatch.store.queries import workloads_page
-from cliffwatch.store.workloads import find_workload, put_workload
+from cliffwatch.store.workloads import put_workload, require_workload
 
 router = APIRouter(prefix=API_PREFIX, tags=["workloads"])
 _SORT, _KEY = "workloads:name", (str,)
@@ -53,11 +53,7 @@ def show_workload(
 ) -> WorkloadBody:
     """A workload."""
     with services.database.snapshot() as session:
-        row = find_workload(session, name, version)
-    if row is None:
-        which = f"version {version} of a workload {name}" if version is not None else f"workload {name}"
-        raise Problem(Code.NOT_FOUND, f"there is no {which}")
-    return _show(row)
+        return _show(require_workload(session, name, version))
 
 
 @router.put(

@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field, ValidationError
 
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.journal import files
-from cliffwatch.runs.specification import Name, faults_of
+from cliffwatch.runs.faults import faults_of
+from cliffwatch.runs.specification import Name
 from cliffwatch.runs.states import VerdictName
 from cliffwatch.telemetry import parts
 

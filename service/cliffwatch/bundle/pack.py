@@ -12,7 +12,8 @@ from cliffwatch.bundle.archive import CHUNK_BYTES, Writer
 from cliffwatch.bundle.manifest import DASHBOARDS, JOURNAL_FILES, MANIFEST, REPORT_FILES, BundledFile, Manifest
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.runs.specification import RunOrder, faults_of
+from cliffwatch.runs.faults import faults_of
+from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import RunState, RunStatus, status_of
 from cliffwatch.telemetry import parts
 

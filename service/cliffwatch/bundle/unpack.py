@@ -20,7 +20,7 @@ from cliffwatch.bundle.pack import order_of
 from cliffwatch.errors import Code, Problem
 from cliffwatch.finite import NotFiniteError, require_shallow, strict_json
 from cliffwatch.journal import JournalReader, JournalWindow, files
-from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.states import RunState, RunStatus, status_of
 from cliffwatch.runs.submission import check_text
 

@@ -10,7 +10,9 @@ from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import Workload, faults_of
+from cliffwatch.runs.faults import faults_of
+from cliffwatch.runs.specification import Workload
+from cliffwatch.suggestion import did_you_mean
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (FioEngine(), KafkaEngine(), StorageEngine(), SyntheticEngine())
@@ -21,8 +23,8 @@ def engine_of(workload: Workload) -> Engine:
     """The engine that a workload names. Raises Problem(workload_invalid)."""
     engine = ENGINES.get(workload.engine)
     if engine is None:
-        known = ", ".join(sorted(ENGINES))
-        fault = FieldFault("engine", f"there is no engine {workload.engine!r}; there are: {known}")
+        hint = did_you_mean(workload.engine, ENGINES) or f"; there are: {', '.join(sorted(ENGINES))}"
+        fault = FieldFault("engine", f"there is no engine {workload.engine!r}{hint}")
         raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", [fault])
     return engine
 
@@ -33,7 +35,7 @@ def load_of(workload: Workload) -> Any:
     try:
         return model.model_validate(workload.load)
     except ValidationError as error:
-        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error, "load")) from error
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error, "load", model)) from error
 
 
 def check_target_kind(workload: Workload, kind: str) -> None:

@@ -31,7 +31,7 @@ from cliffwatch.store.database import Database
 from cliffwatch.store.index import index_run
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import unfinished_runs
-from cliffwatch.store.workloads import find_workload
+from cliffwatch.store.workloads import require_workload
 from cliffwatch.worker.timeline import Timeline
 
 #: Journals that are only being made begin so; see `store.index.journals_in`.
@@ -146,11 +146,7 @@ class RunService:
         if isinstance(request.workload, str):
             name, version = parse_reference(request.workload)
             with self._database.snapshot() as session:
-                row = find_workload(session, name, version)
-            if row is None:
-                known = "`cliffwatch workload list` shows those there are; so does GET /api/v1/workloads"
-                fault = FieldFault("workload", known)
-                raise Problem(Code.NOT_FOUND, f"there is no workload {request.workload}", [fault])
+                row = require_workload(session, name, version)
             original, version = workload_from(row.document), row.version
         else:
             original, version = workload_from(request.workload), None

@@ -1,8 +1,6 @@
 """What is asked for: a workload (what to do, with no host in it), a target (where), and an order (one run of it)."""
 
 import re
-from collections.abc import Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import yaml
@@ -12,20 +10,9 @@ from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
 from cliffwatch.documents import readable_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.runs.faults import NAME_PATTERN, faults_of
 from cliffwatch.suggestion import did_you_mean
-from cliffwatch.units import Duration, format_duration, format_size, parse_duration
-
-#: Names of workloads, and ids of runs: they are also names of directories.
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,62}$"
-#: Ids that the service gives to tokens and schedules.
-SHORT_ID_PATTERN = r"^[0-9a-f]{8,16}$"
-#: Pydantic's kinds of findings about a bound: in words, and where the bound is.
-_BOUNDS = {
-    "greater_than": ("more than", "gt"),
-    "greater_than_equal": ("at least", "ge"),
-    "less_than": ("less than", "lt"),
-    "less_than_equal": ("at most", "le"),
-}
+from cliffwatch.units import Duration, format_duration
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 DAY_SECONDS = 86_400.0
@@ -282,43 +269,6 @@ class RunOrder(Strict):
     schedule_id: str | None = None
 
 
-def faults_of(error: ValidationError, prefix: str = "") -> list[FieldFault]:
-    """Pydantic's findings as faults with dotted field names."""
-    faults = []
-    for item in error.errors(include_url=False):
-        place = ".".join([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
-        faults.append(FieldFault(place or "document", message_of(item)))
-    return faults
-
-
-def message_of(item: Mapping[str, Any]) -> str:
-    """One of pydantic's findings in words that say what would be right."""
-    kind = str(item["type"])
-    if kind == "extra_forbidden":
-        return "unknown key; remove it or correct its spelling"
-    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == NAME_PATTERN:
-        return "not a name; use up to 63 of a-z, 0-9, '.', '_' and '-', beginning with a letter or digit"
-    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == "^/":
-        return "not an absolute path; begin it with /"
-    if kind == "string_pattern_mismatch" and item["ctx"]["pattern"] == SHORT_ID_PATTERN:
-        return "not an id; the list of what there is shows them, such as 43f4dc31"
-    if kind in _BOUNDS and isinstance(item["input"], str):
-        word, name = _BOUNDS[kind]
-        return f"{item['input']} is out of range; write {word} {_as_written(item['input'], item['ctx'][name])}"
-    if kind.startswith(("datetime", "timezone")):
-        return "not a time with its zone; write one such as 2026-12-24T18:00:00Z"
-    return str(item["msg"]).removeprefix("Value error, ")
-
-
-def _as_written(given: str, bound: float) -> str:
-    """A bound in the unit of what was given: seconds as a duration, bytes as a size, a number as it is."""
-    for parse, write in ((float, str), (parse_duration, format_duration)):
-        with suppress(ValueError):
-            parse(given)
-            return write(bound)
-    return format_size(bound)
-
-
 def parse_workload(text: str) -> Workload:
     """A workload from YAML. Raises Problem(workload_invalid) that names every field at fault.
 
@@ -338,7 +288,7 @@ def workload_from(document: dict[str, Any]) -> Workload:
     try:
         return Workload.model_validate(document)
     except ValidationError as error:
-        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error)) from error
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error, model=Workload)) from error
 
 
 def format_workload(workload: Workload) -> str:

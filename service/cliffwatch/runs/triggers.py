@@ -28,7 +28,8 @@ from pydantic import (
 )
 
 from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.specification import Strict, faults_of
+from cliffwatch.runs.faults import faults_of
+from cliffwatch.runs.specification import Strict
 from cliffwatch.units import Duration
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")

@@ -6,9 +6,11 @@ import json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.specification import Workload
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import WorkloadRow
+from cliffwatch.suggestion import did_you_mean
 
 
 def digest_of(workload: Workload) -> str:
@@ -23,6 +25,23 @@ def find_workload(session: Session, name: str, version: int | None = None) -> Wo
     if version is not None:
         query = query.where(WorkloadRow.version == version)
     return session.scalars(query.order_by(WorkloadRow.version.desc()).limit(1)).first()
+
+
+def require_workload(session: Session, name: str, version: int | None = None) -> WorkloadRow:
+    """A version of a workload, the newest unless told which. Raises Problem(not_found) with what was meant instead."""
+    row = find_workload(session, name, version)
+    if row is not None:
+        return row
+    newest = find_workload(session, name)
+    if newest is not None:
+        detail = f"there is no version {version} of the workload {name!r}; the newest is {name}@{newest.version}"
+    else:
+        names = session.scalars(select(WorkloadRow.name).distinct())
+        hint = (
+            did_you_mean(name, names) or "; `cliffwatch workload list` shows those there are, `workload add` adds one"
+        )
+        detail = f"there is no workload {name!r}{hint}"
+    raise Problem(Code.NOT_FOUND, detail)
 
 
 def put_workload(session: Session, workload: Workload, now: float) -> tuple[WorkloadRow, bool]:

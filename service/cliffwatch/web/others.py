@@ -14,7 +14,7 @@ from cliffwatch.api.context import Context, Services, ShortId
 from cliffwatch.api.pages import LIST_LIMIT
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.report.html import THEME
-from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.store.tokens import find_token
 from cliffwatch.web.page import PageRoute, go_to, local_path, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor, is_from_here, log_in, log_out, visitor_of

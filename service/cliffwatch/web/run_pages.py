@@ -12,7 +12,7 @@ from cliffwatch.api.context import Context, RunId, find_run
 from cliffwatch.api.pages import PageToken
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource
 from cliffwatch.journal import EventType, JournalReader
-from cliffwatch.runs.specification import NAME_PATTERN
+from cliffwatch.runs.faults import NAME_PATTERN
 from cliffwatch.runs.states import MEANINGS, RunState
 from cliffwatch.web.curves import CURVE_HEIGHT, CURVE_WIDTH, columns_of, small_curve
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show

@@ -14,7 +14,7 @@ from cliffwatch.api.context import Context, Services
 from cliffwatch.api.pages import LIST_LIMIT
 from cliffwatch.api.runs import PlanBody
 from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor

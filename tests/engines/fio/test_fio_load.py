@@ -26,7 +26,7 @@ JOB = "[w]\nrw=write\nsize=64m\ndirect=1\n"
         ({"preset": "nosuch"}, "load.preset", "there is no preset 'nosuch'; there are: kafka-raid-write"),
         ({"preset": "sequential-log", "size": 5}, "load.size", "has no unit"),
         ({"preset": "sequential-log", "size": "1KiB"}, "load.size", "1KiB is out of range; write at least"),
-        ({"preset": "sequential-log", "jobs": 0}, "load.jobs", "greater than or equal to 1"),
+        ({"preset": "sequential-log", "jobs": 0}, "load.jobs", "0 is out of range; write at least 1"),
         ({"preset": "sequential-log", "bs": "4k"}, "load.bs", "unknown key"),
         ({"job": JOB, "jobs": 3}, "load", "`jobs` goes with a preset"),
         ({"job": JOB + "exec_prerun=id\n"}, "load.job", "[w] exec_prerun: fio would run a program"),

@@ -84,17 +84,25 @@ struct Run {
 /// A partition's offsets by its place.
 type Positions = BTreeMap<usize, i64>;
 
+/// How connections are made, and where to.
+///
+/// # Errors
+/// `Error::Config` naming the server or the file at fault.
+pub(crate) fn connections(config: &Config, timeout: Duration) -> Result<(Dialer, Vec<Address>)> {
+    let bootstrap = config
+        .bootstrap_servers
+        .iter()
+        .map(|text| {
+            Address::parse(text).ok_or_else(|| Error::Config(format!("bootstrap_servers: {text} is not host:port")))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let security = Security::load(&config.security)?;
+    Ok((Dialer { client_id: config.client_id.clone(), security, timeout }, bootstrap))
+}
+
 impl Run {
     fn new(config: Config, clock: Clock, output: Output) -> Result<Self> {
-        let bootstrap = config
-            .bootstrap_servers
-            .iter()
-            .map(|text| {
-                Address::parse(text).ok_or_else(|| Error::Config(format!("bootstrap_servers: {text} is not host:port")))
-            })
-            .collect::<Result<Vec<_>>>()?;
-        let security = Security::load(&config.security)?;
-        let dialer = Dialer { client_id: config.client_id.clone(), security, timeout: TIMEOUT };
+        let (dialer, bootstrap) = connections(&config, TIMEOUT)?;
         Ok(Self { config: Arc::new(config), clock, output, dialer: Arc::new(dialer), bootstrap: Arc::new(bootstrap) })
     }
 
