@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.specification import faults_of
+from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.runs.triggers import LATEST, CronSpecification, DateSpecification, IntervalSpecification, parse_trigger
 from cliffwatch.store.models import ScheduleRow
