@@ -7,18 +7,31 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.worker.runs import names, status, wait_until, window_count
+from tests import journals
+from tests.worker.runs import names, report, status, wait_until, window_count
 
 from cliffwatch.clock import SystemClock
-from cliffwatch.journal import EventLog, files
+from cliffwatch.drives.safety import examine, hold
+from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.runs.launcher import request_stop, worker_is_alive
-from cliffwatch.runs.reconciler import FRUITLESS_WORKERS, Reconciler
+from cliffwatch.runs.patience import GIVE_UP_SECONDS, LEAST_WORKERS
+from cliffwatch.runs.reconciler import Reconciler
 from cliffwatch.runs.service import RunService
+from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import RunState, VerdictName, change_state
 from cliffwatch.runs.submission import RunRequest
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import RunRow
 from cliffwatch.worker.heartbeat import Heartbeat
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock, set ahead as a test likes."""
+
+    ahead_seconds = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.ahead_seconds
 
 
 @dataclass
@@ -29,6 +42,7 @@ class Machine:
     database: Database
     service: RunService
     reconciler: Reconciler
+    clock: ShiftedClock
     past: list[Reconciler] = field(default_factory=list)
 
     def submit(self, run_id: str, target: str = "drive", soak: str = "1h", **workload: Any) -> Path:
@@ -49,7 +63,7 @@ class Machine:
     def restart(self) -> None:
         """The service is killed and started again: nothing but the journals and the database is left of it."""
         self.past.append(self.reconciler)
-        self.reconciler = Reconciler(self.database, SystemClock())
+        self.reconciler = Reconciler(self.database, self.clock)
 
     def tick_until(self, directory: Path, state: RunState) -> None:
         def reached() -> bool:
@@ -72,7 +86,8 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     database = open_database(url)
     service = RunService(tmp_path / "runs", database, SystemClock(), request_stop)
     service.sweep()
-    made = Machine(tmp_path / "runs", database, service, Reconciler(database, SystemClock()))
+    clock = ShiftedClock()
+    made = Machine(tmp_path / "runs", database, service, Reconciler(database, clock), clock)
     yield made
     for directory in made.runs_directory.iterdir():
         heartbeat = Heartbeat.read(directory)
@@ -132,18 +147,86 @@ def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Mac
     assert "worker_interrupted" in names(directory, "gap")
 
 
-def test_a_run_whose_workers_all_die_is_given_up(machine: Machine) -> None:
-    directory = machine.submit("hopeless")
+def died(machine: Machine, directory: Path, count: int, ago_seconds: float, windows: int = 0) -> None:
+    """What the journal says of so many workers that died without a new window, all of them so long ago."""
+    log, at = EventLog(directory), machine.clock.wall() - ago_seconds
+    for _ in range(count):
+        if status(directory).state in {RunState.QUEUED, RunState.INTERRUPTED}:
+            change_state(log, RunState.STARTING, at)
+        change_state(log, RunState.INTERRUPTED, at, {"windows": windows})
+
+
+def test_workers_that_die_at_once_are_replaced_with_growing_pauses(machine: Machine) -> None:
+    directory = machine.submit("unlucky", target="broken")
     (directory / files.ORDER).rename(directory / "order.away")
-    log = EventLog(directory)
-    for _ in range(FRUITLESS_WORKERS):
-        change_state(log, RunState.STARTING, 0.0)
-        change_state(log, RunState.INTERRUPTED, 0.0, {"windows": 0})
-    (directory / "order.away").rename(directory / files.ORDER)
+
+    def has_died(times: int) -> bool:
+        machine.reconciler.tick()
+        return names(directory, "state").count("interrupted") >= times
+
+    wait_until(lambda: has_died(1), "the first worker's death")
+    wait_until(lambda: has_died(2), "the second worker's death, without a pause")
+    machine.clock.ahead_seconds += 0.9 - (machine.clock.wall() - status(directory).since)
     machine.reconciler.tick()
-    assert status(directory).state is RunState.FINISHED
-    assert status(directory).verdict is VerdictName.FAILED
-    assert "worker.log" in status(directory).reasons[0]
+    assert status(directory).state is RunState.INTERRUPTED
+    machine.clock.ahead_seconds += 0.2
+    wait_until(lambda: has_died(3), "the third worker's death, after a pause")
+    # The pauses are in the journal, not in the service.
+    machine.restart()
+    machine.clock.ahead_seconds += 1.9 - (machine.clock.wall() - status(directory).since)
+    machine.reconciler.tick()
+    assert status(directory).state is RunState.INTERRUPTED
+    (directory / "order.away").rename(directory / files.ORDER)
+    machine.clock.ahead_seconds += 0.2
+    machine.tick_until(directory, RunState.RUNNING)
+    machine.service.stop("unlucky", force=False)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+
+
+def test_a_run_is_given_up_by_time_and_gets_its_report(machine: Machine) -> None:
+    patient, hopeless = machine.submit("patient", target="one"), machine.submit("hopeless", target="two")
+    for directory, ago_seconds in ((patient, GIVE_UP_SECONDS - 60), (hopeless, GIVE_UP_SECONDS + 60)):
+        journals.start(directory, machine.clock.wall())
+        journals.measure(directory, 3, machine.clock.wall())
+        died(machine, directory, 20, ago_seconds, windows=3)
+    machine.reconciler.tick()
+    assert status(patient).state is RunState.STARTING
+    assert "load_ended" not in names(patient, "engine")
+    machine.tick_until(hopeless, RunState.FINISHED)
+    assert status(hopeless).verdict is VerdictName.FAILED
+    assert "no worker measured anything for 30m" in status(hopeless).reasons[0]
+    assert report(hopeless)["verdict"]["name"] == "failed"
+    assert (hopeless / files.REPORT_HTML).exists()
+
+
+def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_path: Path) -> None:
+    place = tmp_path / "target"
+    place.mkdir()
+    job = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=1\nrate_iops=10\n"}
+    document = {"version": 1, "name": "given-up", "engine": "fio", "phases": {"soak": "1h"}, "load": job}
+    target = {"kind": "directory", "path": str(place)}
+    machine.service.submit(RunRequest.model_validate({"workload": document, "target": target}), "test", "given-up")
+    directory = machine.runs_directory / "given-up"
+    with hold(examine(DirectoryTarget(path=str(place)), "given-up")) as path:
+        (path / "w.0.0").write_bytes(b"x" * 4096)
+    (directory / files.WINDOWS).symlink_to("/proc/self/mem")
+    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1, windows=-1)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert list(place.iterdir()) == []
+    assert (directory / files.REPORT_HTML).exists()
+
+
+def test_a_run_that_cannot_even_be_reported_says_how_it_can_be(machine: Machine) -> None:
+    directory = machine.submit("unreported")
+    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1)
+    EventLog(directory).append(
+        Event(machine.clock.wall(), EventType.ENGINE, "load_ended", {"how": "failed", "message": "", "given_up": True})
+    )
+    died(machine, directory, LEAST_WORKERS, 0.0)
+    machine.reconciler.tick()
+    assert status(directory).verdict is VerdictName.INVALID
+    assert "`cliffwatch run report unreported` makes it" in status(directory).reasons[0]
 
 
 def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> None:

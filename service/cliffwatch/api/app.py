@@ -20,6 +20,7 @@ from cliffwatch.api import (
     live,
     metrics,
     problems,
+    reports,
     runs,
     schedules,
     tokens,
@@ -85,7 +86,7 @@ def create_app(
     )
     app.state.http = HttpFigures()
     problems.install(app, API_PREFIX, show_problem)
-    for module in (runs, bundles, live, journals, workloads, schedules, drives, tokens, alerts, discovery):
+    for module in (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery):
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))

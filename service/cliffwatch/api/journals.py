@@ -15,6 +15,8 @@ from cliffwatch.api.times import Time
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalReader, StoredEvent, files
 from cliffwatch.report.picture_errand import picture_of
+from cliffwatch.report.provisional import place_of_report
+from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
@@ -141,7 +143,8 @@ def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Respon
 def show_report_picture(run_id: RunId, services: Context, caller: Reader) -> Response:
     """The run's report in one picture, drawn when it is first asked for."""
     cache = services.settings.state_directory / "cache" / "matplotlib"
-    return Response(picture_of(_directory(services, run_id), cache), media_type="image/png")
+    directory = _directory(services, run_id)
+    return Response(picture_of(directory, cache, _place_of_report(services, run_id)), media_type="image/png")
 
 
 def event_body(stored: StoredEvent) -> EventBody:
@@ -151,6 +154,11 @@ def event_body(stored: StoredEvent) -> EventBody:
 
 def _directory(services: Context, run_id: str) -> Path:
     return Path(find_run(services, run_id).directory)
+
+
+def _place_of_report(services: Context, run_id: str) -> Path:
+    row = find_run(services, run_id)
+    return place_of_report(Path(row.directory), is_over=row.state == RunState.FINISHED.value)
 
 
 def _position(after: int | None, page: str | None, sort: str, start: int) -> int:
@@ -174,8 +182,9 @@ def _finding(row: FindingRow) -> Finding:
 
 def _report(services: Context, run_id: str, name: str) -> bytes:
     try:
-        return (_directory(services, run_id) / name).read_bytes()
+        return (_place_of_report(services, run_id) / name).read_bytes()
     except FileNotFoundError as error:
         raise Problem(
-            Code.REPORT_NOT_READY, f"run {run_id} has no {name} yet; it is made when the load ends"
+            Code.REPORT_NOT_READY,
+            f"run {run_id} has no {name} yet; it is made when the load ends, and by `cliffwatch run report {run_id}`",
         ) from error

@@ -19,6 +19,8 @@ STREAM_SILENCE_SECONDS = 45.0
 _UPLOAD_TIMEOUT = httpx.Timeout(60.0, connect=5.0, read=1800.0)
 #: A picture is drawn when it is first asked for.
 _CONTENT_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=330.0)
+#: A report of 36 h takes half a minute on a quiet machine, and waits its turn.
+_MAKING_TIMEOUT = httpx.Timeout(30.0, connect=5.0, read=1300.0)
 _PIECE_BYTES = 1024 * 1024
 _PAGE_SIZE = 100
 _READY_TIMEOUT_SECONDS = 5.0
@@ -56,6 +58,10 @@ class ApiClient:
 
     def post(self, path: str, body: Any = None, **query: Any) -> Any:
         return self._json("POST", path, params=_given(query), json={} if body is None else body)
+
+    def make(self, path: str) -> Any:
+        """Ask for something that takes the service minutes."""
+        return self._json("POST", path, timeout=_MAKING_TIMEOUT)
 
     def put(self, path: str, body: Any) -> Any:
         return self._json("PUT", path, json=body)

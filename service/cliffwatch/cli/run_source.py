@@ -21,6 +21,11 @@ FileOutputOption = Annotated[
 ]
 
 
+def is_journal(run: str) -> bool:
+    """Whether this is the path of a journal, also of one without its order, and not the id of a run."""
+    return any((Path(run) / name).is_file() for name in (files.ORDER, files.EVENTS, files.WINDOWS))
+
+
 def journal_of(session: Session, run: str) -> Path:
     """The directory that a run of this machine, or a path, stands for. Raises Problem."""
     directory = Path(run) if Path(run).is_dir() else local_run(session.settings().runs_directory, run)

@@ -1,12 +1,11 @@
 """`cliffwatch run …`: start runs, look at them, watch them, stop them, read their reports."""
 
 import sys
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cliffwatch.cli import bundles, completion, export
+from cliffwatch.cli import bundles, completion, export, reports
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import (
@@ -31,7 +30,6 @@ from cliffwatch.cli.run_order import (
     target_document,
     workload_reference,
 )
-from cliffwatch.cli.run_source import FileOutputOption, say_written, written
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.clock import SystemClock
@@ -179,30 +177,7 @@ def stop_run(
         print_json(body)
 
 
-@app.command("report")
-def report(
-    context: typer.Context,
-    run: RunArgument,
-    format: Annotated[  # noqa: A002  # the flag's name
-        str, typer.Option("--format", help="json, html, or png: one picture for a chat.")
-    ] = "json",
-    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
-    output: FileOutputOption = None,
-) -> None:
-    """Get a run's report."""
-    session = session_of(context)
-    names = {"json": "report", "html": "report.html", "png": "report.png"}
-    if format not in names:
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(names)}")
-    if format == "png" and to is None and sys.stdout.isatty():
-        raise Problem(Code.BAD_REQUEST, "--to: a picture is not for terminals; name a file, or redirect the output")
-    with session.client() as api:
-        content = api.get_bytes(path_of("runs", known_run(api, run), names[format]))
-    with written(to) as file:
-        file.write(content)
-    say_written(to, format, session.how(output))
-
-
+reports.register(app)
 export.register(app)
 bundles.register(app)
 

@@ -18,21 +18,22 @@ _PATIENCE_SECONDS = 300.0
 _LOG = logging.getLogger(__name__)
 
 
-def picture_of(directory: Path, cache: Path) -> bytes:
-    """The picture that belongs to the report in `directory`, as PNG.
+def picture_of(directory: Path, cache: Path, report: Path | None = None) -> bytes:
+    """The picture that belongs to the report in `directory`, as PNG; `report`: where that one is instead.
 
     `cache` is where the drawing library keeps its list of fonts. Raises Problem: report_not_ready without a report,
     internal when the picture cannot be drawn.
     """
-    if (kept := _kept(directory)) is not None:
+    place = report or directory
+    if (kept := _kept(place)) is not None:
         return kept
-    with _one_at_a_time(cache):
+    with one_at_a_time(cache):
         # Whoever held the lock before may have drawn this very picture.
-        if (kept := _kept(directory)) is not None:
+        if (kept := _kept(place)) is not None:
             return kept
-        made_at = _made_at(directory)
+        made_at = _made_at(place)
         content = _drawn(directory, cache)
-        _keep(directory, content, made_at)
+        _keep(place, content, made_at)
         return content
 
 
@@ -66,15 +67,13 @@ def _keep(directory: Path, content: bytes, made_at: int) -> None:
 
 
 @contextmanager
-def _one_at_a_time(cache: Path) -> Iterator[None]:
-    """Drawing takes a processor and some 200 MB: not as often at once as people ask."""
+def one_at_a_time(cache: Path) -> Iterator[None]:
+    """Drawing takes a processor and some 200 MB: not as often at once as people ask. Whoever has `cache` works."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(cache, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise Problem(
-            Code.INTERNAL, f"the picture cannot be drawn: {cache} cannot be made: {error.strerror}"
-        ) from error
+        raise Problem(Code.INTERNAL, f"the report cannot be drawn: {cache} cannot be made: {error.strerror}") from error
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield

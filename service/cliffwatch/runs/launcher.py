@@ -16,12 +16,13 @@ from cliffwatch.runs.states import RunState, change_state, status_of
 from cliffwatch.worker.heartbeat import Heartbeat
 
 _WORKER_OUTPUT = "worker.log"
+_LOG_END_BYTES = 4096
 _SETTLE_SECONDS = 5.0
 
 
 def launch(directory: Path) -> subprocess.Popen[bytes]:
     """Start the worker of a run in a session of its own, so that it outlives whoever started it."""
-    with (directory / _WORKER_OUTPUT).open("ab") as output:
+    with open(directory / _WORKER_OUTPUT, "ab", opener=files.private) as output:
         return subprocess.Popen(
             [sys.executable, "-m", "cliffwatch.worker", str(directory)],
             stdin=subprocess.DEVNULL,
@@ -30,6 +31,17 @@ def launch(directory: Path) -> subprocess.Popen[bytes]:
             start_new_session=True,
             cwd="/",
         )
+
+
+def last_words(directory: Path) -> str:
+    """The last line that a worker of the run left in worker.log."""
+    try:
+        with (directory / _WORKER_OUTPUT).open("rb") as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_END_BYTES))
+            lines = log.read().decode(errors="replace").split("\n")
+    except OSError:
+        lines = []
+    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "nothing")
 
 
 def worker_is_alive(directory: Path) -> bool:
@@ -69,7 +81,8 @@ def kill_worker(directory: Path, reason: str) -> None:
     EventLog(directory).append(Event(time.time(), EventType.NOTE, "worker_killed", {"reason": reason}))
     heartbeat.worker.send(signal.SIGKILL)
     deadline = time.monotonic() + _SETTLE_SECONDS
-    while heartbeat.worker.is_alive() and time.monotonic() < deadline:
+    # The lock goes with the last of its threads, which may be a moment after the process counts as dead.
+    while (heartbeat.worker.is_alive() or worker_is_alive(directory)) and time.monotonic() < deadline:
         time.sleep(0.01)
     kill_leftover_engine(directory)
 

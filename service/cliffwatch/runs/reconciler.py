@@ -8,21 +8,27 @@ where it stood, and a worker never notices.
 import logging
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from sqlalchemy.exc import SQLAlchemyError
+
 from cliffwatch.clock import Clock
+from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.safety import targets_overlap
 from cliffwatch.errors import Problem
-from cliffwatch.journal import EventLog, EventType, JournalReader
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.runs import launcher
 from cliffwatch.runs.alerts import deliver_kept
+from cliffwatch.runs.patience import GIVE_UP_SECONDS, GIVEN_UP, Losses, losses_of
 from cliffwatch.runs.specification import RunOrder
-from cliffwatch.runs.states import ACTIVE, RunState, RunStatus, VerdictName, change_state, status_of
+from cliffwatch.runs.states import ACTIVE, RunState, RunStatus, change_state, status_of
 from cliffwatch.store.database import Database
 from cliffwatch.store.index import index_run
 from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.units import format_duration
+from cliffwatch.worker.reporting import unanalysed
 
 _LOG = logging.getLogger(__name__)
 PERIOD_SECONDS = 1.0
@@ -30,8 +36,6 @@ PERIOD_SECONDS = 1.0
 START_GRACE_SECONDS = 15.0
 #: On top of the workload's own grace, for the report of what there is.
 FORCE_MARGIN_SECONDS = 30.0
-#: Workers in a row that may die without one new window before the run is given up.
-FRUITLESS_WORKERS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,7 @@ class Reconciler:
         self._database = database
         self._clock = clock
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._troubles: dict[str, str] = {}
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run, name="reconciler", daemon=True)
 
@@ -89,15 +94,23 @@ class Reconciler:
                 _LOG.exception("the reconciler's round failed")
 
     def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
-        """One run cannot keep the others from being looked after, whatever its journal holds."""
+        """One run cannot keep the others from being looked after, whatever its journal or its disk holds."""
         try:
             state = act(run)
             with self._database.session() as session:
                 index_run(session, run.directory)
-        except (Problem, OSError, ValueError):
-            _LOG.exception("run %s could not be looked after", run.run_id)
+        except (Problem, OSError, ValueError, SQLAlchemyError) as error:
+            self._tell_trouble(run, error)
             return None
+        self._troubles.pop(run.run_id, None)
         return state
+
+    def _tell_trouble(self, run: LiveRun, error: Exception) -> None:
+        """Once, and not each second for as long as it lasts: the log may be on the disk that is full."""
+        trouble = f"{type(error).__name__}: {error}"
+        if self._troubles.get(run.run_id) != trouble:
+            self._troubles[run.run_id] = trouble
+            _LOG.error("run %s cannot be looked after", run.run_id, exc_info=error)
 
     def _look_after(self, run: LiveRun) -> RunState:
         status = self._status(run)
@@ -118,20 +131,29 @@ class Reconciler:
         return RunState.STARTING
 
     def _resume(self, run: LiveRun, status: RunStatus) -> RunState:
-        """Give an interrupted run a new worker, unless the last ones all died without measuring anything."""
-        windows = self._windows(run)
-        fruitless = [
-            stored.event
-            for stored in JournalReader(run.directory).events()
-            if stored.event.type is EventType.STATE
-            and stored.event.name == RunState.INTERRUPTED.value
-            and stored.event.detail.get("windows") == windows
-        ]
-        if len(fruitless) >= FRUITLESS_WORKERS:
-            reason = f"{len(fruitless)} workers in a row died without measuring anything; see worker.log"
-            self._change(run, RunState.FINISHED, verdict=VerdictName.FAILED.value, reasons=[reason])
-            return RunState.FINISHED
+        """Give an interrupted run a new worker when it is time for that, or end it when none could do anything."""
+        now = self._clock.wall()
+        losses = losses_of(self._events(run), self._windows(run))
+        if losses.is_hopeless(now):
+            return self._give_up(run, losses)
+        if losses.wait_seconds(now, status.stop_requested) > 0:
+            return status.state
         return self._begin(run)
+
+    def _give_up(self, run: LiveRun, losses: Losses) -> RunState:
+        """The load is over; one more worker removes the files and makes the report. When not even that succeeds, the
+        run ends without, and says how it is made."""
+        if not losses.ended:
+            message = (
+                f"no worker measured anything for {format_duration(GIVE_UP_SECONDS)}; {losses.count} were started, and "
+                f"the last one said: {launcher.last_words(run.directory)}"
+            )
+            ended = {"how": LoadEnd.FAILED.value, "message": message, GIVEN_UP: True}
+            EventLog(run.directory).append(Event(self._clock.wall(), EventType.ENGINE, "load_ended", ended))
+            return self._begin(run)
+        judgement = unanalysed(run.directory, f"{losses.count} workers died over it; see worker.log")
+        self._change(run, RunState.FINISHED, **judgement.detail())
+        return RunState.FINISHED
 
     def _worker_lives(self, run: LiveRun, status: RunStatus) -> bool:
         worker = self._workers.get(run.run_id)
@@ -151,10 +173,14 @@ class Reconciler:
         return status.state
 
     def _status(self, run: LiveRun) -> RunStatus:
-        status = status_of(stored.event for stored in JournalReader(run.directory).events())
+        status = status_of(self._events(run))
         if status is None:
             raise ValueError(f"{run.directory} holds no state event")
         return status
+
+    @staticmethod
+    def _events(run: LiveRun) -> Iterator[Event]:
+        return (stored.event for stored in JournalReader(run.directory).events())
 
     def _change(self, run: LiveRun, to: RunState, **detail: object) -> RunStatus:
         return change_state(EventLog(run.directory), to, self._clock.wall(), detail)
@@ -165,5 +191,9 @@ class Reconciler:
             del self._workers[run.run_id]
 
     def _windows(self, run: LiveRun) -> int:
-        last = JournalReader(run.directory).last_window()
+        """Windows in the journal; -1 while nobody can tell."""
+        try:
+            last = JournalReader(run.directory).last_window()
+        except OSError:
+            return -1
         return 0 if last is None else last.seq + 1

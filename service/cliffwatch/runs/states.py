@@ -51,6 +51,12 @@ TRANSITIONS: dict[RunState, frozenset[RunState]] = {
 ACTIVE = frozenset({RunState.STARTING, RunState.RUNNING, RunState.STOPPING, RunState.REPORTING})
 
 
+#: Note on a finished run whose analysis could not be made at its end, and was made later.
+MENDED_NOTE = "verdict_mended"
+#: How workers before that note began the reason of such a run.
+_FORMER_REASON = "the verdict could not be found"
+
+
 class VerdictName(StrEnum):
     """How a finished run went."""
 
@@ -93,6 +99,10 @@ def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
     """One step of `status_of`."""
     if event.type is EventType.PHASE and status is not None:
         return replace(status, phase=event.name)
+    if event.type is EventType.NOTE and event.name == MENDED_NOTE and status is not None:
+        if status.state is not RunState.FINISHED:
+            return status
+        return replace(status, verdict=VerdictName(event.detail["verdict"]), reasons=tuple(event.detail["reasons"]))
     if event.type is not EventType.STATE:
         return status
     state = RunState(event.name)
@@ -145,3 +155,23 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
     status = outcome[0]
     assert status is not None, "a state event always makes a status"
     return status
+
+
+def mend_verdict(log: EventLog, verdict: VerdictName, reasons: Iterable[str], at: float) -> bool:
+    """Give a finished run the verdict that it could not be given at its end; says whether that was missing.
+
+    A verdict that was found stands, whatever a later version of the program would make of the same journal.
+    """
+
+    def decide(events: list[Event]) -> Event | None:
+        ended = [event for event in events if event.type is EventType.STATE and event.name == RunState.FINISHED.value]
+        if not ended or any(event.name == MENDED_NOTE for event in events) or _was_analysed(ended[-1]):
+            return None
+        return Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, "reasons": list(reasons)})
+
+    return log.append_if(decide) is not None
+
+
+def _was_analysed(finished: Event) -> bool:
+    reasons = finished.detail.get("reasons") or [""]
+    return finished.detail.get("analysed", True) is not False and not str(reasons[0]).startswith(_FORMER_REASON)

@@ -58,7 +58,11 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
         _fold(
             session, row, _status_in(row), list(reader.events(row.events_offset_bytes, row.last_event_id + 1)), reader
         )
-    last = reader.last_window()
+    try:
+        last = reader.last_window()
+    except OSError as error:
+        reader.faults.append(JournalFault(files.WINDOWS, 0, f"cannot be read: {error.strerror}"))
+        last = None
     if last is not None:
         row.windows, row.last_window_end = last.seq + 1, last.end
     row.directory = str(directory)

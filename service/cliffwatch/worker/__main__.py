@@ -7,13 +7,16 @@ import sys
 import time
 from pathlib import Path
 
+from cliffwatch.errors import Problem
 from cliffwatch.journal import files
+from cliffwatch.worker.closing import close, is_given_up
 from cliffwatch.worker.context import RunContext, wake_on
 from cliffwatch.worker.run import carry_out
 
 #: Exit status when another worker has the run.
 ALREADY_CARRIED_OUT = 4
-
+#: Exit status when the journal cannot be opened.
+CANNOT = 3
 
 #: Whoever looks whether a worker is alive holds the lock for an instant; that must not turn a new worker away.
 _LOCK_TRIES = 50
@@ -21,7 +24,7 @@ _LOCK_TRIES = 50
 
 def _take_lock(path: Path) -> bool:
     """Hold the run's lock until this process ends; False when another worker holds it."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
     for _ in range(_LOCK_TRIES):
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -39,7 +42,14 @@ def main(arguments: list[str]) -> int:
         print(f"another worker carries out the run in {directory}", file=sys.stderr)
         return ALREADY_CARRIED_OUT
     wake_fd, signals = wake_on(signal.SIGTERM, signal.SIGINT)
-    context = RunContext.open(directory, wake_fd, signals)
+    try:
+        if is_given_up(directory):
+            close(directory)
+            return 0
+        context = RunContext.open(directory, wake_fd, signals)
+    except Problem as problem:
+        print(f"the run in {directory} cannot be carried out: {problem}", file=sys.stderr)
+        return CANNOT
     context.beat_now()
     carry_out(context)
     return 0

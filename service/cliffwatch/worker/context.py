@@ -138,6 +138,14 @@ class RunContext:
         elif select.select([self.wake_fd], [], [], max(0.0, seconds))[0]:
             os.read(self.wake_fd, 4096)
 
+    def wait_beating(self, seconds: float) -> None:
+        """Wait in real time, whatever the run's time is, and show meanwhile that the worker lives."""
+        end = SystemClock().monotonic() + seconds
+        while (left := end - SystemClock().monotonic()) > 0:
+            if select.select([self.wake_fd], [], [], min(left, HEARTBEAT_SECONDS))[0]:
+                os.read(self.wake_fd, 4096)
+            self.beat()
+
     def advance_virtual(self, moment: float) -> None:
         """In virtual time, windows move the clock."""
         if isinstance(self.clock, VirtualClock):

@@ -6,6 +6,7 @@ of the past and nobody believes it.
 
 import json
 import os
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,13 @@ class Heartbeat:
     worker: ProcessIdentity
     engine: ProcessIdentity | None
     metrics_port: int | None
+
+    @classmethod
+    def of_this_process(cls) -> "Heartbeat":
+        """Now, of a process without an engine."""
+        identity = ProcessIdentity.of(os.getpid())
+        assert identity is not None, "a process that runs has an identity"
+        return cls(time.time(), identity, None, None)
 
     def write(self, directory: Path) -> None:
         body = {

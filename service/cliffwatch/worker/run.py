@@ -3,33 +3,30 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
-import json
 import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from time import process_time
 
 from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.facts import collect_facts
-from cliffwatch.drives.run_directory import remove_run_directory, run_directory
 from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, require_clear
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import EventType
-from cliffwatch.runs.specification import DirectoryTarget, bootstrap_servers_of
-from cliffwatch.runs.states import RunState, RunStatus, VerdictName
+from cliffwatch.runs.specification import bootstrap_servers_of
+from cliffwatch.runs.states import RunState, RunStatus
 from cliffwatch.telemetry.errand import Errand, prometheus_url
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.leftovers import remove_files
 from cliffwatch.worker.load import START_LEAD_SECONDS, Load, LoadOutcome
 from cliffwatch.worker.prepare import prepare
+from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.surroundings import devices_below, file_systems_of
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
-
-_REPORT_TIMEOUT_SECONDS = 600
 
 
 def carry_out(context: RunContext) -> None:
@@ -47,7 +44,7 @@ def carry_out(context: RunContext) -> None:
         if outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False):
             context.tell(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
-            _remove_files(context)
+            remove_files(context.order, context.tell)
         context.tell(
             EventType.ENGINE,
             "worker_cost",
@@ -59,8 +56,7 @@ def carry_out(context: RunContext) -> None:
     context.enter(RunState.REPORTING)
     context.beat_now()
     _take_last_telemetry_home(context)
-    verdict, reasons = _report(context)
-    context.enter(RunState.FINISHED, verdict=verdict.value, reasons=reasons)
+    context.enter(RunState.FINISHED, **judge_run(context.directory, context.tell, context.wait_beating).detail())
 
 
 def _peak_memory_bytes() -> int:
@@ -123,18 +119,6 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
     return outcome
 
 
-def _remove_files(context: RunContext) -> None:
-    """Remove what the engine wrote into a directory. What cannot be removed is told; it does not fail the run."""
-    target = context.order.target
-    if not isinstance(target, DirectoryTarget):
-        return
-    path = run_directory(Path(target.path), context.order.run_id)
-    try:
-        remove_run_directory(path, context.order.run_id)
-    except (Problem, OSError) as error:
-        context.tell(EventType.NOTE, "files_left_behind", path=str(path), message=str(error))
-
-
 def _estimate(context: RunContext, examination: Examination, path: Path, again: bool) -> EngineContext:
     """The engine's surroundings as they will be, when preparing takes no time."""
     timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
@@ -195,38 +179,6 @@ def _telemetry_errand(context: RunContext) -> Errand:
 def _take_last_telemetry_home(context: RunContext) -> None:
     """What Prometheus has of the load's last minutes, before the report is made of it."""
 
-    def wait(seconds: float) -> None:
-        context.wait(seconds)
-        context.beat()
-
     if context.telemetry is not None and context.status().load_start is not None:
-        context.telemetry.finish(context.run_clock.now, wait)
+        context.telemetry.finish(context.run_clock.now, context.wait_beating)
         context.telemetry = None
-
-
-def _report(context: RunContext) -> tuple[VerdictName, list[str]]:
-    """Make the report in a process of its own, whose memory ends with it.
-
-    The verdict is printed before the files are written: files that cannot be written do not cost it.
-    """
-    command = [sys.executable, "-m", "cliffwatch.report", str(context.directory)]
-    try:
-        done = subprocess.run(
-            command,
-            check=False,
-            capture_output=True,
-            text=True,
-            timeout=_REPORT_TIMEOUT_SECONDS,
-            stdin=subprocess.DEVNULL,
-        )
-        output, message = done.stdout, "" if done.returncode == 0 else done.stderr.strip()[-2000:]
-    except subprocess.TimeoutExpired:
-        output, message = "", f"it took longer than {_REPORT_TIMEOUT_SECONDS} s"
-    if message:
-        context.tell(EventType.NOTE, "report_failed", message=message)
-    try:
-        body = json.loads(output)
-        return VerdictName(body["verdict"]), [str(reason) for reason in body["reasons"]]
-    except (ValueError, KeyError):
-        reason = message.splitlines()[-1] if message else "it printed no verdict"
-        return VerdictName.INVALID, [f"the verdict could not be found: {reason}"]

@@ -1,0 +1,81 @@
+"""`cliffwatch run report`: a run's report, made on the spot where there is none."""
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.output import say
+from cliffwatch.cli.run_id import SourceArgument, known_run
+from cliffwatch.cli.run_source import FileOutputOption, is_journal, say_written, written
+from cliffwatch.cli.session import session_of
+from cliffwatch.errors import Code, Problem
+from cliffwatch.journal import files
+from cliffwatch.report.errand import make_report
+from cliffwatch.report.picture_errand import picture_of
+from cliffwatch.runs.states import RunState
+
+_NAMES = {"json": "report", "html": files.REPORT_HTML, "png": files.REPORT_PNG}
+
+
+def register(app: typer.Typer) -> None:
+    """Add `report` to `run`."""
+    app.command("report")(report)
+
+
+def report(
+    context: typer.Context,
+    run: SourceArgument,
+    format: Annotated[  # noqa: A002  # the flag's name
+        str, typer.Option("--format", help="json, html, or png: one picture for a chat.")
+    ] = "json",
+    to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+    anew: Annotated[bool, typer.Option("--anew", help="Make it again, also where there is one.")] = False,
+    output: FileOutputOption = None,
+) -> None:
+    """Get a run's report. Where there is none yet, it is made of what there is, also while the run goes on.
+
+    Of a directory, such as one that was copied off a machine that is gone, it is made here, without a service.
+    """
+    if format not in _NAMES:
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(_NAMES)}")
+    if format == "png" and to is None and sys.stdout.isatty():
+        raise Problem(Code.BAD_REQUEST, "--to: a picture is not for terminals; name a file, or redirect the output")
+    session = session_of(context)
+    if is_journal(run):
+        content = _made_here(Path(run), format)
+    else:
+        with session.client() as api:
+            content = fetched(api, known_run(api, run), format, anew=anew)
+    with written(to) as file:
+        file.write(content)
+    say_written(to, format, session.how(output))
+
+
+def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
+    """The report as the service has it, or makes it. Raises Problem."""
+    path = path_of("runs", run, _NAMES[format_])
+    if not anew and api.get(path_of("runs", run))["state"] == RunState.FINISHED:
+        try:
+            return api.get_bytes(path)
+        except Problem as problem:
+            if problem.code is not Code.REPORT_NOT_READY:
+                raise
+    made = api.make(path_of("runs", run, "report"))
+    if made["is_provisional"]:
+        say(f"run {run} is not over: this is the report of what there is so far")
+    return api.get_bytes(path)
+
+
+def _made_here(directory: Path, format_: str) -> bytes:
+    """Into a directory of its own: the journal may be somebody else's, or on a disk that cannot be written to."""
+    with tempfile.TemporaryDirectory(prefix="cliffwatch-report-") as place:
+        made = make_report(directory.resolve(), Path(place))
+        if made.failure:
+            raise Problem(Code.INTERNAL, f"the report of {directory} could not be made: {made.failure}")
+        if format_ == "png":
+            return picture_of(directory.resolve(), Path(place) / "fonts", Path(place))
+        return (Path(place) / (files.REPORT_JSON if format_ == "json" else files.REPORT_HTML)).read_bytes()

@@ -1,0 +1,43 @@
+"""The end of a run that the service has given up: its files are removed and its report made, as at any other end.
+
+None of this needs the run's windows to be open, nor its order to be readable: whatever killed the workers is not asked.
+"""
+
+import time
+from pathlib import Path
+
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.report.collect import order_in
+from cliffwatch.runs.patience import GIVEN_UP
+from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.leftovers import remove_files
+from cliffwatch.worker.reporting import judge_run
+
+
+def is_given_up(directory: Path) -> bool:
+    """Whether the journal says that no worker is to make load any more."""
+    return any(
+        stored.event.type is EventType.ENGINE
+        and stored.event.name == "load_ended"
+        and bool(stored.event.detail.get(GIVEN_UP))
+        for stored in JournalReader(directory).events()
+    )
+
+
+def close(directory: Path) -> None:
+    """Take a run that is `starting` to `finished`."""
+    log = EventLog(directory)
+
+    def tell(type_: EventType, name: str, /, **detail: object) -> None:
+        log.append(Event(time.time(), type_, name, detail))
+
+    Heartbeat.of_this_process().write(directory)
+    order = order_in(JournalReader(directory))
+    if order is not None:
+        remove_files(order, tell)
+    else:
+        tell(EventType.NOTE, "files_left_behind", path="", message=f"{files.ORDER} does not say where the engine wrote")
+    change_state(log, RunState.REPORTING, time.time())
+    judgement = judge_run(directory, tell, time.sleep)
+    change_state(log, RunState.FINISHED, time.time(), judgement.detail())

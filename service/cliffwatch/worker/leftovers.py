@@ -1,0 +1,20 @@
+"""What an engine wrote into a directory goes when its run is over."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from cliffwatch.drives.run_directory import remove_run_directory, run_directory
+from cliffwatch.errors import Problem
+from cliffwatch.journal.events import EventType
+from cliffwatch.runs.specification import DirectoryTarget, RunOrder
+
+
+def remove_files(order: RunOrder, tell: Callable[..., None]) -> None:
+    """Remove them. What cannot be removed is told; it does not fail the run."""
+    if not isinstance(order.target, DirectoryTarget):
+        return
+    path = run_directory(Path(order.target.path), order.run_id)
+    try:
+        remove_run_directory(path, order.run_id)
+    except (Problem, OSError) as error:
+        tell(EventType.NOTE, "files_left_behind", path=str(path), message=str(error))

@@ -1,0 +1,62 @@
+"""The report at a run's end: tried again when its process was killed or the disk full, and honest when it failed."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.journal.events import EventType
+from cliffwatch.report.errand import Made, make_report
+from cliffwatch.runs.states import VerdictName
+
+#: Pauses between attempts. A journal that is too much for the program's memory is so each time.
+PAUSES_SECONDS = (1.0, 5.0, 15.0)
+#: A disk without room is given this long to be freed, and looked at this often.
+DISK_PATIENCE_SECONDS = 1800.0
+DISK_PAUSE_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the run is said to have come to. Not `analysed`: nobody could look at what was measured."""
+
+    verdict: VerdictName
+    reasons: list[str]
+    analysed: bool = True
+
+    def detail(self) -> dict[str, Any]:
+        """The detail of the event that finishes the run."""
+        detail: dict[str, Any] = {"verdict": self.verdict.value, "reasons": self.reasons}
+        return detail if self.analysed else detail | {"analysed": False}
+
+
+def judge_run(directory: Path, tell: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
+    """Make the report, as often as it takes; `wait` is called with seconds between two attempts."""
+    pauses, give_up, told = list(PAUSES_SECONDS), time.monotonic() + DISK_PATIENCE_SECONDS, ""
+    made = make_report(directory)
+    while made.failure:
+        if made.failure != told:
+            tell(EventType.NOTE, "report_failed", message=made.failure)
+        told = made.failure
+        if pauses:
+            pause = pauses.pop(0)
+        elif made.disk_full and time.monotonic() < give_up:
+            pause = DISK_PAUSE_SECONDS
+        else:
+            break
+        wait(pause)
+        made = make_report(directory)
+    return _judgement(directory, made)
+
+
+def unanalysed(directory: Path, why: str) -> Judgement:
+    """Of a run whose report could not be made."""
+    reason = f"The analysis could not be made: {why.rstrip('.')}. `cliffwatch run report {directory.name}` makes it."
+    return Judgement(VerdictName.INVALID, [reason], analysed=False)
+
+
+def _judgement(directory: Path, made: Made) -> Judgement:
+    if made.verdict is None:
+        return unanalysed(directory, made.failure)
+    return Judgement(made.verdict, list(made.reasons))

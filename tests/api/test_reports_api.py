@@ -1,0 +1,52 @@
+"""Reports on demand: of a run that has none, of one that goes on, and the verdict that comes with them."""
+
+from pathlib import Path
+
+from tests import journals
+from tests.api.harness import Api
+
+from cliffwatch.journal import EventLog, EventType, JournalReader, files
+from cliffwatch.journal.events import Event
+from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.worker.reporting import unanalysed
+
+
+def measured(api: Api, windows: int = 60) -> Path:
+    directory = journals.queue(api.settings.runs_directory, "one")
+    journals.start(directory)
+    journals.measure(directory, windows)
+    return directory
+
+
+def test_a_report_that_was_missing_is_made_and_mends_the_verdict(api: Api) -> None:
+    directory = measured(api)
+    log = EventLog(directory)
+    log.append(Event(journals.START + 64, EventType.ENGINE, "load_ended", {"how": "completed", "message": ""}))
+    change_state(log, RunState.REPORTING, journals.START + 65)
+    change_state(log, RunState.FINISHED, journals.START + 66, unanalysed(directory, "it was killed").detail())
+    api.index("one")
+    assert api.get("/runs/one").json()["verdict"] == "invalid"
+    assert api.get("/runs/one/report").json()["code"] == "report_not_ready"
+    assert api.post("/runs/one/report", scope="read").status_code == 403
+    made = api.post("/runs/one/report").json()
+    assert (made["verdict"], made["is_provisional"]) == ("pass", False)
+    run = api.get("/runs/one").json()
+    assert (run["state"], run["verdict"], run["reasons"]) == ("finished", "pass", made["reasons"])
+    assert api.get("/runs/one/report").json()["verdict"]["name"] == "pass"
+    assert "<html" in api.get("/runs/one/report.html").text
+
+
+def test_a_run_that_goes_on_has_a_report_of_what_there_is_so_far(api: Api) -> None:
+    directory = measured(api, windows=5)
+    api.index("one")
+    made = api.post("/runs/one/report").json()
+    assert (made["verdict"], made["is_provisional"]) == ("invalid", True)
+    assert "still goes on" in made["reasons"][0]
+    assert api.get("/runs/one/report").json()["coverage"]["measured_seconds"] == 5
+    assert not (directory / files.REPORT_JSON).exists()
+    assert api.get("/runs/one").json()["report"] is None
+    # Once it is over, only its own report counts.
+    journals.finish(directory)
+    api.index("one")
+    assert api.get("/runs/one/report").status_code == 409
+    assert [stored.event.name for stored in JournalReader(directory).events()][-1] == "finished"

@@ -1,0 +1,92 @@
+"""A report whose process dies is made again; one that cannot be made is said to be missing, and can be made later."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests import journals
+from tests.recorded_runs import JournalPlan, make_journal
+from tests.worker.runs import events, queue_run, report, start_worker, status, wait_until
+
+from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.runs.states import RunState, VerdictName, change_state, mend_verdict
+from cliffwatch.worker import reporting
+from cliffwatch.worker.reporting import judge_run, unanalysed
+
+
+def report_processes(directory: Path) -> list[int]:
+    """Pids of the processes that make the report of the run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue  # it is gone
+            if b"cliffwatch.report" in command and str(directory).encode() in command:
+                found.append(int(entry.name))
+    return found
+
+
+def test_a_report_whose_process_is_killed_is_made_again(tmp_path: Path) -> None:
+    directory = queue_run(tmp_path / "killed-report", {"time": "virtual"}, window="10s", phases={"soak": "10m"})
+    worker = start_worker(directory)
+    wait_until(lambda: bool(report_processes(directory)), "the process that makes the report")
+    subprocess.run(["kill", "-KILL", *map(str, report_processes(directory))], check=True)
+    assert worker.wait(60) == 0
+    assert status(directory).verdict is VerdictName.PASS
+    assert report(directory)["verdict"]["name"] == "pass"
+    (failure,) = [event for event in events(directory) if event.name == "report_failed"]
+    assert "killed by signal 9" in failure.detail["message"]
+
+
+def test_a_report_that_never_succeeds_is_said_to_be_missing_and_how_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process cannot be started: what stands in for one that the kernel kills each time."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    directory = make_journal(tmp_path, JournalPlan(windows=10))
+    told: list[str] = []
+    waited: list[float] = []
+    judgement = judge_run(directory, lambda type_, name, **detail: told.append(detail["message"]), waited.append)
+    assert waited == list(reporting.PAUSES_SECONDS)
+    assert len(told) == 1
+    assert judgement.verdict is VerdictName.INVALID
+    assert judgement.detail()["analysed"] is False
+    assert f"`cliffwatch run report {directory.name}` makes it" in judgement.reasons[0]
+
+
+def finished(tmp_path: Path, detail: dict[str, object]) -> EventLog:
+    directory = journals.queue(tmp_path, "one")
+    journals.start(directory)
+    log = EventLog(directory)
+    change_state(log, RunState.REPORTING, 1.0)
+    change_state(log, RunState.FINISHED, 2.0, detail)
+    return log
+
+
+def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
+    log = finished(tmp_path, unanalysed(tmp_path / "one", "it was killed").detail())
+    assert mend_verdict(log, VerdictName.DEGRADED, ["a cliff"], 3.0)
+    assert not mend_verdict(log, VerdictName.PASS, ["nothing"], 4.0)
+    mended = status(tmp_path / "one")
+    assert (mended.state, mended.verdict, mended.reasons) == (RunState.FINISHED, VerdictName.DEGRADED, ("a cliff",))
+    assert mended.finished_at == 2.0
+
+
+def test_a_verdict_of_a_former_version_that_was_missing_is_mended(tmp_path: Path) -> None:
+    reasons = ["the verdict could not be found: it printed no verdict"]
+    assert mend_verdict(finished(tmp_path, {"verdict": "invalid", "reasons": reasons}), VerdictName.PASS, ["ok"], 3.0)
+
+
+def test_a_verdict_that_was_found_stands(tmp_path: Path) -> None:
+    log = finished(tmp_path, {"verdict": "invalid", "reasons": ["the page cache"]})
+    assert not mend_verdict(log, VerdictName.PASS, ["ok"], 3.0)
+    assert status(tmp_path / "one").verdict is VerdictName.INVALID
+
+
+def test_a_note_does_not_end_a_run_that_goes_on(tmp_path: Path) -> None:
+    directory = journals.queue(tmp_path, "one")
+    note = {"verdict": "pass", "reasons": ["ok"]}
+    EventLog(directory).append(Event(3.0, EventType.NOTE, "verdict_mended", note))
+    assert status(directory).verdict is None
