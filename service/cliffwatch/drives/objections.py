@@ -49,15 +49,20 @@ OBJECTIONS: dict[str, Kind] = {
     "outside_target": Kind("workload.load", "the workload would write outside the target"),
     "file_exists": Kind("workload.load", "the workload would write to a file that is there already"),
     "reserve": Kind("workload.load", "too little space would stay free"),
+    "brokers_unreachable": Kind("target.bootstrap_servers", "a broker does not answer"),
+    "load_refused": Kind("workload.load", "the brokers answer and would refuse the load, such as its replicas"),
     "device_too_small": Kind("workload.load", "the workload would write beyond the end of the drive"),
 }
 
 #: These say that the workload is too large; all others that the target is not safe.
 _SPACE = frozenset({"reserve", "device_too_small"})
+#: These say that the load could not begin.
+_BROKERS = frozenset({"brokers_unreachable", "load_refused"})
 
 
 def require_clear(objections: Iterable[Objection]) -> None:
-    """Raise Problem with one fault an objection: space_insufficient when it is space alone, else target_unsafe."""
+    """Raise Problem with one fault an objection: space_insufficient when it is space alone, target_missing when it is
+    brokers alone, else target_unsafe."""
     standing = list(objections)
     if not standing:
         return
@@ -65,4 +70,6 @@ def require_clear(objections: Iterable[Objection]) -> None:
     faults = [FieldFault(OBJECTIONS[objection.code].field, objection.message) for objection in standing]
     if only_space:
         raise Problem(Code.SPACE_INSUFFICIENT, "the workload does not fit on the target", faults)
+    if all(objection.code in _BROKERS for objection in standing):
+        raise Problem(Code.TARGET_MISSING, "the brokers cannot take the load", faults)
     raise Problem(Code.TARGET_UNSAFE, "the safety gate refuses to write to the target", faults)

@@ -89,6 +89,18 @@ class EngineFacts:
     warnings: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What whoever is to be loaded said when asked, before a run: notes, and what would keep the load from beginning.
+
+    `unreachable` says who does not answer and why; `refused` what was answered and cannot work.
+    """
+
+    notes: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
 class Translator(Protocol):
     """Turns what an engine prints into records; keeps no more than one window of it."""
 
@@ -127,6 +139,13 @@ class Engine(Protocol):
         ...
 
     def plan(self, load: Any, context: EngineContext) -> Plan: ...
+
+    def probe(self, load: Any, context: EngineContext) -> Probe:
+        """Ask whoever is to be loaded whether the load could begin. Takes seconds at most, and changes nothing.
+
+        A drive cannot be asked: the safety gate examines it. Raises Problem for what cannot be asked as it stands.
+        """
+        ...
 
     def prepare(self, load: Any, context: EngineContext) -> Launch | None:
         """What must run to its end before the load can begin, such as laying out files; None when nothing must.

@@ -14,7 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Probe, Translator
 from cliffwatch.histogram import Histogram
 from cliffwatch.runs.specification import Strict
 from cliffwatch.units import Duration
@@ -52,6 +52,9 @@ class SyntheticEngine:
 
     def plan(self, load: SyntheticLoad, context: EngineContext) -> Plan:
         return Plan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
+
+    def probe(self, load: SyntheticLoad, context: EngineContext) -> Probe:
+        return Probe()
 
     def prepare(self, load: SyntheticLoad, context: EngineContext) -> None:
         return None

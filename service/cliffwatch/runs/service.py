@@ -82,12 +82,16 @@ class RunService:
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
         examination = examine(request.target, run_id)
-        plan = self._engine_plan(workload, examination)
+        engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
+        plan = engine.plan(load, context)
+        probe = engine.probe(load, context)
         objections = [
             *examination.objections,
             *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
+            *(Objection("brokers_unreachable", message) for message in probe.unreachable),
+            *(Objection("load_refused", message) for message in probe.refused),
         ]
-        notes = [*examination.notes, *plan.notes, *notes_on_plan(examination, plan, _memory_bytes())]
+        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, _memory_bytes())]
         holder = self._run_on(examination.target_key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
@@ -155,9 +159,9 @@ class RunService:
         check_target_kind(workload, request.target.kind)
         return workload, version, _replaced(original, workload) if version is not None else {}
 
-    def _engine_plan(self, workload: Workload, examination: Examination) -> Plan:
+    def _context(self, workload: Workload, examination: Examination) -> EngineContext:
         timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
-        context = EngineContext(
+        return EngineContext(
             run_id=examination.run_id,
             path=examination.path,
             is_device=examination.is_device,
@@ -167,7 +171,6 @@ class RunService:
             stop=timeline.load_stop,
             bootstrap_servers=bootstrap_servers_of(examination.target),
         )
-        return engine_of(workload).plan(load_of(workload), context)
 
     def _run_on(self, target_key: str) -> str | None:
         """A run that a worker carries out on the same target."""

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.engines.kafka.broker import HOST, Cluster, free_ports, start_cluster
 from tests.engines.kafka.load import configuration, run, write_file
+from tests.engines.kafka.test_kafka_check import check
 
 PASSWORD = "broker-password"
 RIGHT = "secret"
@@ -112,3 +113,15 @@ def test_a_broker_that_another_authority_vouches_for_is_not_trusted(guarded: Gua
     outcome = run(configuration(guarded.tls, security={"tls": tls(guarded, "stranger")}))
     assert (outcome.status, outcome.windows) == (1, [])
     assert "certificate" in outcome.end["message"]
+
+
+def test_brokers_are_asked_as_the_load_would_connect(guarded: Guarded) -> None:
+    right = {"tls": tls(guarded), "sasl": sasl(guarded, "SCRAM-SHA-256")}
+    answered = check(guarded.tls_sasl, security=right)
+    assert ([server["fault"] for server in answered["servers"]], answered["faults"]) == ([None], [])
+    wrong = right | {"sasl": sasl(guarded, "SCRAM-SHA-256", "wrong")}
+    assert "SASL_AUTHENTICATION_FAILED" in check(guarded.tls_sasl, security=wrong)["servers"][0]["fault"]
+    stranger = right | {"tls": tls(guarded, "stranger")}
+    assert "certificate" in check(guarded.tls_sasl, security=stranger)["servers"][0]["fault"]
+    # Without TLS where the broker wants it.
+    assert check(guarded.tls)["servers"][0]["fault"]

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, Launch, Plan, PlannedWrite, Probe, Translator
 from cliffwatch.engines.fio.job import Section
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
@@ -44,6 +44,9 @@ class FioEngine:
             written_bytes=_written_bytes(load, context),
             notes=_notes(load, context, direct),
         )
+
+    def probe(self, load: FioLoad, context: EngineContext) -> Probe:
+        return Probe()
 
     def prepare(self, load: FioLoad, context: EngineContext) -> Launch | None:
         """Lays out the files that are read or overwritten."""

@@ -4,10 +4,13 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Probe, Translator
 from cliffwatch.engines.kafka.load import KafkaLoad, configuration, files_needed
+from cliffwatch.engines.kafka.probe import ask_brokers
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.programs import LOAD, find_program
 from cliffwatch.settings import read_settings
@@ -35,6 +38,10 @@ class KafkaEngine:
             written_bytes=_written_bytes(load, seconds),
             notes=_notes(load, context),
         )
+
+    def probe(self, load: KafkaLoad, context: EngineContext) -> Probe:
+        with tempfile.TemporaryDirectory(prefix="cliffwatch-probe-") as scratch:
+            return ask_brokers(self._command(load, replace(context, scratch=Path(scratch))))
 
     def prepare(self, load: KafkaLoad, context: EngineContext) -> Launch:
         """Makes the topics, which takes longer than the moment between an engine's start and its first window."""

@@ -8,7 +8,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, PlannedWrite, Translator
+from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, PlannedWrite, Probe, Translator
 from cliffwatch.engines.storage.document import document_of
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -47,6 +47,9 @@ class StorageEngine:
             written_bytes=_written_bytes(load, context),
             notes=_notes(load, context),
         )
+
+    def probe(self, load: StorageLoad, context: EngineContext) -> Probe:
+        return Probe()
 
     def prepare(self, load: StorageLoad, context: EngineContext) -> Launch | None:
         """Makes the partitions' directories, and writes the share of the retention that is to be there first."""

@@ -1,0 +1,124 @@
+"""A dry run asks the brokers: who does not answer and why, how many there are, and what they would refuse."""
+
+import json
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.kafka.broker import HOST, Cluster, free_ports
+from tests.engines.kafka.load import configuration, program
+
+from cliffwatch.clock import SystemClock
+from cliffwatch.engines.kafka.probe import probe_of
+from cliffwatch.errors import Code, Problem
+from cliffwatch.runs.service import RunPlan, RunService
+from cliffwatch.runs.submission import RunRequest
+from cliffwatch.store.database import Database, open_database, upgrade
+
+
+def check(bootstrap: str, **changes: Any) -> dict[str, Any]:
+    """What `--check` prints of this load."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(configuration(bootstrap, **changes), file)
+        file.flush()
+        command = [program(), "kafka", "--config", file.name, "--check"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Iterator[RunService]:
+    url = f"sqlite:///{tmp_path / 'database'}"
+    upgrade(url)
+    database: Database = open_database(url)
+    service = RunService(tmp_path / "runs", database, SystemClock())
+    service.sweep()
+    yield service
+    database.close()
+
+
+def request(servers: str, **load: Any) -> RunRequest:
+    document = {"version": 1, "name": "brokers", "engine": "kafka", "phases": {"soak": "1m"}}
+    return RunRequest.model_validate(
+        {
+            "workload": document | {"load": {"producer": {}} | load},
+            "target": {"kind": "broker", "bootstrap_servers": servers.split(",")},
+        }
+    )
+
+
+def told(plan: RunPlan) -> dict[str, str]:
+    return {objection.code: objection.message for objection in plan.objections}
+
+
+def test_a_dry_run_with_nothing_listening_says_who_does_not_answer_and_a_start_is_refused(runs: RunService) -> None:
+    ports = free_ports(2)
+    order = request(",".join(f"{HOST}:{port}" for port in ports))
+    messages = [objection.message for objection in runs.plan(order).objections]
+    assert [message.split(" does not")[0] for message in messages] == [f"{HOST}:{port}" for port in ports]
+    assert all("Connection refused" in message and "start the broker" in message for message in messages)
+    with pytest.raises(Problem) as refused:
+        runs.submit(order, "a test")
+    assert refused.value.code is Code.TARGET_MISSING
+    assert {fault.field for fault in refused.value.faults} == {"target.bootstrap_servers"}
+
+
+def test_what_listens_and_says_nothing_is_not_waited_for(runs: RunService) -> None:
+    with socket.socket() as silent:
+        silent.bind((HOST, 0))
+        silent.listen()
+        address = f"{HOST}:{silent.getsockname()[1]}"
+        assert f"{address} does not answer" in told(runs.plan(request(address)))["brokers_unreachable"]
+
+
+def test_a_dry_run_says_how_many_brokers_there_are_and_makes_nothing(runs: RunService, broker: Cluster) -> None:
+    (port,) = free_ports(1)
+    plan = runs.plan(request(f"{broker.bootstrap},{HOST}:{port}"))
+    assert plan.objections == ()
+    assert f"the cluster has 1 broker: {broker.bootstrap}" in plan.notes
+    assert any(note.startswith(f"{HOST}:{port} does not answer: Connection refused") for note in plan.notes)
+    assert broker.topics() == set()
+
+
+def test_what_the_brokers_would_refuse_is_said_before_the_run(runs: RunService, broker: Cluster) -> None:
+    replicas = told(runs.plan(request(broker.bootstrap, topics={"replication_factor": 3})))
+    assert "INVALID_REPLICATION_FACTOR" in replicas["load_refused"]
+    settings = told(runs.plan(request(broker.bootstrap, topics={"settings": {"retention.ms": "soon"}})))
+    assert "INVALID_CONFIG" in settings["load_refused"]
+    missing = told(runs.plan(request(broker.bootstrap, topics={"existing": ["nowhere"]})))
+    assert "nowhere: the broker says UNKNOWN_TOPIC_OR_PARTITION" in missing["load_refused"]
+    assert broker.topics() == set()
+
+
+def test_topics_that_are_there_are_held_against_the_load(broker: Cluster) -> None:
+    broker.create_topic("small", 2, max_message_bytes="9000")
+    try:
+        topics = {"existing": ["small"], "prefix": None}
+        (fault,) = check(broker.bootstrap, topics=topics)["faults"]
+        assert "producer.batch_size_bytes: topic small takes batches of max.message.bytes=9000" in fault
+        assert check(broker.bootstrap, topics=topics, producer={"batch_size_bytes": 4096})["faults"] == []
+    finally:
+        broker.delete_topic("small")
+
+
+def test_a_file_of_the_connections_that_is_not_there_is_named(runs: RunService, broker: Cluster) -> None:
+    with pytest.raises(Problem, match=r"/nowhere\.pem cannot be read on this machine"):
+        runs.plan(request(broker.bootstrap, security={"tls": {"ca_file": "/nowhere.pem"}}))
+
+
+def test_a_broker_that_the_cluster_names_and_nobody_reaches_is_an_objection() -> None:
+    found = {
+        "servers": [{"address": "a:1", "fault": None}],
+        "brokers": [{"address": "a:1", "fault": None}, {"address": "b:1", "fault": "connecting to b:1: timed out"}],
+        "faults": [],
+    }
+    probe = probe_of(found)
+    assert probe.notes == ("the cluster has 2 brokers: a:1, b:1",)
+    (hidden,) = probe.unreachable
+    assert hidden.startswith("the cluster names b:1 as one of its brokers, which does not answer: timed out;")
