@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from cliffwatch.detect.coverage import Coverage, Gap
+from cliffwatch.detect.reached import Share
 from cliffwatch.detect.verdict import Evidence, FindingSummary, LimitOutcome, LoadEnd, judge, percent
 from cliffwatch.runs.states import VerdictName
 
@@ -88,6 +89,48 @@ def test_coverage_passes_from_99_percent_on_and_not_below() -> None:
 def test_the_device_must_have_done_nine_tenths_of_the_engines_work() -> None:
     assert judge(replace(SOUND, device_written_bytes=90 * GIB)).name is VerdictName.PASS
     assert judge(replace(SOUND, device_written_bytes=90 * GIB - 1)).name is VerdictName.INVALID
+
+
+def test_what_others_wrote_is_no_proof_that_the_load_reached_the_drive() -> None:
+    """The device took plenty, but the kernel charges the engine's process with a twentieth of what it wrote."""
+    cached = Share(engine_bytes=99 * GIB, charged_bytes=5 * GIB, device_bytes=800 * GIB)
+    verdict = judge(replace(SOUND, device_written_bytes=800 * GIB, written_share=cached))
+    assert verdict.name is VerdictName.INVALID
+    assert "page cache: the engine wrote 99.0 GiB, but only 5.0 GiB (5.05 %) of its own reached" in verdict.reasons[0]
+    read = Share(engine_bytes=10 * GIB, charged_bytes=0, device_bytes=10 * GIB)
+    assert judge(replace(SOUND, read_share=read)).name is VerdictName.INVALID
+    enough = replace(cached, charged_bytes=int(99 * 0.9 * GIB) + 1)
+    assert judge(replace(SOUND, device_written_bytes=800 * GIB, written_share=enough)).name is VerdictName.PASS
+
+
+def test_a_drive_that_others_used_more_than_the_engine_passes_with_a_word_of_it() -> None:
+    own = Share(engine_bytes=304 * GIB, charged_bytes=304 * GIB, device_bytes=2300 * GIB)
+    passed = replace(SOUND, written_bytes=304 * GIB, device_written_bytes=2300 * GIB, written_share=own)
+    verdict = judge(passed)
+    assert verdict.name is VerdictName.PASS
+    assert "Most of the drive's traffic was not the engine's: of 2.2 TiB" in verdict.reasons[1]
+    assert "304.0 GiB (13.21 %)" in verdict.reasons[1]
+    degraded = judge(replace(passed, errors=1))
+    assert degraded.name is VerdictName.DEGRADED
+    assert degraded.reasons[1] == verdict.reasons[1]
+
+
+def test_half_of_the_traffic_is_enough_and_every_drive_of_a_mirror_may_have_all_of_it() -> None:
+    half = Share(engine_bytes=GIB, charged_bytes=GIB, device_bytes=2 * GIB)
+    less = replace(half, device_bytes=2 * GIB + 1)
+    mirrored = replace(half, device_bytes=3 * GIB)
+    for share, drives, reasons in ((half, 1, 1), (less, 1, 2), (mirrored, 3, 1)):
+        assert len(judge(replace(SOUND, written_share=share, drives=drives)).reasons) == reasons
+
+
+def test_a_warm_up_that_was_not_measured_does_not_decide() -> None:
+    late, whole = covered(9000.0), Coverage(8000.0, 8000.0)
+    assert judge(replace(SOUND, coverage=late)).name is VerdictName.INVALID
+    passed = judge(replace(SOUND, coverage=late, judged=whole))
+    assert passed.name is VerdictName.PASS
+    assert "100.00 % of the time after the warm-up" in passed.reasons[0]
+    missed = judge(replace(SOUND, coverage=late, judged=Coverage(8000.0, 7900.0)))
+    assert "Only 98.75 % of the time after the warm-up was measured" in missed.reasons[0]
 
 
 def test_the_most_severe_verdict_names_the_run_and_the_other_reasons_follow() -> None:

@@ -256,6 +256,40 @@ def test_the_same_journal_gives_the_same_bytes_before_and_after_the_run_is_finis
     assert run_module(directory) == first
 
 
+def test_what_was_missed_of_the_warm_up_is_a_gap_and_does_not_make_the_run_invalid(tmp_path: Path) -> None:
+    plan = JournalPlan(windows=40, warm_up_windows=6, baseline_windows=6, missing={0, 1})
+    document = document_of(make_journal(tmp_path / "late", plan))
+    assert document["verdict"]["name"] == "pass"
+    (gap,) = document["coverage"]["gaps"]
+    assert (gap["start_seconds"], gap["end_seconds"]) == (0, 20)
+    assert (document["coverage"]["ratio"], document["coverage"]["judged_ratio"]) == (0.95, 1)
+    for missing in ({6}, {39}):
+        missed = document_of(make_journal(tmp_path / str(missing), replace(plan, missing=missing)))
+        assert missed["verdict"]["name"] == "invalid"
+    unknown = make_journal(tmp_path / "damaged", plan)
+    told = (unknown / "events.jsonl").read_text().splitlines(keepends=True)
+    (unknown / "events.jsonl").write_text("".join(line for line in told if '"type":"phase"' not in line))
+    assert document_of(unknown)["verdict"]["name"] == "pass"
+
+
+def test_the_engines_own_share_is_what_the_kernel_charges_to_its_process(tmp_path: Path) -> None:
+    def counters(index: int) -> dict[str, int]:
+        moved = {"written_bytes": 1000, "device_written_bytes": 9000, "device_read_bytes": 0}
+        # The process was gone when the last window was taken.
+        return moved | ({"engine_written_bytes": 1500, "engine_cancelled_bytes": 400} if index < 19 else {})
+
+    facts = {"target": {"kind": "directory"}, "drives": [{"name": "sda"}], "file_system": {"type": "xfs"}}
+    plan = JournalPlan(windows=20, target="directory:/data", counters=counters, facts=facts)
+    document = document_of(make_journal(tmp_path / "own", plan))
+    assert document["device"]["written"]["process_bytes"] == 19 * 1100
+    assert document["verdict"]["name"] == "pass"
+    assert "Most of the drive's traffic was not the engine's" in document["verdict"]["reasons"][1]
+    with_daemon = replace(plan, facts=facts | {"file_system": {"type": "fuseblk"}})
+    document = document_of(make_journal(tmp_path / "daemon", with_daemon))
+    assert "process_bytes" not in document["device"]["written"]
+    assert len(document["verdict"]["reasons"]) == 1
+
+
 def test_a_directory_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "cliffwatch.report", str(tmp_path / "none")], capture_output=True, text=True, check=False

@@ -1,10 +1,11 @@
 """Runs of the real fio, carried out by a real worker on a directory and on a loop device."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests.drives.loops import loop_drive
+from tests.drives.loops import loop_drive, mounted
 from tests.worker.runs import carry_out, names, queue_run, report
 
 from cliffwatch.drives.safety import confirmation_sentence, examine
@@ -14,6 +15,17 @@ from cliffwatch.runs.states import VerdictName
 
 DIRECT_WRITES = "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nfdatasync=1\nrate_iops=200\n"
 CACHED_READS = "[r]\nrw=randread\nbs=4k\nsize=16m\ndirect=0\ninvalidate=0\nrate_iops=5000\n"
+#: The same megabyte over and over: in the page cache, it is written out once in many times, if at all.
+REWRITES = "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\ninvalidate=0\nrate_iops=400\n"
+#: Writes past the page cache, some 50 MiB a second, until it is killed.
+OTHER_WRITER = """
+import mmap, os, sys, time
+file, buffer = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_DIRECT), mmap.mmap(-1, 1 << 20)
+while True:
+    for offset in range(0, 128 << 20, 1 << 20):
+        os.pwrite(file, buffer, offset)
+        time.sleep(0.02)
+"""
 
 
 @pytest.fixture
@@ -23,8 +35,11 @@ def directory(tmp_path: Path) -> Path:
     return place
 
 
-def queue_fio(tmp_path: Path, job: str, target: DirectoryTarget | DeviceTarget, soak: str = "15s") -> Path:
-    return queue_run(tmp_path / "fio-run", {"job": job}, target, engine="fio", window="1s", phases={"soak": soak})
+def queue_fio(
+    tmp_path: Path, job: str, target: DirectoryTarget | DeviceTarget, soak: str = "15s", warm_up: str = "0s"
+) -> Path:
+    phases = {"warm_up": warm_up, "soak": soak}
+    return queue_run(tmp_path / "fio-run", {"job": job}, target, engine="fio", window="1s", phases=phases)
 
 
 def test_a_run_that_reaches_the_drive_passes_and_leaves_nothing(tmp_path: Path, directory: Path) -> None:
@@ -43,6 +58,34 @@ def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path,
     finished = carry_out(journal)
     assert finished.verdict is VerdictName.INVALID
     assert any("page cache" in reason for reason in report(journal)["verdict"]["reasons"])
+
+
+@pytest.mark.parametrize(
+    ("job", "verdict", "words"),
+    [
+        (DIRECT_WRITES, VerdictName.PASS, "Most of the drive's traffic was not the engine's"),
+        (REWRITES, VerdictName.INVALID, "served by the page cache"),
+    ],
+)
+def test_what_another_process_writes_to_the_drive_is_not_taken_for_the_engines(
+    tmp_path: Path, job: str, verdict: VerdictName, words: str
+) -> None:
+    """The other one writes more than the engine in either case; the engine's own bytes reach the drive or do not."""
+    with loop_drive(tmp_path / "drive.img", 512 << 20) as drive:
+        subprocess.run(["mkfs.ext4", "-q", str(drive.node)], check=True)
+        with mounted(drive.node, tmp_path / "mount") as volume:
+            other = subprocess.Popen([sys.executable, "-c", OTHER_WRITER, str(volume / "other")])
+            try:
+                # fio comes later on a drive that is busy, which is what a warm-up is for.
+                target = DirectoryTarget(path=str(volume))
+                finished = carry_out(queue_fio(tmp_path, job, target, soak="4s", warm_up="2s"))
+            finally:
+                other.kill()
+                other.wait()
+    written = report(tmp_path / "fio-run")["device"]["written"]
+    assert written["device_bytes"] > 2 * written["engine_bytes"]
+    assert finished.verdict is verdict, finished.reasons
+    assert any(words in reason for reason in finished.reasons)
 
 
 def test_a_device_is_written_only_after_its_sentence_was_typed(tmp_path: Path) -> None:

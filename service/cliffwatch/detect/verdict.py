@@ -1,7 +1,8 @@
 """The verdict: what the evidence of a run allows to be said about it.
 
 `RULES` is the whole of it: one row per reason, the most severe verdict first. Every row that applies contributes its
-sentence; the first one that applies names the verdict. A run to which none applies passes.
+sentence; the first one that applies names the verdict. A run to which none applies passes; rows of `pass` are what its
+reader should know all the same.
 """
 
 from collections.abc import Callable
@@ -9,15 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cliffwatch.detect.coverage import Coverage
+from cliffwatch.detect.reached import Direction, Share, mostly_others, not_reached
 from cliffwatch.runs.specification import WITHOUT_DRIVE
 from cliffwatch.runs.states import VerdictName
 from cliffwatch.units import format_size
 
 #: Below this part of the time asked for, a run cannot pass.
 COVERAGE_MINIMUM = 0.99
-#: Below this part of the engine's bytes, the device did not do the engine's work. The rest of the way to 1 is left to
-#: what a file system rewrites in place and to the write that is on its way when a window ends.
-DEVICE_BYTES_MINIMUM = 0.9
 #: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
 LOST_LATENCY_MAXIMUM = 0.01
 #: Findings of these kinds say that the run did not stay as healthy as it was; the worst kind first.
@@ -53,8 +52,10 @@ class LimitOutcome:
 class Evidence:
     """What is known of a run when it is judged.
 
-    `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began. The bytes
-    are of all windows; the device's include what reached it in the cool-down, and are None when it was not watched.
+    `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began; `judged` is
+    that of what came after the warm-up, None where that was nothing. The bytes are of all windows; the device's include
+    what reached it in the cool-down, and are None when it was not watched. Shares are what the kernel charges to the
+    engine's process, None where that is not known; `drives` of them stand below the target.
     `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
     read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
     limit, `not_steady` why the drive is not known to have been in its steady state, `unanalysed` what ended the
@@ -64,6 +65,7 @@ class Evidence:
     load_end: LoadEnd | None
     message: str = ""
     coverage: Coverage | None
+    judged: Coverage | None = None
     windows: int
     target_kind: str
     has_drive: bool | None = None
@@ -73,6 +75,9 @@ class Evidence:
     read_bytes: int = 0
     device_written_bytes: int | None = None
     device_read_bytes: int | None = None
+    written_share: Share | None = None
+    read_share: Share | None = None
+    drives: int = 1
     recorded_latencies: int = 0
     lost_latencies: int = 0
     journal_faults: int = 0
@@ -98,9 +103,10 @@ Rule = Callable[[Evidence], str | None]
 def judge(evidence: Evidence) -> Verdict:
     """The verdict on a run."""
     met = [(name, sentence) for name, rule in RULES if (sentence := rule(evidence)) is not None]
-    if not met:
-        return Verdict(VerdictName.PASS, (_accomplished(evidence),))
-    return Verdict(met[0][0], tuple(sentence for _, sentence in met))
+    reasons = tuple(sentence for _, sentence in met)
+    if all(name is VerdictName.PASS for name, _ in met):
+        return Verdict(VerdictName.PASS, (_accomplished(evidence), *reasons))
+    return Verdict(met[0][0], reasons)
 
 
 def percent(ratio: float) -> str:
@@ -147,16 +153,21 @@ def _not_ended(evidence: Evidence) -> str | None:
 
 
 def _coverage_low(evidence: Evidence) -> str | None:
-    coverage = evidence.coverage
+    """What was missed of the warm-up is shown as a gap and decides nothing: no percentile that is judged is of it."""
+    coverage = evidence.judged or evidence.coverage
     if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
         return None
     count = len(coverage.gaps)
     gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
     why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
     return (
-        f"Only {percent(coverage.ratio)} of the time asked for was measured ({span(coverage.measured_seconds)} of "
+        f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured ({span(coverage.measured_seconds)} of "
         f"{span(coverage.asked_seconds)}{gaps}), less than the {COVERAGE_MINIMUM:.0%} that a verdict needs{why}."
     )
+
+
+def _asked(evidence: Evidence) -> str:
+    return "the time asked for" if evidence.judged in (None, evidence.coverage) else "the time after the warm-up"
 
 
 def _latencies_lost(evidence: Evidence) -> str | None:
@@ -195,23 +206,22 @@ def _device_not_watched(evidence: Evidence) -> str | None:
 
 
 def _writes_cached(evidence: Evidence) -> str | None:
-    return _cached(evidence, evidence.written_bytes, evidence.device_written_bytes, "wrote", "reached")
+    written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)
+    return not_reached(Direction("wrote", "reached", *written)) if _stands_on_drive(evidence) else None
 
 
 def _reads_cached(evidence: Evidence) -> str | None:
-    return _cached(evidence, evidence.read_bytes, evidence.device_read_bytes, "read", "came from")
+    read = (evidence.read_bytes, evidence.device_read_bytes, evidence.read_share)
+    return not_reached(Direction("read", "came from", *read)) if _stands_on_drive(evidence) else None
 
 
-def _cached(evidence: Evidence, engine_bytes: int, device_bytes: int | None, verb: str, moved: str) -> str | None:
-    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False or device_bytes is None:
-        return None
-    if engine_bytes == 0 or device_bytes >= engine_bytes * DEVICE_BYTES_MINIMUM:
-        return None
-    return (
-        f"The run was served by the page cache: the engine {verb} {format_size(engine_bytes)}, but only "
-        f"{format_size(device_bytes)} ({percent(device_bytes / engine_bytes)}) {moved} the device, less than the "
-        f"{DEVICE_BYTES_MINIMUM:.0%} that a measurement of the device needs."
-    )
+def _mostly_others(evidence: Evidence) -> str | None:
+    shares = [share for share in (evidence.written_share, evidence.read_share) if share is not None]
+    return mostly_others(shares, evidence.drives) if _stands_on_drive(evidence) else None
+
+
+def _stands_on_drive(evidence: Evidence) -> bool:
+    return evidence.target_kind not in WITHOUT_DRIVE and evidence.has_drive is not False
 
 
 def _client_limited(evidence: Evidence) -> str | None:
@@ -266,9 +276,10 @@ def _accomplished(evidence: Evidence) -> str:
             f", and the device took {format_size(evidence.device_written_bytes)} for the "
             f"{format_size(evidence.written_bytes)} that the engine wrote"
         )
+    judged = evidence.judged or evidence.coverage
     return (
         f"{evidence.operations:,} operations without an error in {span(evidence.coverage.measured_seconds)} of "
-        f"measurement, {percent(evidence.coverage.ratio)} of the time asked for{proof}."
+        f"measurement, {percent(judged.ratio)} of {_asked(evidence)}{proof}."
     )
 
 
@@ -316,4 +327,5 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.DEGRADED, _degraded),
     (VerdictName.DEGRADED, _limits_broken),
     (VerdictName.DEGRADED, _errors),
+    (VerdictName.PASS, _mostly_others),
 )

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from cliffwatch.detect.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
+from cliffwatch.detect.reached import UNCHARGED, Share
 from cliffwatch.detect.verdict import Evidence, LoadEnd, Verdict
 from cliffwatch.errors import Problem
 from cliffwatch.histogram import Histogram
@@ -27,6 +28,8 @@ T = TypeVar("T")
 HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
 WINDOW_SECONDS_ASSUMED = 10.0
+#: The phases whose measurements a verdict is about.
+_JUDGED = ("baseline", "soak")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,10 @@ class LatencyGroup:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A journal as the report sees it. `events` end with the one that finished the run."""
+    """A journal as the report sees it. `events` end with the one that finished the run.
+
+    `judged` is the coverage of what came after the warm-up; None where that was nothing.
+    """
 
     directory: Path
     order: RunOrder | None
@@ -63,6 +69,7 @@ class Collected:
     windows: list[JournalWindow]
     load: Load | None
     coverage: Coverage | None
+    judged: Coverage | None
     latency: list[LatencyGroup]
     faults: list[JournalFault]
     telemetry: Telemetry | None
@@ -102,10 +109,14 @@ def collect(directory: Path) -> Collected:
     status = status_in(events, reader.faults)
     load = load_of(order, events, status, (windows[0].start, windows[-1].end) if windows else None)
     window_seconds = order.workload.window if order else WINDOW_SECONDS_ASSUMED
-    coverage = None
+    coverage = judged = None
     if load is not None:
-        intervals = (MeasuredInterval(window.start, window.end, window.seconds) for window in windows)
-        coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, told_gaps(events))
+        intervals = [MeasuredInterval(window.start, window.end, window.seconds) for window in windows]
+        gaps = told_gaps(events)
+        coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, gaps)
+        begin = warm_up_end(order, events, load)
+        if begin < load.asked_end:
+            judged = measure_coverage(intervals, begin, load.asked_end, window_seconds, gaps)
     return Collected(
         directory=directory,
         order=order,
@@ -116,6 +127,7 @@ def collect(directory: Path) -> Collected:
         windows=windows,
         load=load,
         coverage=coverage,
+        judged=judged,
         latency=_latency(reader, windows, load),
         faults=reader.faults,
         telemetry=telemetry.read(directory, (*LAYER_SERIES, *CAUSE_SERIES)),
@@ -130,6 +142,7 @@ def evidence_of(run: Collected) -> Evidence:
         load_end=_load_end(ended),
         message=str(ended.detail.get("message", "")) if ended else "",
         coverage=run.coverage,
+        judged=run.judged,
         windows=len(run.windows),
         target_kind=run.order.target.kind if run.order else "",
         has_drive=_has_drive(run.facts),
@@ -139,9 +152,32 @@ def evidence_of(run: Collected) -> Evidence:
         read_bytes=run.counter("read_bytes"),
         device_written_bytes=run.device_counter("device_written_bytes"),
         device_read_bytes=run.device_counter("device_read_bytes"),
+        written_share=share_of(run, "written"),
+        read_share=share_of(run, "read"),
+        drives=len(run.facts["drives"]) if _has_drive(run.facts) else 1,
         recorded_latencies=recorded,
         lost_latencies=recorded - read,
         journal_faults=len(run.faults),
+    )
+
+
+def share_of(run: Collected, direction: str) -> Share | None:
+    """What the kernel charges to the engine's process of what was `written` or `read`, over the windows that know it.
+
+    The last window of an engine seldom does, because its process is gone when that is taken.
+    """
+    volume = run.facts.get("file_system")
+    if isinstance(volume, dict) and volume.get("type") in UNCHARGED:
+        return None
+    charged, device = f"engine_{direction}_bytes", f"device_{direction}_bytes"
+    known = [window.counters for window in run.windows if {charged, device} <= window.counters.keys()]
+    if not known:
+        return None
+    cancelled = sum(each.get("engine_cancelled_bytes", 0) for each in known) if direction == "written" else 0
+    return Share(
+        engine_bytes=sum(each.get(f"{direction}_bytes", 0) for each in known),
+        charged_bytes=max(0, sum(each[charged] for each in known) - cancelled),
+        device_bytes=sum(each[device] for each in known),
     )
 
 
@@ -252,6 +288,14 @@ def load_of(
     if how is None:
         return Load(start, max(start, min(stop, max(last_end, events[-1].at if events else last_end))))
     return Load(start, stop)
+
+
+def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: Load) -> float:
+    """When what is judged began: with the baseline, or with the soak where there is none; within the load."""
+    begun = [event.detail.get("start") for event in events if event.type is EventType.PHASE and event.name in _JUDGED]
+    found = [float(start) for start in begun if isinstance(start, int | float)]
+    planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)
+    return min(max(min(found, default=planned), load.start), load.asked_end)
 
 
 def told_gaps(events: Sequence[Event]) -> list[Gap]:

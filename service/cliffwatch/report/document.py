@@ -13,7 +13,7 @@ from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.report.alerts import AlertSpan, alert_spans
-from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup
+from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
 from cliffwatch.report.findings import Found, unconfirmed
 from cliffwatch.report.found_document import findings_document, limits_document
 from cliffwatch.report.headline import headline, primary_latency
@@ -96,6 +96,7 @@ def _coverage(run: Collected) -> dict[str, Any]:
         "asked_seconds": round(coverage.asked_seconds, 3),
         "measured_seconds": round(coverage.measured_seconds, 3),
         "ratio": round(coverage.ratio, 6),
+        **({} if run.judged is None else {"judged_ratio": round(run.judged.ratio, 6)}),
         "windows": len(run.windows),
         "partial_windows": coverage.partial_windows,
         "partial_seconds": round(coverage.partial_seconds, 3),
@@ -236,6 +237,8 @@ def _device(run: Collected) -> dict[str, Any] | None:
         body[kind] = {"engine_bytes": engine, "device_bytes": device}
         if engine:
             body[kind]["ratio"] = round(device / engine, 6)
+        if (share := share_of(run, kind)) is not None:
+            body[kind]["process_bytes"] = share.charged_bytes
     return body or None
 
 

@@ -64,6 +64,8 @@ class HostConditions:
             for name, total in now.engine.items()
             if total >= before.engine.get(name, float("inf"))
         }
+        if counters.get("engine_cancelled_bytes") == 0:
+            del counters["engine_cancelled_bytes"]  # as in most windows
         gauges = _cpu_ratios(before.cpu_ticks, now.cpu_ticks)
         if now.io_pressure_seconds is not None and before.io_pressure_seconds is not None:
             stalled = now.io_pressure_seconds - before.io_pressure_seconds
@@ -91,6 +93,7 @@ class HostConditions:
             io = dict(line.split(": ") for line in (directory / "io").read_text().splitlines())
             totals["engine_written_bytes"] = int(io["write_bytes"])
             totals["engine_read_bytes"] = int(io["read_bytes"])
+            totals["engine_cancelled_bytes"] = int(io.get("cancelled_write_bytes", 0))
         except (OSError, ValueError, KeyError, IndexError):
             return totals  # it ended while it was looked at, or the kernel does not count this
         return totals
