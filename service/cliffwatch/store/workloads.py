@@ -6,7 +6,7 @@ import json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import Workload
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import WorkloadRow
@@ -34,14 +34,12 @@ def require_workload(session: Session, name: str, version: int | None = None) ->
         return row
     newest = find_workload(session, name)
     if newest is not None:
-        detail = f"there is no version {version} of the workload {name!r}; the newest is {name}@{newest.version}"
+        detail, remedy = f"there is no workload {name}@{version}", f"the newest is {name}@{newest.version}"
     else:
-        names = session.scalars(select(WorkloadRow.name).distinct())
-        hint = (
-            did_you_mean(name, names) or "; `cliffwatch workload list` shows those there are, `workload add` adds one"
-        )
-        detail = f"there is no workload {name!r}{hint}"
-    raise Problem(Code.NOT_FOUND, detail)
+        detail = f"there is no workload {name}"
+        meant = did_you_mean(name, session.scalars(select(WorkloadRow.name).distinct()))
+        remedy = meant.removeprefix("; ") or "`cliffwatch workload list` shows those there are; `workload add` adds one"
+    raise Problem(Code.NOT_FOUND, detail, [FieldFault("workload", remedy)])
 
 
 def put_workload(session: Session, workload: Workload, now: float) -> tuple[WorkloadRow, bool]:
