@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.drives.safety import Examination, Objection
+from cliffwatch.drives.safety import hold as hold_target
 from cliffwatch.runs.specification import DeviceTarget
 
 MIB = 1024 * 1024
@@ -118,6 +119,13 @@ def helper(code: str, *arguments: str | Path, before: Iterable[str] = ()) -> Ite
         process.stdin.close()
         process.wait()
         process.stdout.close()
+
+
+@contextmanager
+def hold(examination: Examination) -> Iterator[Path]:
+    """Claim the target, and give its name."""
+    with hold_target(examination) as target:
+        yield target.path
 
 
 def codes(objections: Examination | Iterable[Objection]) -> set[str]:

@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.drives.loops import MIB, LoopDrive, codes, command, loop_drive, mounted
+from tests.drives.loops import MIB, LoopDrive, codes, command, hold, loop_drive, mounted
 
 from cliffwatch.drives.safety import (
     Examination,
     confirmation_sentence,
     examine,
-    hold,
     notes_on_plan,
     objections_to_plan,
     require_clear,

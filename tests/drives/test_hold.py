@@ -2,12 +2,14 @@
 
 import errno
 import os
+import stat
 from pathlib import Path
 
 import pytest
-from tests.drives.loops import LoopDrive, codes, command, helper, loop_drive, mounted, reserved_node
+from tests.drives.loops import LoopDrive, codes, command, helper, hold, loop_drive, mounted, reserved_node
 
-from cliffwatch.drives.safety import Examination, examine, hold, remove_run_directory
+from cliffwatch.drives.safety import Examination, examine, remove_run_directory
+from cliffwatch.drives.safety import hold as hold_target
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget
 
@@ -93,6 +95,46 @@ def test_an_identity_that_names_a_second_drive_by_now_is_not_held(drive: LoopDri
     examination = examine(drive.target(), "r1")
     with loop_drive(drive.file):
         assert "the one drive" in refusal_to_hold(examination)
+
+
+def test_a_drive_whose_node_became_another_s_is_noticed_before_the_next_engine(tmp_path: Path) -> None:
+    with (
+        reserved_node() as node,
+        loop_drive(tmp_path / "examined.img", node=node) as drive,
+        loop_drive(tmp_path / "other.img") as other,
+        hold_target(examine(drive.target(), "r1")) as target,
+    ):
+        target.check()
+        moved = node.rename(node.with_name(f"{node.name}-moved"))
+        try:
+            os.mknod(node, 0o600 | stat.S_IFBLK, other.node.stat().st_rdev)
+            with pytest.raises(Problem, match="is no longer the drive") as refusal:
+                target.check()
+            assert refusal.value.code is Code.TARGET_MISSING
+        finally:
+            moved.rename(node)
+        target.check()
+
+
+def test_a_part_of_the_path_that_became_a_link_is_not_followed(tmp_path: Path) -> None:
+    place, precious = tmp_path / "above" / "target", tmp_path / "precious"
+    place.mkdir(parents=True)
+    (precious / "target").mkdir(parents=True)
+    examination = examined(place)
+    (tmp_path / "above").rename(tmp_path / "moved")
+    (tmp_path / "above").symlink_to(precious)
+    assert "name the directory again" in refusal_to_hold(examination)
+    assert list((precious / "target").iterdir()) == []
+
+
+def test_another_directory_of_the_same_name_is_not_held(tmp_path: Path) -> None:
+    place = tmp_path / "target"
+    place.mkdir()
+    examination = examined(place)
+    place.rename(tmp_path / "moved")
+    place.mkdir()
+    assert "is not the directory that was examined" in refusal_to_hold(examination)
+    assert list(place.iterdir()) == []
 
 
 def test_the_run_s_own_directory_is_private_and_marked(tmp_path: Path) -> None:

@@ -9,10 +9,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from tests.drives.loops import MIB, LoopDrive, codes, command, helper, loop_drive, mounted
+from tests.drives.loops import MIB, LoopDrive, codes, command, helper, hold, loop_drive, mounted
 from tests.drives.trees import Tree, empty_tree, nvme, write
 
-from cliffwatch.drives.safety import Examination, examine, hold, targets_overlap
+from cliffwatch.drives.safety import Examination, examine, targets_overlap
 from cliffwatch.errors import Problem
 from cliffwatch.runs.specification import DeviceTarget
 

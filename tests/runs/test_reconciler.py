@@ -208,8 +208,8 @@ def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_pat
     target = {"kind": "directory", "path": str(place)}
     machine.service.submit(RunRequest.model_validate({"workload": document, "target": target}), "test", "given-up")
     directory = machine.runs_directory / "given-up"
-    with hold(examine(DirectoryTarget(path=str(place)), "given-up")) as path:
-        (path / "w.0.0").write_bytes(b"x" * 4096)
+    with hold(examine(DirectoryTarget(path=str(place)), "given-up")) as held:
+        (held.path / "w.0.0").write_bytes(b"x" * 4096)
     (directory / files.WINDOWS).symlink_to("/proc/self/mem")
     died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1, windows=-1)
     machine.tick_until(directory, RunState.FINISHED)

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliffwatch.drives.backing import FileIdentity
 from cliffwatch.drives.device_gate import device_objections
 from cliffwatch.drives.inventory import (
     Drive,
@@ -31,10 +32,10 @@ class Examination:
     """What is known of a target before anything is written.
 
     `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
-    machine is written to. `target_key` has every name of the physical drives: runs whose keys overlap
-    (`targets_overlap`) must not go on at once. `drives` is the device under test, or the drives at the bottom of the
-    directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they say what to mind when its result
-    is read.
+    machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
+    whose keys overlap (`targets_overlap`) must not go on at once. `drives` is the device under test, or the drives at
+    the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they say what to
+    mind when its result is read.
     """
 
     target: AnyTarget
@@ -44,6 +45,7 @@ class Examination:
     target_key: str
     drives: tuple[Drive, ...] = ()
     volume: Volume | None = None
+    directory: FileIdentity | None = None
     objections: tuple[Objection, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -85,7 +87,7 @@ def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Pa
     given = Path(target.path)
     try:
         real = given.resolve(strict=True)
-        volume = volume_of(real, sys, proc)
+        volume, directory = volume_of(real, sys, proc), FileIdentity.of(real.stat())
     except (OSError, RuntimeError) as error:
         fault = FieldFault("target.path", f"{given} cannot be reached: {_reason(error)}; make the directory first")
         raise Problem(Code.TARGET_MISSING, f"the directory {given} is not there", [fault]) from error
@@ -104,6 +106,7 @@ def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Pa
         target_key=_key(volume.drives, sys) or f"path:{volume.mount_point}",
         drives=volume.drives,
         volume=volume,
+        directory=directory,
         objections=tuple(objections),
         notes=tuple(notes),
     )

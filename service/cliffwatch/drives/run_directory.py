@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+from cliffwatch.drives.descriptors import name_of, open_beneath, open_directory
 from cliffwatch.drives.mounts import read_mounts
 from cliffwatch.drives.objections import Objection, require_clear
 
@@ -31,7 +32,7 @@ def ownership(path: Path, run_id: str) -> Ownership:
     if not os.path.lexists(path):
         return "absent"
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        descriptor = open_directory(path.parent.resolve() / path.name)
     except OSError:
         return "foreign"
     try:
@@ -45,15 +46,16 @@ def foreign_directory(path: Path) -> Objection:
 
 
 @contextmanager
-def claimed(parent: int, path: Path, run_id: str) -> Iterator[None]:
+def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     """Make (or take up again) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
 
-    Raises Problem(target_unsafe) when the directory is another's or a living process has it.
+    Yields a descriptor of it, which stays that of this very directory, whatever becomes of its name. Raises
+    Problem(target_unsafe) when the directory is another's or a living process has it.
     """
     with suppress(FileExistsError):
         os.mkdir(path.name, 0o700, dir_fd=parent)
     try:
-        directory = os.open(path.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=parent)
+        directory = open_beneath(parent, Path(path.name))
     except OSError:
         require_clear([foreign_directory(path)])
         raise
@@ -64,7 +66,7 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[None]:
             require_clear([foreign_directory(path)])
         if state == "unclaimed":
             _mark(directory, run_id)
-        yield
+        yield directory
     finally:
         os.close(directory)
 
@@ -75,10 +77,27 @@ def remove_run_directory(path: Path, run_id: str) -> None:
     Raises Problem(target_unsafe), and removes nothing, when it is not this run's, something is mounted in it, or a
     living process holds it. The mark goes last, so that a removal that was cut short can be done again.
     """
-    if ownership(path, run_id) == "absent":
+    try:
+        parent = open_directory(path.parent.resolve())
+    except FileNotFoundError:
         return
     try:
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        _remove_in(parent, path, run_id)
+    finally:
+        os.close(parent)
+
+
+def clear_run_directory(directory: int) -> None:
+    """Remove all but the mark in a run's own directory, which this process holds. Raises Problem, OSError."""
+    _refuse_mounts(directory)
+    _empty(directory)
+
+
+def _remove_in(parent: int, path: Path, run_id: str) -> None:
+    try:
+        directory = open_beneath(parent, Path(path.name))
+    except FileNotFoundError:
+        return
     except OSError:
         require_clear([foreign_directory(path)])
         raise
@@ -86,13 +105,22 @@ def remove_run_directory(path: Path, run_id: str) -> None:
         if path.name != run_directory(path.parent, run_id).name or _ownership_of(directory, run_id) == "foreign":
             require_clear([foreign_directory(path)])
         _lock(directory, path)
-        inside = [str(mount.mount_point) for mount in read_mounts() if path.resolve() in mount.mount_point.parents]
-        if inside:
-            require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
+        _refuse_mounts(directory)
         _empty(directory)
-        path.rmdir()
+        with suppress(FileNotFoundError):
+            os.unlink(MARKER, dir_fd=directory)
+        # Its owner may have put another in its place, which would have to be empty to be removed.
+        if os.path.samestat(os.stat(path.name, dir_fd=parent, follow_symlinks=False), os.fstat(directory)):
+            os.rmdir(path.name, dir_fd=parent)
     finally:
         os.close(directory)
+
+
+def _refuse_mounts(directory: int) -> None:
+    path = name_of(directory)
+    inside = [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
+    if inside:
+        require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
 
 
 def _ownership_of(directory: int, run_id: str) -> Ownership:
@@ -147,5 +175,3 @@ def _empty(directory: int) -> None:
             shutil.rmtree(name, dir_fd=directory)
         else:
             os.unlink(name, dir_fd=directory)
-    with suppress(FileNotFoundError):
-        os.unlink(MARKER, dir_fd=directory)

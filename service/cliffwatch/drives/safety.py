@@ -3,7 +3,7 @@
     examination = examine(target, run_id)                       looks, writes nothing
     objections = [*examination.objections, *objections_to_plan(examination, plan, reserve_ratio)]
     require_clear(objections)                                   raises Problem with every reason at once
-    with hold(examination) as path:                             looks again, and claims the target for the run
+    with hold(examination) as target:                           looks again, and claims the target for the run
         ...
 
 A device is written to only when its serial, WWN, UUID or backing file was named, the sentence of
@@ -14,7 +14,7 @@ have. In a directory a run writes to new files in a directory of its own, and a 
 """
 
 from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, targets_overlap
-from cliffwatch.drives.holding import hold
+from cliffwatch.drives.holding import HeldTarget, hold
 from cliffwatch.drives.objections import OBJECTIONS, Objection, require_clear
 from cliffwatch.drives.run_directory import remove_run_directory
 from cliffwatch.drives.space import notes_on_plan, objections_to_plan
@@ -22,6 +22,7 @@ from cliffwatch.drives.space import notes_on_plan, objections_to_plan
 __all__ = [
     "OBJECTIONS",
     "Examination",
+    "HeldTarget",
     "Objection",
     "confirmation_sentence",
     "examine",

@@ -43,11 +43,12 @@ class Plan:
 class EngineContext:
     """Where and when an engine works.
 
-    `path` is the directory that is the run's own, or the device node. `scratch` is a directory for the engine's job
-    files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which is the
-    multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an earlier
-    engine of this run may be there. `load_start` is when the run's first engine began, where that was another one.
-    `bootstrap_servers` are where the brokers of a broker target are found.
+    `path` is the directory that is the run's own, or the device node; `entry` is how an engine gets into that
+    directory, of which `descriptor` is one: its name may lead elsewhere by then. `scratch` is a directory for the
+    engine's job files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which
+    is the multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an
+    earlier engine of this run may be there. `load_start` is when the run's first engine began, where that was another
+    one. `bootstrap_servers` are where the brokers of a broker target are found.
     """
 
     run_id: str
@@ -60,6 +61,12 @@ class EngineContext:
     resumed: bool = False
     load_start: float | None = None
     bootstrap_servers: tuple[str, ...] = ()
+    descriptor: int | None = None
+
+    @property
+    def entry(self) -> Path:
+        """The run's own directory for a `Launch`, which is entered before this process's descriptors are closed."""
+        return self.path if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
 
     @property
     def begun(self) -> float:
@@ -69,7 +76,10 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The process to start, in `directory` where that is given."""
+    """The process to start, in `directory` where that is given.
+
+    What an engine writes into the run's own directory is named relative to it; `directory` is the context's `entry`.
+    """
 
     command: Sequence[str]
     environment: dict[str, str] = field(default_factory=dict)

@@ -5,12 +5,12 @@ a gap. A stop and an interruption both let the engine finish its window.
 """
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from cliffwatch.clock import SystemClock
 from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import SteadyWatch
 from cliffwatch.detect.verdict import LoadEnd
+from cliffwatch.drives.holding import HeldTarget
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
@@ -44,15 +44,12 @@ class LoadOutcome:
 class Load:
     """Carries the load of one run from where the journal stands to its end."""
 
-    def __init__(
-        self, context: RunContext, timeline: Timeline, path: Path, is_device: bool, devices: list[str]
-    ) -> None:
+    def __init__(self, context: RunContext, timeline: Timeline, target: HeldTarget, devices: list[str]) -> None:
         """`devices`: major:minor numbers of the drives below the target, whose counters every window carries."""
         self._context = context
         self._timeline = timeline
         self._steady = self._recall_steady()
-        self._path = path
-        self._is_device = is_device
+        self._target = target
         self._device_io = DeviceIo(devices)
         # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
         self._host = None if context.is_virtual else HostConditions()
@@ -115,8 +112,9 @@ class Load:
             return ""
         engine_context = EngineContext(
             run_id=context.order.run_id,
-            path=self._path,
-            is_device=self._is_device,
+            path=self._target.path,
+            is_device=self._target.is_device,
+            descriptor=self._target.descriptor,
             scratch=context.directory / "engine",
             window_seconds=self._window_seconds,
             start=start,
@@ -133,6 +131,7 @@ class Load:
         if self._stop is not None:
             return ""
         self._engine_end = None
+        self._target.check()
         self._device_io.restart()
         with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
             context.engine_identity = process.identity

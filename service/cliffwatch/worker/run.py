@@ -11,7 +11,7 @@ from time import process_time
 
 from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.facts import collect_facts
-from cliffwatch.drives.safety import Examination, examine, hold, objections_to_plan, require_clear
+from cliffwatch.drives.safety import Examination, HeldTarget, examine, hold, objections_to_plan, require_clear
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, files
@@ -41,7 +41,7 @@ def carry_out(context: RunContext) -> None:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
                 context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
             return
-        if outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False):
+        if _keeps_files(context, outcome):
             context.tell(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
             remove_files(context.order, context.tell)
@@ -88,17 +88,17 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
                 context.tell(EventType.PHASE, PREPARE)
             examination = examine(context.order.target, context.order.run_id)
             again = examination.path.exists()
-            path = held.enter_context(hold(examination))
-            _require_clear_plan(context, examination, path, again)
+            target = held.enter_context(hold(examination))
+            _require_clear_plan(context, examination, target, again)
             context.figures.settle(devices_below(examination), file_systems_of(examination, context.directory))
-            files_made = prepare(context, _estimate(context, examination, path, again))
+            files_made = prepare(context, _estimate(context, target, again))
         except Problem as problem:
             context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
             return LoadOutcome(LoadEnd.FAILED, str(problem))
         if files_made.end is not LoadEnd.COMPLETED:
             return files_made
         if not resumed:
-            found = context.engine.facts(context.load, _estimate(context, examination, path, again))
+            found = context.engine.facts(context.load, _estimate(context, target, again))
             files.write_json_durably(context.directory / files.FACTS, collect_facts(examination, found))
         timeline = _timeline(context, status)
         context.figures.plan(timeline.load_start, timeline.load_stop)
@@ -109,25 +109,45 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
                 return LoadOutcome(LoadEnd.STOPPED)
             raise
         devices = [drive.major_minor for drive in examination.drives]
-        load = Load(context, timeline, path, examination.is_device, devices)
+        load = Load(context, timeline, target, devices)
         try:
             outcome = load.carry_out()
         except Problem as problem:
             outcome = LoadOutcome(LoadEnd.FAILED, str(problem))
         if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
-            _cool_down(context, path, devices, outcome)
+            _cool_down(context, target, devices, outcome)
+        _clear(context, target, outcome)
     return outcome
 
 
-def _estimate(context: RunContext, examination: Examination, path: Path, again: bool) -> EngineContext:
+def _keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
+    return outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False)
+
+
+def _clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None:
+    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now."""
+    if outcome.end is LoadEnd.INTERRUPTED or _keeps_files(context, outcome):
+        return
+    try:
+        place = target.clear()
+    except (Problem, OSError) as error:
+        context.tell(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
+        return
+    if place is not None:
+        message = f"{target.path} was moved there while the run went on; its files were removed, remove what is left"
+        context.tell(EventType.NOTE, "files_left_behind", path=str(place), message=message)
+
+
+def _estimate(context: RunContext, target: HeldTarget, again: bool) -> EngineContext:
     """The engine's surroundings as they will be, when preparing takes no time."""
     timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
     scratch = context.directory / "engine"
     scratch.mkdir(exist_ok=True)
     return EngineContext(
         run_id=context.order.run_id,
-        path=path,
-        is_device=examination.is_device,
+        path=target.path,
+        is_device=target.is_device,
+        descriptor=target.descriptor,
         scratch=scratch,
         window_seconds=context.workload.window,
         start=timeline.load_start,
@@ -137,9 +157,9 @@ def _estimate(context: RunContext, examination: Examination, path: Path, again: 
     )
 
 
-def _require_clear_plan(context: RunContext, examination: Examination, path: Path, again: bool) -> None:
+def _require_clear_plan(context: RunContext, examination: Examination, target: HeldTarget, again: bool) -> None:
     """Let the engine's plan pass the safety gate. Raises Problem."""
-    plan = context.engine.plan(context.load, _estimate(context, examination, path, again))
+    plan = context.engine.plan(context.load, _estimate(context, target, again))
     reserve_ratio = context.workload.free_space_reserve_ratio
     require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=again))
 
@@ -152,18 +172,19 @@ def _timeline(context: RunContext, status: RunStatus) -> Timeline:
     return Timeline.plan(context.run_clock.now() + START_LEAD_SECONDS, phases, window)
 
 
-def _cool_down(context: RunContext, path: Path, devices: list[str], outcome: LoadOutcome) -> None:
+def _cool_down(context: RunContext, target: HeldTarget, devices: list[str], outcome: LoadOutcome) -> None:
     """Let the drive come to rest: flush what the page cache still holds, and say how much that was."""
     start = context.run_clock.now()
     length = context.workload.phases.cool_down if outcome.end is LoadEnd.COMPLETED else 0.0
     context.tell(EventType.PHASE, COOL_DOWN, start=start, end=start + length)
     context.figures.move(COOL_DOWN, 1.0)
     device_io = DeviceIo(devices)
-    if devices and path.exists():
+    if devices and target.descriptor is not None:
         # What brokers have not written yet is theirs to write. Else a device node's own data, or the whole file system
         # that the run's directory is on.
-        scope = [] if path.is_block_device() else ["--file-system"]
-        subprocess.run(["sync", *scope, str(path)], check=False, stdin=subprocess.DEVNULL)
+        scope = [] if target.is_device else ["--file-system"]
+        command = ["sync", *scope, f"/proc/self/fd/{target.descriptor}"]
+        subprocess.run(command, check=False, stdin=subprocess.DEVNULL, pass_fds=(target.descriptor,))
     if moved := device_io.since_last().counters:
         context.tell(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     while not context.take_signal() and context.run_clock.now() < start + length:

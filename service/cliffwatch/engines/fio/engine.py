@@ -55,7 +55,7 @@ class FioEngine:
             return None
         layout = context.scratch / LAYOUT_FILE
         layout.write_text(format_job_file(sections, None, create_only=True))
-        return Launch([_fio(), str(layout)], runtime_environment(1), context.path)
+        return Launch([_fio(), str(layout)], runtime_environment(1), context.entry)
 
     def launch(self, load: FioLoad, context: EngineContext) -> Launch:
         """Writes the job file. Raises Problem: component_missing without fio, target_unsafe for an odd device path."""
@@ -70,8 +70,9 @@ class FioEngine:
         job.write_text(format_job_file(sections, device))
         delays = ",".join(str(delay) for delay in sorted({section.delay_seconds for section in sections} - {0}))
         times = [repr(context.start), repr(context.stop), repr(context.begun), delays or NO_DELAYS]
-        runner = [sys.executable, "-m", "cliffwatch.engines.fio.run", *times]
-        directory = context.scratch if context.is_device else context.path
+        # -P: nothing is imported from where it is started, which is the target.
+        runner = [sys.executable, "-P", "-m", "cliffwatch.engines.fio.run", *times]
+        directory = context.scratch if context.is_device else context.entry
         return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory)
 
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:

@@ -8,10 +8,10 @@ from cliffwatch.engines.storage.style import Style
 
 
 def document_of(load: StorageLoad, context: EngineContext) -> dict[str, Any]:
-    """All of a load, times and paths included."""
+    """All of a load, times and paths included. A directory that the program is started in is named as such."""
     style = load.effective_style
     return {
-        "directory": str(context.path),
+        "directory": str(context.path) if context.descriptor is None else ".",
         "window_seconds": context.window_seconds,
         "start": context.start,
         "stop": context.stop,

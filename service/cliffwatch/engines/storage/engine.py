@@ -53,10 +53,10 @@ class StorageEngine:
 
     def prepare(self, load: StorageLoad, context: EngineContext) -> Launch | None:
         """Makes the partitions' directories, and writes the share of the retention that is to be there first."""
-        return Launch([*_command(load, context), "--prepare"])
+        return Launch([*_command(load, context), "--prepare"], directory=context.entry)
 
     def launch(self, load: StorageLoad, context: EngineContext) -> Launch:
-        return Launch(_command(load, context))
+        return Launch(_command(load, context), directory=context.entry)
 
     def translator(self, load: StorageLoad, context: EngineContext) -> Translator:
         return JsonLines()

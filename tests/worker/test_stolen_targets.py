@@ -1,0 +1,89 @@
+"""The run's own directory is taken away, or another put in its place, while the run goes on."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.storage.running import SMALL
+from tests.worker.runs import events, names, queue_run, start_worker, status, wait_until, window_count
+
+from cliffwatch.journal import files
+from cliffwatch.runs.launcher import request_stop
+from cliffwatch.runs.specification import DirectoryTarget
+from cliffwatch.runs.states import RunState, VerdictName
+
+FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}
+ENGINES: dict[str, dict[str, Any]] = {"fio": FIO, "storage": SMALL}
+
+
+def begin(tmp_path: Path, engine: str) -> tuple[Path, Path]:
+    """The journal of a run that is to write into a directory of another user's, and its own directory there."""
+    target = tmp_path / "target"
+    target.mkdir()
+    os.chown(target, 65534, 65534)
+    order = DirectoryTarget(path=str(target))
+    journal = queue_run(tmp_path / "run", ENGINES[engine], order, engine=engine, window="1s", phases={"soak": "10m"})
+    return journal, target / "cliffwatch-run"
+
+
+@contextmanager
+def working(journal: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    worker = start_worker(journal)
+    try:
+        wait_until(lambda: window_count(journal) >= 1, "the first window")
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def kill_engine(journal: Path) -> None:
+    engine = json.loads((journal / files.WORKER).read_text())["engine"]
+    os.killpg(engine["pid"], signal.SIGKILL)
+
+
+def messages(journal: Path, name: str) -> list[str]:
+    return [str(event.detail["message"]) for event in events(journal) if event.name == name]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_link_in_the_place_of_the_run_s_directory_is_not_followed(tmp_path: Path, engine: str) -> None:
+    journal, directory = begin(tmp_path, engine)
+    precious, moved = tmp_path / "precious", tmp_path / "target" / "moved"
+    precious.mkdir()
+    (precious / "data").write_text("data")
+    with working(journal) as worker:
+        directory.rename(moved)
+        directory.symlink_to(precious)
+        if engine == "fio":
+            # What is started there must not take its modules from there. The other one refuses what is not its own.
+            (moved / "cliffwatch.py").write_text("raise SystemExit('imported from the target')")
+        before = window_count(journal)
+        kill_engine(journal)
+        wait_until(
+            lambda: names(journal, "engine").count("started") == 2 and window_count(journal) > before, "the next"
+        )
+        request_stop(journal, False)
+        assert worker.wait(120) == 0
+    assert [(entry.name, entry.read_text()) for entry in precious.iterdir()] == [("data", "data")]
+    # What the run wrote is removed where it is now.
+    assert [entry.name for entry in moved.iterdir()] == [".cliffwatch-run"]
+    assert any("was moved there" in message for message in messages(journal, "files_left_behind"))
+
+
+def test_a_run_whose_directory_was_removed_ends_and_says_so(tmp_path: Path) -> None:
+    journal, directory = begin(tmp_path, "storage")
+    with working(journal) as worker:
+        shutil.rmtree(directory)
+        assert worker.wait(120) == 0
+    finished = status(journal)
+    assert (finished.state, finished.verdict) == (RunState.FINISHED, VerdictName.FAILED)
+    assert any("target.path" in reason and "was removed" in reason for reason in finished.reasons), finished.reasons
+    assert not directory.exists()
