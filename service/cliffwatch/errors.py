@@ -33,6 +33,8 @@ class Code(StrEnum):
     REPORT_NOT_READY = "report_not_ready"
     SERVICE_UNREACHABLE = "service_unreachable"
     NOT_READY = "not_ready"
+    DATABASE_UNAVAILABLE = "database_unavailable"
+    DATABASE_NEWER = "database_newer"
     INTERNAL = "internal"
 
 
@@ -67,6 +69,8 @@ KINDS: dict[Code, Kind] = {
     Code.REPORT_NOT_READY: Kind(409, "The run has no report yet."),
     Code.SERVICE_UNREACHABLE: Kind(503, "The service does not answer."),
     Code.NOT_READY: Kind(503, "The service is not ready."),
+    Code.DATABASE_UNAVAILABLE: Kind(503, "The database cannot be used at the moment."),
+    Code.DATABASE_NEWER: Kind(503, "The database is of a newer version."),
     Code.INTERNAL: Kind(500, "The service failed to handle the request."),
 }
 

@@ -43,6 +43,7 @@ from cliffwatch.settings import Settings
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.index import index_missing
+from cliffwatch.store.keeper import DatabaseKeeper
 from cliffwatch.store.workloads import add_built_in
 from cliffwatch.web import others as other_pages
 from cliffwatch.web import run_pages
@@ -51,7 +52,14 @@ from cliffwatch.web.page import show_problem
 
 _LOG = logging.getLogger(__name__)
 BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
-_PROTECTED = (Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.BAD_REQUEST, Code.INTERNAL, Code.NOT_READY)
+_PROTECTED = (
+    Code.UNAUTHENTICATED,
+    Code.FORBIDDEN,
+    Code.BAD_REQUEST,
+    Code.INTERNAL,
+    Code.NOT_READY,
+    Code.DATABASE_UNAVAILABLE,
+)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
 
 
@@ -108,6 +116,9 @@ def _lifespan_of(
         with ExitStack() as held:
             database = open_database(settings.database_url)
             held.callback(database.close)
+            keeper = DatabaseKeeper(database)
+            keeper.start()
+            held.callback(keeper.stop)
             service = RunService(settings.runs_directory, database, clock, request_stop)
             scheduler = _scheduler(settings, database, clock, service)
             # First of all: it makes sure that no other service is at work here.
@@ -125,7 +136,7 @@ def _lifespan_of(
             watch.start()
             held.callback(watch.stop)
             app.state.services = Services(
-                settings, clock, database, service, imports, scheduler, app.state.http, intake, watch
+                settings, clock, database, service, imports, scheduler, app.state.http, intake, watch, keeper
             )
             try:
                 yield

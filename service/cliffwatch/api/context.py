@@ -18,6 +18,7 @@ from cliffwatch.runs.service import RunService
 from cliffwatch.settings import Settings
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database
+from cliffwatch.store.keeper import DatabaseKeeper
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.tokens import Scope, find_token
 
@@ -38,6 +39,7 @@ class Services:
     http: HttpFigures
     alerts: AlertIntake
     watch: Watch
+    keeper: DatabaseKeeper
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,12 +2,10 @@
 
 from fastapi import APIRouter
 from pydantic import BaseModel
-from sqlalchemy.exc import SQLAlchemyError
 
 from cliffwatch.api.context import Context
 from cliffwatch.api.problems import responses
 from cliffwatch.errors import Code, Problem
-from cliffwatch.store.database import is_current
 
 router = APIRouter(tags=["health"])
 
@@ -26,14 +24,10 @@ def healthz() -> Health:
 
 @router.get("/readyz", responses=responses(Code.NOT_READY))
 def readyz(services: Context) -> Health:
-    """The database answers and is up to date, and the scheduler runs."""
-    try:
-        with services.database.snapshot() as session:
-            current = is_current(session)
-    except SQLAlchemyError as error:
-        raise Problem(Code.NOT_READY, f"the database does not answer: {type(error).__name__}") from error
-    if not current:
-        raise Problem(Code.NOT_READY, "the database is not of this version; a restart brings it up to date")
+    """The database can be written and is up to date, and the scheduler runs."""
+    fault = services.keeper.fault()
+    if fault is not None:
+        raise Problem(Code.NOT_READY, fault)
     if not services.scheduler.is_running:
         raise Problem(Code.NOT_READY, "the scheduler does not run, or another service has its lock")
     return Health()

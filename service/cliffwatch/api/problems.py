@@ -13,11 +13,16 @@ from starlette.exceptions import HTTPException
 
 from cliffwatch.errors import KINDS, Code, FieldFault, Problem
 from cliffwatch.runs.faults import message_of
+from cliffwatch.store.database import DATABASE_ERRORS
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 #: Where in a request FastAPI found a fault; the field is what follows.
 _PLACES = frozenset({"body", "query", "path", "header"})
+
+
+#: When a database that was busy is worth another try.
+RETRY_AFTER_SECONDS = 5
 
 
 class FaultBody(BaseModel):
@@ -58,6 +63,8 @@ class ProblemResponse(JSONResponse):
         given = dict(headers or {})
         if kind.status == KINDS[Code.UNAUTHENTICATED].status:
             given["WWW-Authenticate"] = "Bearer"
+        if problem.code is Code.DATABASE_UNAVAILABLE:
+            given["Retry-After"] = str(RETRY_AFTER_SECONDS)
         super().__init__(jsonable_encoder(body), status_code=kind.status, headers=given)
 
 
@@ -111,6 +118,8 @@ def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Re
         return ProblemResponse(problem, request.url.path, dict(error.headers or {}))
 
     app.add_exception_handler(Problem, _on_problem)
+    for kind in DATABASE_ERRORS:
+        app.add_exception_handler(kind, _on_database)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, _on_anything)
@@ -121,6 +130,18 @@ def _on_problem(request: Request, error: Exception) -> ProblemResponse:
     if error.kind.status >= 500:
         _LOG.error("%s %s: %s", request.method, request.url.path, error)
     return ProblemResponse(error, request.url.path)
+
+
+def database_problem(error: Exception) -> Problem:
+    """What a database that is locked, away or not to be written means to whoever asked."""
+    reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+    return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); try again")
+
+
+def _on_database(request: Request, error: Exception) -> ProblemResponse:
+    problem = database_problem(error)
+    _LOG.error("%s %s: %s", request.method, request.url.path, problem)
+    return ProblemResponse(problem, request.url.path)
 
 
 def _on_validation(request: Request, error: Exception) -> ProblemResponse:

@@ -138,8 +138,8 @@ def show_run(run_id: RunId, services: Context, caller: Reader) -> Run:
 @router.post("/runs/{run_id}/stop", status_code=202, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE))
 def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRequest | None = None) -> Run:
     """Stop a run: one that waits ends at once, another finishes its window and makes its report."""
-    services.runs.stop(run_id, force=request is not None and request.force)
-    return run_resource(find_run(services, run_id), services.clock.wall())
+    row = services.runs.stop(run_id, force=request is not None and request.force)
+    return run_resource(row, services.clock.wall())
 
 
 def _created(services: Context, run_id: str, response: Response) -> Run:

@@ -99,6 +99,14 @@ class ApiClient:
         except httpx.HTTPError:
             return False
 
+    def why_not_ready(self) -> str | None:
+        """What a service that answers says that it lacks; None when it is ready, or none answers."""
+        try:
+            answer = self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS)
+        except httpx.HTTPError:
+            return None
+        return None if answer.is_success else problem_of(answer).detail
+
     @contextmanager
     def events(self, path: str, last_event_id: str | None) -> Iterator[Iterator[ServerEvent]]:
         """Server-sent events, from the one after `last_event_id` on. Raises Problem, also while they are read."""

@@ -1,8 +1,9 @@
 """The `cliffwatch` command.
 
 Exit status: 0 a pass, or done as asked; 1 a run ended with any other verdict; 2 what was asked for cannot be done as it
-was asked; 3 the service, or something it needs, is not there; 130 Ctrl-C. Every flag can be given as an environment
-variable: CLIFFWATCH, the command's words and the flag's name, joined by `_`, in capitals.
+was asked; 3 the service, or something it needs, is not there; 4 the database is of a newer version; 130 Ctrl-C. Every
+flag can be given as an environment variable: CLIFFWATCH, the command's words and the flag's name, joined by `_`, in
+capitals.
 """
 
 import os
@@ -17,11 +18,12 @@ from cliffwatch.cli import analyze, drill, drives, index, omb, runs, schedules, 
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.errors import Problem
+from cliffwatch.errors import Code, Problem
 
 PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
 EXIT_INFRASTRUCTURE = 3
+EXIT_DATABASE_NEWER = 4
 EXIT_INTERRUPTED = 130
 
 app = CommandTree(
@@ -92,6 +94,8 @@ def _print_version(asked: bool) -> None:
 
 def exit_status_of(problem: Problem) -> int:
     """Usage where the one who asked can mend it, infrastructure where the service's machine has to be mended."""
+    if problem.code is Code.DATABASE_NEWER:
+        return EXIT_DATABASE_NEWER
     return EXIT_INFRASTRUCTURE if problem.kind.status >= 500 else EXIT_USAGE
 
 

@@ -18,6 +18,7 @@ _INTRODUCTION = f"""\
 | 1 | a run that was watched or waited for ended with any other verdict |
 | 2 | what was asked for cannot be done as it was asked; the message names the flag or field |
 | 3 | the service, or something it needs, is not there |
+| 4 | the database is of a newer version of Cliffwatch; nothing was changed |
 | 130 | Ctrl-C; a run that was watched goes on |
 
 Data goes to stdout, as a table or with `--output json`; everything said to a person goes to stderr. `NO_COLOR` is

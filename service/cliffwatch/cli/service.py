@@ -151,14 +151,20 @@ def status(context: typer.Context, output: OutputOption = None) -> None:
     state_directory = session.settings().state_directory
     daemon = find_daemon(state_directory)
     url = daemon.url if daemon else session.service_url()
+    with ApiClient(url, token=None) as api:
+        reason = api.why_not_ready()
+        ready = reason is None and api.is_ready()
     body: dict[str, Any] = {
-        "ready": _answers(url),
+        "ready": ready,
+        "reason": reason,
         "url": url,
         "pid": daemon.process.pid if daemon else None,
         "state_directory": str(state_directory),
     }
     print_facts(body, {name.replace("_", " "): show(value) for name, value in body.items()}, session.how(output))
-    if not body["ready"]:
+    if reason is not None:
+        raise Problem(Code.NOT_READY, f"the service at {url} is not ready: {reason}")
+    if not ready:
         raise Problem(Code.NOT_READY, f"no service is ready at {url}; start it with `cliffwatch up`")
 
 

@@ -4,6 +4,7 @@ A run exists once its journal does. The journal is made under another name and r
 and a crash at any moment, leaves either a run or nothing.
 """
 
+import logging
 import os
 import secrets
 import shutil
@@ -22,18 +23,21 @@ from cliffwatch.drives.space import notes_on_plan, objections_to_plan
 from cliffwatch.engines.base import EngineContext, Plan
 from cliffwatch.engines.registry import check_target_kind, engine_of, load_of
 from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.journal import EventLog, JournalReader, files
+from cliffwatch.journal import EventLog, files
 from cliffwatch.runs import launcher
 from cliffwatch.runs.specification import RunOrder, Workload, bootstrap_servers_of, format_workload, workload_from
 from cliffwatch.runs.states import ACTIVE, RunState, VerdictName, change_state
 from cliffwatch.runs.submission import RunRequest, Submission, parse_reference
-from cliffwatch.store.database import Database
-from cliffwatch.store.index import index_run
+from cliffwatch.store.database import DATABASE_ERRORS, Database
+from cliffwatch.store.index import index_run, status_in, write_status
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.store.workloads import require_workload
 from cliffwatch.worker.timeline import Timeline
 
+_LOG = logging.getLogger(__name__)
+#: How long a stop that is written down waits for the database, before it is answered without.
+_INDEX_PATIENCE_SECONDS = 0.5
 #: Journals that are only being made begin so; see `store.index.journals_in`.
 _UNBORN = ".new-"
 #: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
@@ -129,18 +133,26 @@ class RunService:
         )
         return plan.run_id, self._begin(order, plan.submission, request)
 
-    def stop(self, run_id: str, force: bool) -> None:
-        """Stop a run: at once when it only waits, else by telling its worker. Raises Problem(wrong_state) when late."""
-        with self._database.session() as session:
+    def stop(self, run_id: str, force: bool) -> RunRow:
+        """Stop a run: at once when it only waits, else by telling its worker; gives its row as it is then.
+
+        The request goes into the journal, and the database follows when it can: one that is locked keeps nobody from
+        stopping a run. Raises Problem(wrong_state) when it is late.
+        """
+        with self._database.snapshot() as session:
             row = self._row(session, run_id)
-            directory = Path(row.directory)
-            state = RunState(index_run(session, directory).state)
-        if state is RunState.FINISHED:
+        directory = Path(row.directory)
+        if status_in(directory).state is RunState.FINISHED:
             raise Problem(Code.WRONG_STATE, f"run {run_id} is finished already")
-        if state is not RunState.QUEUED or not self._finish_queued(directory):
+        if status_in(directory).state is not RunState.QUEUED or not self._finish_queued(directory):
             self._request_stop(directory, force)
-        with self._database.session() as session:
-            index_run(session, directory)
+        try:
+            with self._database.session(_INDEX_PATIENCE_SECONDS) as session:
+                return index_run(session, directory)
+        except DATABASE_ERRORS as error:
+            _LOG.warning("run %s is told to stop; the database has to catch up with that later: %s", run_id, error)
+            write_status(row, status_in(directory))
+            return row
 
     def resolve(self, request: RunRequest) -> tuple[Workload, int | None, dict[str, str]]:
         """The workload to run, its version, and the durations of that version that the request replaces.
@@ -191,7 +203,11 @@ class RunService:
         directory = self._runs_directory / run_id
         if row is None and not directory.exists():
             return False
-        if (_digest_in(directory) if row is None else row.request_digest) != request.digest:
+        if row is None:
+            # Begun by a request that is just about to index it: whoever is first does.
+            with self._database.session() as session:
+                row = index_run(session, directory)
+        if row.request_digest != request.digest:
             fault = FieldFault("run_id", "take another id, or repeat the request that made this run")
             raise Problem(
                 Code.CONFLICT, f"there is a run {run_id} already, and something else was asked of it", [fault]
@@ -245,12 +261,6 @@ class RunService:
         if row is None:
             raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
         return row
-
-
-def _digest_in(directory: Path) -> str | None:
-    """The digest of the request that made a run which is not in the index yet."""
-    first = next(JournalReader(directory).events(), None)
-    return None if first is None else first.event.detail.get("request_digest")
 
 
 def _replaced(original: Workload, workload: Workload) -> dict[str, str]:

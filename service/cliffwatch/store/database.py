@@ -9,20 +9,32 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
+from urllib.parse import quote
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
-#: How long a SQLite writer waits for another one before it gives up.
-BUSY_TIMEOUT_MILLISECONDS = 10_000
+from cliffwatch import __version__
+from cliffwatch.errors import Code, Problem
+
+#: How long a writer waits for another one before it gives up: whoever asked is answered that the database is busy.
+PATIENCE_SECONDS = 3.0
+#: How long a request waits for a connection, and a connection for PostgreSQL.
+_CONNECT_SECONDS = 5
 MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
 _READ_ONLY = "cliffwatch_read_only"
+_PATIENCE = "cliffwatch_patience_seconds"
+#: What a database raises that is locked, away, or cannot be written.
+DATABASE_ERRORS = (OperationalError, InterfaceError, PoolTimeoutError)
 
 
 class Database:
@@ -31,13 +43,21 @@ class Database:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
 
+    @property
+    def path(self) -> Path | None:
+        """The file of a SQLite database; None for a database that is elsewhere or in memory."""
+        is_file = self.engine.dialect.name == "sqlite" and self.engine.url.database not in (None, "", ":memory:")
+        return Path(str(self.engine.url.database)) if is_file else None
+
     @contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Session]:
         """A transaction that may write: committed at the end, rolled back by an exception.
 
         SQLite lets one such transaction in at a time, so what was read in it still holds when it writes; keep it short.
+        Raises one of DATABASE_ERRORS when it is not let in within its patience.
         """
-        with Session(self.engine, expire_on_commit=False) as session, session.begin():
+        engine = self.engine.execution_options(**{_PATIENCE: patience_seconds})
+        with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     @contextmanager
@@ -48,6 +68,10 @@ class Database:
                 yield session
             connection.rollback()
 
+    def reopen(self) -> None:
+        """Have every transaction from now on use the file that has the name now."""
+        self.engine.dispose()
+
     def close(self) -> None:
         self.engine.dispose()
 
@@ -56,10 +80,24 @@ def open_database(url: str) -> Database:
     """The database behind a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        return Database(create_engine(parsed, pool_pre_ping=True, pool_size=10, max_overflow=30))
+        options: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
+        if "options" not in parsed.query:
+            options |= {"options": f"-c lock_timeout={round(PATIENCE_SECONDS * 1000)}"}
+        return Database(
+            create_engine(
+                parsed,
+                pool_pre_ping=True,
+                pool_size=10,
+                max_overflow=30,
+                pool_timeout=_CONNECT_SECONDS,
+                connect_args=options,
+            )
+        )
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(parsed, pool_size=10, max_overflow=30)
+    engine = create_engine(parsed, pool_size=10, max_overflow=30, pool_timeout=_CONNECT_SECONDS)
+    if parsed.database and parsed.database != ":memory:" and not parsed.query:
+        event.listen(engine, "do_connect", _SqliteFile(Path(parsed.database)).connect)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return Database(engine)
@@ -75,10 +113,14 @@ def take_turns(session: Session, subject: str) -> None:
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the tables to a revision, the newest unless told otherwise."""
+    """Bring the tables to a revision, the newest unless told otherwise.
+
+    Raises Problem(database_newer) for tables that a newer version made.
+    """
     database = open_database(url)
     try:
         with database.engine.connect() as connection:
+            _require_known(connection)
             command.upgrade(_configuration(connection), revision)
     finally:
         database.close()
@@ -99,6 +141,19 @@ def is_current(session: Session) -> bool:
     return MigrationContext.configure(session.connection()).get_current_revision() == _newest_revision()
 
 
+def _require_known(connection: Connection) -> None:
+    present = MigrationContext.configure(connection).get_current_revision()
+    connection.rollback()
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    if present is not None and present not in known:
+        raise Problem(
+            Code.DATABASE_NEWER,
+            f"the database is at schema {present}, and Cliffwatch {__version__} knows schemas up to "
+            f"{_newest_revision()}; start the newer Cliffwatch that made it, or give this one another database with "
+            "CLIFFWATCH_DATABASE_URL",
+        )
+
+
 @cache
 def _newest_revision() -> str | None:
     return ScriptDirectory(str(MIGRATIONS)).get_current_head()
@@ -111,14 +166,31 @@ def _configuration(connection: Connection) -> Config:
     return configuration
 
 
+class _SqliteFile:
+    """A database file that is made once: when it is gone later, an empty one must not take its place unnoticed."""
+
+    def __init__(self, path: Path) -> None:
+        self._uri = f"file:{quote(str(path.absolute()))}"
+        self._mode = "rwc"
+
+    def connect(
+        self, dialect: Dialect, record: ConnectionPoolEntry, arguments: list[object], options: dict[str, Any]
+    ) -> sqlite3.Connection:
+        connection: sqlite3.Connection = sqlite3.connect(f"{self._uri}?mode={self._mode}", uri=True, **options)
+        self._mode = "rw"
+        return connection
+
+
 def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     # The driver's own idea of when to begin would let a read and the write that follows from it fall apart.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MILLISECONDS}")
     connection.execute("PRAGMA foreign_keys = ON")
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    read_only = connection.get_execution_options().get(_READ_ONLY, False)
+    options = connection.get_execution_options()
+    read_only = options.get(_READ_ONLY, False)
+    patience_seconds = options.get(_PATIENCE, PATIENCE_SECONDS)
+    connection.exec_driver_sql(f"PRAGMA busy_timeout = {round(patience_seconds * 1000)}")
     connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")

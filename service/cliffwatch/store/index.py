@@ -6,6 +6,7 @@ stay as they are.
 """
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -213,10 +214,21 @@ def _fold(
             session.add(finding)
         row.events_offset_bytes, row.last_event_id = stored.offset_bytes, stored.id
     if status is not None:
-        _write_status(row, status)
+        write_status(row, status)
 
 
-def _write_status(row: RunRow, status: RunStatus) -> None:
+def status_in(directory: Path) -> RunStatus:
+    """What a run's journal says now. Raises Problem(journal_unreadable) when it says nothing."""
+    status = None
+    for stored in JournalReader(directory).events():
+        with suppress(ValueError, KeyError, TypeError, OverflowError):
+            status = advance(status, stored.event)
+    if status is None:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
+    return status
+
+
+def write_status(row: RunRow, status: RunStatus) -> None:
     row.state = status.state.value
     row.since = status.since
     row.started_at = status.started_at

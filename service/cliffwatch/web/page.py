@@ -17,8 +17,10 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment
 
 from cliffwatch import __version__
+from cliffwatch.api.problems import database_problem
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.report.html import VERDICTS, environment
+from cliffwatch.store.database import DATABASE_ERRORS
 from cliffwatch.web.session import FORM_WORD, NotLoggedIn, Visitor, visitor_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -63,6 +65,10 @@ class PageRoute(APIRoute):
                 return show_problem(request, Problem(Code.BAD_REQUEST, "the address is not valid", faults))
             except Problem as problem:
                 return show_problem(request, problem)
+            except DATABASE_ERRORS as error:
+                # Without asking it who the visitor is.
+                away = database_problem(error)
+                return show(request, "problem.html", None, away.kind.status, problem=away)
 
         return shown
 
