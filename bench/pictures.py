@@ -92,7 +92,7 @@ def _add_schedule(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("weekly")
     page.get_by_label("Workload").select_option("quick-soak")
     page.get_by_label("Where").fill("/mnt/test")
-    page.get_by_label("When, as cron writes it").fill("0 18 * * fri")
+    page.get_by_label("Cron expression").fill("0 18 * * fri")
     page.get_by_label("Time zone").fill("Europe/Berlin")
     page.get_by_role("button", name="Add", exact=True).click()
     page.get_by_role("button", name="Turn weekly off").wait_for()

@@ -259,3 +259,72 @@ def test_findings_are_listed_newest_first(database: Database, tmp_path: Path) ->
         third = findings_page(session, 1, [rows[1].at, rows[1].run_id, rows[1].event_id])
         assert [(row.name, row.run_id) for row in third] == [("cliff", "b")]
         assert [row.name for row in findings_page(session, 10, run_id="a")] == ["recovery", "cliff"]
+
+
+def report(**changes: Any) -> dict[str, Any]:
+    """As much of a report as figures are read off."""
+    body: dict[str, Any] = {
+        "latency": {"append": {"load": {"count": 9, "p50_seconds": 0.002, "p99_seconds": 0.004, "max_seconds": 0.1}}},
+        "throughput": {"load": {"operations_per_second": 10.0, "bytes_per_second": 40_960.0}},
+        "totals": {"counters": {"device_write_operations": 50, "device_write_milliseconds": 100}},
+        "findings": [
+            {"kind": "recovery", "degrades": False, "onset_seconds": 5.0, "ratio": 1.1},
+            {"kind": "cliff", "degrades": True, "onset_seconds": 20.0, "ratio": 34.0},
+        ],
+    }
+    return body | changes
+
+
+def finished(runs_directory: Path, run_id: str) -> Path:
+    directory = journals.queue(runs_directory, run_id)
+    journals.start(directory)
+    journals.measure(directory, 3)
+    journals.finish(directory, "degraded")
+    return directory
+
+
+def test_a_finished_run_has_the_figures_of_its_report(database: Database, tmp_path: Path) -> None:
+    directory = finished(tmp_path, "one")
+    files.write_json_durably(directory / files.REPORT_JSON, report())
+    row = index(database, directory)
+    assert row["figures"] == {
+        "latency": "append",
+        "p50_seconds": 0.002,
+        "p99_seconds": 0.004,
+        "max_seconds": 0.1,
+        "operations_per_second": 10.0,
+        "bytes_per_second": 40_960.0,
+        "device_write_seconds": 0.002,
+        "onset": {"kind": "cliff", "seconds": 20.0, "ratio": 34.0},
+    }
+    assert [at for at, _ in row["curve"]] == [START + 3, START + 4, START + 5]
+
+
+def test_a_report_that_came_later_gives_its_figures_at_the_next_start(database: Database, tmp_path: Path) -> None:
+    directory = finished(tmp_path, "one")
+    assert index(database, directory)["figures"] is None
+    files.write_json_durably(directory / files.REPORT_JSON, report(findings=[]))
+    with database.session() as session:
+        assert index_missing(session, tmp_path).indexed == 1
+    with database.session() as session:
+        assert index_missing(session, tmp_path).indexed == 0
+        assert session.get_one(RunRow, "one").figures["onset"] is None  # type: ignore[index]
+
+
+def test_a_report_that_is_none_is_named_and_keeps_no_run_from_the_index(database: Database, tmp_path: Path) -> None:
+    directory = finished(tmp_path, "one")
+    reports: list[dict[str, Any]] = [{}, {"latency": []}, report(findings=[1]), report(latency={"append": {}})]
+    for damaged in reports:
+        files.write_json_durably(directory / files.REPORT_JSON, damaged)
+        with database.session() as session:
+            faults: list[JournalFault] = []
+            assert index_run(session, directory, faults).figures is None
+        assert [fault.file for fault in faults] == [files.REPORT_JSON]
+
+
+def test_runs_are_found_by_verdict(database: Database, tmp_path: Path) -> None:
+    index(database, finished(tmp_path, "one"))
+    index(database, journals.queue(tmp_path, "two"))
+    with database.snapshot() as session:
+        assert [row.id for row in runs_page(session, 10, verdict="degraded")] == ["one"]
+        assert runs_page(session, 10, verdict="pass") == []

@@ -125,10 +125,10 @@ def test_schedules_are_added_turned_off_and_removed(page: Page, service: Service
     log_in(page, service, "/schedules")
     page.get_by_label("Name").fill("weekly")
     page.get_by_label("Where").fill("/tmp")
-    page.get_by_label("When, as cron writes it").fill("every friday")
+    page.get_by_label("Cron expression").fill("every friday")
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    page.get_by_label("When, as cron writes it").fill("0 18 * * fri")
+    page.get_by_label("Cron expression").fill("0 18 * * fri")
     page.get_by_role("button", name="Add").click()
     row = page.get_by_role("row").filter(has_text="weekly")
     expect(row).to_contain_text("18:00:00 UTC")
@@ -148,7 +148,7 @@ def test_brokers_are_soaked_by_the_clock_too(page: Page, service: Service) -> No
     page.get_by_label("Workload").select_option("to-brokers")
     page.get_by_label("Target").select_option("broker")
     page.get_by_label("Where").fill("a:9092,b:9092")
-    page.get_by_label("When, as cron writes it").fill("0 18 * * fri")
+    page.get_by_label("Cron expression").fill("0 18 * * fri")
     page.get_by_role("button", name="Add").click()
     expect(page.get_by_role("row").filter(has_text="brokers")).to_contain_text("broker:a:9092,b:9092")
     for schedule in service.client.get("/api/v1/schedules").json()["items"]:
@@ -170,7 +170,7 @@ def test_drives_are_listed_with_the_gates_word(page: Page, service: Service) -> 
         section = page.locator("section.drive").filter(
             has=page.locator("h2 code", has_text=re.compile(f"^{drive['name']}$"))
         )
-        expect(section).to_contain_text("not as a target" if drive["objections"] else "free")
+        expect(section).to_contain_text("not eligible as a raw device" if drive["objections"] else "not in use")
 
 
 def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:

@@ -61,9 +61,12 @@ def page_of(
     rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]], show: Callable[[Row], Item]
 ) -> Page[Item]:
     """A page from up to `limit` + 1 rows: the one too many only says that there is a next page."""
-    shown = rows[:limit]
-    token = encode_page(sort, key(shown[-1])) if len(rows) > limit else None
-    return Page(items=[show(row) for row in shown], next_page=token)
+    return Page(items=[show(row) for row in rows[:limit]], next_page=next_token(rows, limit, sort, key))
+
+
+def next_token(rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]]) -> str | None:
+    """The token behind the first `limit` of up to `limit` + 1 rows; None where there is no next page."""
+    return encode_page(sort, key(rows[limit - 1])) if len(rows) > limit else None
 
 
 def _is_key(value: Any, kind: type) -> bool:

@@ -24,12 +24,33 @@ class WorkloadReference(BaseModel):
     version: int | None
 
 
+class OnsetBody(BaseModel):
+    """The first finding that degraded the run: its kind, when in the load it began, and how many times as slow."""
+
+    kind: str
+    seconds: float
+    ratio: float
+
+
+class RunFiguresBody(BaseModel):
+    """Figures of the whole load, null where it was not measured. `latency` names what the percentiles are of."""
+
+    latency: str | None
+    p50_seconds: float | None
+    p99_seconds: float | None
+    max_seconds: float | None
+    operations_per_second: float | None
+    bytes_per_second: float | None
+    device_write_seconds: float | None
+    onset: OnsetBody | None
+
+
 class RunSummary(BaseModel):
     """A run in a list.
 
     `planned_seconds` is how long the load was to last, `elapsed_seconds` how far it has come (null before it began) and
-    `progress_ratio` the one by the other. `windows` counts committed windows. `imported_at` is null for a run of this
-    service's own.
+    `progress_ratio` the one by the other. `windows` counts committed windows. `figures` are those of the run's
+    report, null until it is made. `imported_at` is null for a run of this service's own.
     """
 
     id: str
@@ -48,6 +69,7 @@ class RunSummary(BaseModel):
     planned_seconds: float
     progress_ratio: float
     windows: int
+    figures: RunFiguresBody | None
     created_by: str
     schedule_id: str | None
     imported_at: Time | None
@@ -124,6 +146,7 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "planned_seconds": planned,
         "progress_ratio": round(min(1.0, (elapsed or 0.0) / planned), 6) if planned > 0 else 0.0,
         "windows": row.windows,
+        "figures": row.figures,
         "created_by": row.created_by,
         "schedule_id": row.schedule_id,
         "imported_at": row.imported_at,

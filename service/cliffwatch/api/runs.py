@@ -1,19 +1,21 @@
 """/runs: plan, submit, list, show and stop runs."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
-from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
+from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, RunId, Services, find_run
+from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, next_token
 from cliffwatch.api.problems import responses
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource, run_summary
 from cliffwatch.errors import Code
 from cliffwatch.runs.faults import NAME_PATTERN
 from cliffwatch.runs.specification import Strict, Target, Workload
-from cliffwatch.runs.states import RunState
+from cliffwatch.runs.states import RunState, VerdictName
 from cliffwatch.runs.submission import RunRequest
+from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import runs_page
 
 router = APIRouter(prefix=API_PREFIX, tags=["runs"])
@@ -118,15 +120,39 @@ def list_runs(
     caller: Reader,
     state: RunState | None = None,
     workload: Annotated[str | None, Query(pattern=NAME_PATTERN, description="name of a workload")] = None,
+    verdict: VerdictName | None = None,
     limit: Limit = 50,
     page: PageToken = None,
 ) -> Page[RunSummary]:
     """Runs, newest first."""
+    rows = listed_rows(services, state, workload, verdict, limit, page)
+    now = services.clock.wall()
+    return Page(items=[run_summary(row, now) for row in rows.items], next_page=rows.next_page)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRows:
+    """A page of the index, and the token of the next page."""
+
+    items: list[RunRow]
+    next_page: str | None
+
+
+def listed_rows(
+    services: Services,
+    state: RunState | None,
+    workload: str | None,
+    verdict: VerdictName | None,
+    limit: int,
+    page: str | None,
+) -> ListedRows:
+    """Raises Problem(page_token_invalid)."""
     after = decode_page(page, _SORT, _KEY)
     with services.database.snapshot() as session:
-        rows = runs_page(session, limit + 1, after, state.value if state else None, workload)
-    now = services.clock.wall()
-    return page_of(rows, limit, _SORT, lambda row: (row.created_at, row.id), lambda row: run_summary(row, now))
+        rows = runs_page(
+            session, limit + 1, after, state.value if state else None, workload, verdict.value if verdict else None
+        )
+    return ListedRows(rows[:limit], next_token(rows, limit, _SORT, lambda row: (row.created_at, row.id)))
 
 
 @router.get("/runs/{run_id}", responses=responses(Code.NOT_FOUND))

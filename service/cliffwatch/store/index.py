@@ -7,17 +7,19 @@ stay as they are.
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from pydantic import ValidationError
-from sqlalchemy import delete, select
+from sqlalchemy import delete, or_, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import EventType, JournalFault, JournalReader, StoredEvent, files
+from cliffwatch.report.curve import curve_of
+from cliffwatch.report.figures import figures_of
 from cliffwatch.runs.specification import RunOrder, Workload
 from cliffwatch.runs.states import RunState, RunStatus, VerdictName, advance
 from cliffwatch.runs.submission import Submission
@@ -67,6 +69,8 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
     if last is not None:
         row.windows, row.last_window_end = last.seq + 1, last.end
     row.directory = str(directory)
+    if row.state == RunState.FINISHED.value and row.figures is None:
+        _read_figures(row, reader)
     if faults is not None:
         faults.extend(reader.faults)
     session.flush()
@@ -74,8 +78,12 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
 
 
 def index_missing(session: Session, runs_directory: Path) -> IndexReport:
-    """Index the journals that have no row yet: those of a service that was killed between the two."""
-    known = set(session.scalars(select(RunRow.id)))
+    """Index the journals that have no row yet: those of a service that was killed between the two.
+
+    Also those of finished runs without figures, of an earlier version or whose report was made later.
+    """
+    has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
+    known = set(session.scalars(select(RunRow.id).where(has_all)))
     return _index_all(session, [path for path in journals_in(runs_directory) if path.name not in known])
 
 
@@ -168,6 +176,8 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
         imported_at=imported_at,
         windows=0,
         last_window_end=None,
+        figures=None,
+        curve=None,
         events_offset_bytes=0,
         last_event_id=0,
     )
@@ -175,6 +185,18 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
     session.flush()
     _fold(session, row, None, events, reader)
     return row
+
+
+def _read_figures(row: RunRow, reader: JournalReader) -> None:
+    """Leaves a run without a report, or with one that cannot be read, without figures."""
+    if not (reader.directory / files.REPORT_JSON).exists():
+        return
+    try:
+        figures = figures_of(reader.document(files.REPORT_JSON))
+    except (Problem, KeyError, TypeError, AttributeError) as error:
+        reader.faults.append(JournalFault(files.REPORT_JSON, 1, f"not a report: {error!r}"))
+        return
+    row.figures, row.curve = asdict(figures), list(curve_of(reader.directory))
 
 
 def _imported_at(reader: JournalReader) -> float | None:

@@ -44,7 +44,7 @@ class Table(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {float: Float(53), dict[str, Any]: Json, list[str]: Json}  # noqa: RUF012  SQLAlchemy reads it
+    type_annotation_map = {float: Float(53), dict[str, Any]: Json, list[str]: Json, list[Any]: Json}  # noqa: RUF012  SQLAlchemy reads it
 
 
 class WorkloadRow(Table):
@@ -70,6 +70,7 @@ class RunRow(Table):
         Index("ix_runs_created_at_id", "created_at", "id"),
         Index("ix_runs_state_created_at_id", "state", "created_at", "id"),
         Index("ix_runs_workload_name_created_at_id", "workload_name", "created_at", "id"),
+        Index("ix_runs_verdict_created_at_id", "verdict", "created_at", "id"),
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
@@ -103,6 +104,9 @@ class RunRow(Table):
     imported_at: Mapped[float | None]
     windows: Mapped[int]
     last_window_end: Mapped[float | None]
+    #: Fields of RunFigures and points of a Curve (cliffwatch.report); None until the run is over and has a report.
+    figures: Mapped[dict[str, Any] | None]
+    curve: Mapped[list[Any] | None]
     #: Just behind the last event that was read, and that event's id (its line).
     events_offset_bytes: Mapped[int] = mapped_column(BigInteger)
     last_event_id: Mapped[int]

@@ -20,7 +20,12 @@ def unfinished_runs(session: Session) -> list[RunRow]:
 
 
 def runs_page(
-    session: Session, limit: int, after: Key | None = None, state: str | None = None, workload: str | None = None
+    session: Session,
+    limit: int,
+    after: Key | None = None,
+    state: str | None = None,
+    workload: str | None = None,
+    verdict: str | None = None,
 ) -> list[RunRow]:
     """Newest first, by (created_at, id)."""
     query = select(RunRow)
@@ -28,6 +33,8 @@ def runs_page(
         query = query.where(RunRow.state == state)
     if workload is not None:
         query = query.where(RunRow.workload_name == workload)
+    if verdict is not None:
+        query = query.where(RunRow.verdict == verdict)
     return _page(session, query, [RunRow.created_at, RunRow.id], limit, after, newest_first=True)
 
 
@@ -40,6 +47,13 @@ def findings_page(
         query = query.where(FindingRow.run_id == run_id)
     keys = [FindingRow.at, FindingRow.run_id, FindingRow.event_id]
     return _page(session, query, keys, limit, after, newest_first=True)
+
+
+def first_findings(session: Session, run_ids: Sequence[str], names: Sequence[str]) -> dict[str, FindingRow]:
+    """By run id, the finding of one of these names that was raised first; runs without one are left out."""
+    query = select(FindingRow).where(FindingRow.run_id.in_(run_ids), FindingRow.name.in_(names))
+    rows = session.scalars(query.order_by(FindingRow.run_id, FindingRow.event_id.desc()))
+    return {row.run_id: row for row in rows}
 
 
 def workloads_page(session: Session, limit: int, after: Key | None = None) -> list[WorkloadRow]:

@@ -2,9 +2,11 @@
 
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import BeforeValidator
 from sse_starlette import EventSourceResponse
 
 from cliffwatch.api import journals, live, runs
@@ -12,10 +14,11 @@ from cliffwatch.api.context import Context, RunId, find_run
 from cliffwatch.api.pages import PageToken
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource
 from cliffwatch.journal import EventType, JournalReader
-from cliffwatch.runs.faults import NAME_PATTERN
-from cliffwatch.runs.states import MEANINGS, RunState
-from cliffwatch.web.curves import CURVE_HEIGHT, CURVE_WIDTH, columns_of, small_curve
+from cliffwatch.runs.specification import Name
+from cliffwatch.runs.states import MEANINGS, RunState, VerdictName
+from cliffwatch.web.curves import columns_of
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
+from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, run_list
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -26,7 +29,8 @@ _EVENTS_SHOWN = 200
 _SHOWN_TYPES = frozenset(
     {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
 )
-_DONE = frozenset({RunState.FINISHED})
+#: A form sends an empty text for `any`.
+_CHOICE = BeforeValidator(lambda text: text or None)
 _STOPPABLE = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.INTERRUPTED})
 
 
@@ -40,27 +44,28 @@ def show_runs(
     request: Request,
     services: Context,
     visitor: AnyVisitor,
-    state: RunState | None = None,
-    workload: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+    state: Annotated[RunState | None, _CHOICE] = None,
+    workload: Annotated[Name | None, _CHOICE] = None,
+    verdict: Annotated[VerdictName | None, _CHOICE] = None,
     page: PageToken = None,
 ) -> Response:
-    """Runs, newest first, each with its verdict and the curve of its p99."""
-    listed = runs.list_runs(services, visitor.caller, state, workload, _PAGE_SIZE, page)
-    shown = [(run, small_curve(Path(run.directory))) for run in listed.items]
+    """Runs, newest first, each with its verdict, its figures and the curve of its p99."""
+    rows = runs.listed_rows(services, state, workload, verdict, _PAGE_SIZE, page)
+    chosen: dict[str, Any] = {"verdict": verdict, "state": state, "workload": workload}
+    filters = {name: str(value) for name, value in chosen.items() if value is not None}
     return show(
         request,
         "runs.html",
         visitor,
-        runs=shown,
-        next_page=listed.next_page,
-        state=state,
-        workload=workload,
+        list=run_list(services, rows.items),
+        older=urlencode(filters | {"page": rows.next_page}) if rows.next_page else "",
+        filtered=bool(filters),
         states=list(RunState),
+        verdicts=list(VerdictName),
         meanings=MEANINGS,
-        going_on=any(run.state not in _DONE for run in listed.items),
         curve_width=CURVE_WIDTH,
         curve_height=CURVE_HEIGHT,
-        query=request.url.query,
+        **chosen,
     )
 
 

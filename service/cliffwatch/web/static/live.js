@@ -214,11 +214,11 @@
       showRun(body);
       if (over) { source.close(); live.dataset.over = "true"; }
     });
-    source.onopen = () => { byId("lost").hidden = true; };
+    source.onopen = window.cliffwatch.answered;
     source.onerror = () => {
       source.close();
       if (over) return;
-      byId("lost").hidden = false;
+      window.cliffwatch.unanswered();
       clearTimeout(retry);
       retry = setTimeout(load, 2000);
     };
@@ -228,16 +228,15 @@
   async function load() {
     let body;
     try {
-      const answer = await fetch(base + "/series", { headers: { Accept: "application/json" } });
-      if (answer.status === 401) { location.assign("/login?next=" + encodeURIComponent(location.pathname)); return; }
-      if (!answer.ok) throw new Error(String(answer.status));
+      const answer = await window.cliffwatch.ask(base + "/series", "application/json");
+      if (answer === null) return;
       body = await answer.json();
     } catch (error) {
-      byId("lost").hidden = false;
+      window.cliffwatch.unanswered();
       retry = setTimeout(load, 2000);
       return;
     }
-    byId("lost").hidden = true;
+    window.cliffwatch.answered();
     ({ names, columns, origin, position } = body);
     planned = body.planned_seconds;
     latencyName = body.latency;

@@ -1,0 +1,48 @@
+"""The course of a run's p99 in a few points: of windows spread over it, however long it is."""
+
+import json
+from pathlib import Path
+
+from cliffwatch.journal import files
+from cliffwatch.report.headline import primary_latency
+
+#: Windows that are looked at, found by their place in the file.
+CURVE_POINTS = 60
+
+#: Moments at which windows ended, in seconds since the epoch, and their p99 in seconds; None where nothing completed.
+Curve = list[tuple[float, float | None]]
+
+
+def curve_of(directory: Path) -> Curve:
+    """In order of time; empty for a run without windows. Reads no more than CURVE_POINTS lines."""
+    points = (_point(line) for line in _spread_lines(directory / files.WINDOWS))
+    return [point for point in points if point is not None]
+
+
+def _spread_lines(path: Path) -> list[bytes]:
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            lines: list[bytes] = []
+            for index in range(CURVE_POINTS):
+                place = size * index // CURVE_POINTS
+                file.seek(max(0, place - 1))
+                if place > 0:
+                    file.readline()
+                line = file.readline()
+                if line.endswith(b"\n") and (not lines or line != lines[-1]):
+                    lines.append(line)
+            return lines
+    except FileNotFoundError:
+        return []
+
+
+def _point(line: bytes) -> tuple[float, float | None] | None:
+    """None for a line that holds no window."""
+    try:
+        body = json.loads(line)
+        measured: dict[str, dict[str, float | None]] = body["latency"]
+        name = primary_latency(list(measured))
+        return float(body["end"]), measured[name].get("p99") if name is not None else None
+    except (ValueError, KeyError, TypeError):
+        return None

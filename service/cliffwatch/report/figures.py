@@ -1,0 +1,66 @@
+"""A run in a few figures, as lists show it: of its whole load, read off its report."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cliffwatch.report.headline import primary_latency
+
+
+@dataclass(frozen=True, slots=True)
+class Onset:
+    """The first finding that degraded the run: what it is, when in the load it began, and how many times as slow."""
+
+    kind: str
+    seconds: float
+    ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunFigures:
+    """Figures of the whole load. None where it was not measured; `onset` is None where nothing degraded the run.
+
+    `latency` names the latency that the percentiles are of. `device_write_seconds` is the mean of all writes below the
+    block layer.
+    """
+
+    latency: str | None = None
+    p50_seconds: float | None = None
+    p99_seconds: float | None = None
+    max_seconds: float | None = None
+    operations_per_second: float | None = None
+    bytes_per_second: float | None = None
+    device_write_seconds: float | None = None
+    onset: Onset | None = None
+
+
+def figures_of(document: dict[str, Any]) -> RunFigures:
+    """From report.json. Raises KeyError or TypeError for a document that is none."""
+    name = primary_latency(list(document["latency"]))
+    latency = document["latency"][name]["load"] if name is not None else {}
+    rates = document["throughput"].get("load", {})
+    counters = document["totals"]["counters"]
+    return RunFigures(
+        latency=name,
+        p50_seconds=latency.get("p50_seconds"),
+        p99_seconds=latency.get("p99_seconds"),
+        max_seconds=latency.get("max_seconds"),
+        operations_per_second=rates.get("operations_per_second"),
+        bytes_per_second=rates.get("bytes_per_second"),
+        device_write_seconds=mean_write_seconds(counters),
+        onset=_onset(document["findings"]),
+    )
+
+
+def mean_write_seconds(counters: dict[str, int]) -> float | None:
+    """Mean seconds that a write took below the block layer; None where none was counted."""
+    writes = counters.get("device_write_operations", 0)
+    milliseconds = counters.get("device_write_milliseconds")
+    return milliseconds / writes / 1000 if writes and milliseconds is not None else None
+
+
+def _onset(findings: list[dict[str, Any]]) -> Onset | None:
+    """Findings are in order of onset."""
+    first = next((finding for finding in findings if finding["degrades"]), None)
+    if first is None:
+        return None
+    return Onset(str(first["kind"]), float(first["onset_seconds"]), float(first["ratio"]))

@@ -1,0 +1,162 @@
+"""The list of runs: each with its verdict, its figures and the curve of its p99, drawn on one scale for all of them."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+
+from cliffwatch.api.context import Services
+from cliffwatch.api.run_resource import RunSummary, run_summary
+from cliffwatch.detect.verdict import DEGRADING_KINDS
+from cliffwatch.journal import JournalReader
+from cliffwatch.report.curve import Curve, curve_of
+from cliffwatch.report.format import byte_rate, elapsed, latency, rate
+from cliffwatch.report.headline import primary_latency
+from cliffwatch.runs.states import RunState
+from cliffwatch.store.models import FindingRow, RunRow
+from cliffwatch.store.queries import first_findings
+from cliffwatch.units import format_number
+
+CURVE_WIDTH, CURVE_HEIGHT = 120, 24
+#: Points of a curve so many times their usual distance apart have time between them that was not measured.
+_GAP_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """What all curves of a list are drawn on: whole decades of latency, in seconds."""
+
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        return f"{latency(self.low)} to {latency(self.high)}"
+
+    def height(self, seconds: float) -> float:
+        part = math.log(seconds / self.low) / math.log(self.high / self.low)
+        return CURVE_HEIGHT - 1 - part * (CURVE_HEIGHT - 2)
+
+
+@dataclass(frozen=True, slots=True)
+class SmallCurve:
+    """SVG polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, apart where nothing was measured; and what they say."""
+
+    lines: tuple[str, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedRun:
+    """A row of the list. `span` says what the figures are of."""
+
+    run: RunSummary
+    p99: str
+    throughput: str
+    operations: str
+    span: str
+    onset: str
+    onset_note: str
+    curve: SmallCurve | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunList:
+    """The rows, and the scale that their curves share; None where there is none to draw."""
+
+    runs: tuple[ListedRun, ...]
+    scale: Scale | None
+
+
+def run_list(services: Services, rows: Sequence[RunRow]) -> RunList:
+    """What the index says of finished runs, and the ends of the journals of those that are under way."""
+    now = services.clock.wall()
+    with services.database.snapshot() as session:
+        findings = first_findings(session, [row.id for row in rows], DEGRADING_KINDS)
+    curves = [_points(row) for row in rows]
+    scale = scale_of(value for curve in curves for _, value in curve)
+    return RunList(
+        tuple(
+            _listed(row, run_summary(row, now), findings.get(row.id), small_curve(row, curve, scale))
+            for row, curve in zip(rows, curves, strict=True)
+        ),
+        scale,
+    )
+
+
+def scale_of(values: Iterable[float | None]) -> Scale | None:
+    """Whole decades around all values; None where there is no value."""
+    present = [value for value in values if value]
+    if not present:
+        return None
+    low, high = math.floor(math.log10(min(present))), math.ceil(math.log10(max(present)))
+    return Scale(10.0**low, 10.0 ** max(high, low + 1))
+
+
+def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | None:
+    """A run's p99 over its planned load; None where there are too few points to draw."""
+    values = [value for _, value in curve if value]
+    if scale is None or len(values) < 2:
+        return None
+    start = row.load_start if row.load_start is not None else curve[0][0]
+    stop = max(row.load_stop or 0.0, curve[-1][0])
+    step = median(after - before for (before, _), (after, _) in pairwise(curve))
+    lines: list[list[str]] = [[]]
+    previous = curve[0][0]
+    for at, value in curve:
+        if not value or at - previous > _GAP_STEPS * step:
+            lines.append([])
+        if value:
+            x = (at - start) / (stop - start) * (CURVE_WIDTH - 2) + 1
+            lines[-1].append(f"{x:.1f},{scale.height(value):.1f}")
+        previous = at
+    words = f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"
+    return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), words)
+
+
+def _points(row: RunRow) -> Curve:
+    if row.curve is not None:
+        return [(float(at), value) for at, value in row.curve]
+    return curve_of(Path(row.directory))
+
+
+def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: SmallCurve | None) -> ListedRun:
+    figures = run.figures
+    if figures is not None:
+        onset = figures.onset
+        return ListedRun(
+            run,
+            latency(figures.p99_seconds),
+            byte_rate(figures.bytes_per_second),
+            rate(figures.operations_per_second),
+            "whole load",
+            elapsed(onset.seconds) if onset else "none",
+            f"{onset.kind} {format_number(onset.ratio)}×" if onset else "",
+            curve,
+        )
+    onset_time, note = _onset_of(row, finding)
+    p99, throughput, operations, span = _newest(row)
+    return ListedRun(run, p99, throughput, operations, span, onset_time, note, curve)
+
+
+def _newest(row: RunRow) -> tuple[str, str, str, str]:
+    """p99, throughput, operations of the newest window, and what they are of; dashes where there is no window."""
+    window = JournalReader(Path(row.directory)).last_window()
+    if window is None:
+        return latency(None), byte_rate(None), "", ""
+    name = primary_latency(list(window.latency))
+    seconds = window.seconds
+    operations = rate(window.counters.get("operations", 0) / seconds)
+    moved = byte_rate(window.counters["bytes"] / seconds if "bytes" in window.counters else None)
+    return latency(window.latency[name].get("p99") if name else None), moved, operations, "last window"
+
+
+def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
+    """When a run under way was found to degrade, and how much."""
+    if finding is None:
+        return ("–" if row.state == RunState.FINISHED.value or row.windows == 0 else "none so far"), ""
+    onset = float(finding.detail.get("onset", finding.at)) - (row.load_start or row.created_at)
+    ratio = finding.detail.get("ratio")
+    return elapsed(onset), finding.name if ratio is None else f"{finding.name} {format_number(float(ratio))}×"

@@ -1,0 +1,102 @@
+"""Every page on a phone: what a person needs is on the screen, whole, in light and in dark."""
+
+from collections.abc import Iterator
+
+import pytest
+from bench.service import Service
+from playwright.sync_api import Page, expect
+from tests.api.test_alerts_api import alert, notification
+from tests.web.conftest import log_in, start_run, steady, wait_until_finished
+
+PHONE_WIDTH = 390
+#: Texts, buttons, fields and pictures that are meant to be seen and are not wholly on the screen: sideways beyond it,
+#: or cut off by something around them. Charts scroll and zoom by themselves, and what is only for screen readers is not
+#: meant to be seen.
+CUT_OFF = """() => {
+  const cut = [];
+  const isMeant = (element) => !element.closest("[hidden], .skip, thead, .chart, script, style, dialog:not([open])")
+    && element.checkVisibility({ visibilityProperty: true });
+  const look = (element, box, what) => {
+    if (box.width === 0 || box.height === 0) return;
+    if (box.left < -0.5 || box.right > innerWidth + 0.5) { cut.push("off the screen: " + what); return; }
+    for (let around = element; around && around !== document.body; around = around.parentElement) {
+      const style = getComputedStyle(around), outer = around.getBoundingClientRect();
+      if (style.overflowX !== "visible" && (box.left < outer.left - 0.5 || box.right > outer.right + 0.5)) {
+        cut.push("cut off by " + around.tagName + "." + around.className + ": " + what);
+        return;
+      }
+    }
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.data.trim() || !isMeant(text.parentElement)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (const box of range.getClientRects()) look(text.parentElement, box, text.data.trim().slice(0, 60));
+  }
+  const controls = "button, a, input:not([type=hidden]), select, progress, svg, canvas, .badge";
+  for (const element of document.querySelectorAll(controls))
+    if (isMeant(element)) look(element, element.getBoundingClientRect(), element.outerHTML.slice(0, 80));
+  return cut;
+}"""
+
+
+@pytest.fixture(scope="module")
+def runs(service: Service) -> Iterator[dict[str, str]]:
+    """A run that fell off a cliff, and one under way that an alert fires for; a schedule beside them."""
+    long_name = "a-workload-with-a-rather-long-name-as-people-give-them"
+    fallen = start_run(service, steady(long_name, "2h", "10s", time="virtual", cliff_after="1h"))
+    wait_until_finished(service, fallen)
+    live = start_run(service, steady("alerted-on-a-phone", "5m"))
+    service.client.post("/api/v1/alerts", json=notification(alert(live, "firing"))).raise_for_status()
+    service.client.post(
+        "/api/v1/schedules",
+        json={
+            "name": "weekly-soak-of-the-second-drive-in-the-rack",
+            "workload": "sequential-log",
+            "target": {"kind": "directory", "path": "/mnt/the-second-drive-in-the-rack/with/a/long/path"},
+            "trigger": {"kind": "cron", "expression": "0 18 * * fri", "time_zone": "Europe/Berlin"},
+        },
+    ).raise_for_status()
+    yield {"fallen": fallen, "live": live}
+    service.client.post(f"/api/v1/runs/{live}/stop").raise_for_status()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_is_cut_off_on_a_phone(page: Page, service: Service, runs: dict[str, str], scheme: str) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
+    page.goto("/login")
+    assert page.evaluate(CUT_OFF) == []
+    log_in(page, service)
+    live = page.locator("#live")
+    # The page, what must have come before it is looked at, and what a person comes for.
+    seen = {
+        "/runs": (None, ["#list .badge.degraded", "#list progress", "#list svg"]),
+        f"/runs/{runs['fallen']}": ("true", ["#verdict .badge", "#reasons li", "#findings li"]),
+        f"/runs/{runs['live']}": ("true", ["#state", "#ask-stop", "#findings .alert span"]),
+        "/schedules": (None, ["#list button.danger", "#list code"]),
+        "/drives": (None, ["section.drive h2"]),
+        "/start": (None, ["button[value=check]"]),
+        "/runs/none-such": (None, ["[role=alert]"]),
+    }
+    for path, (ready, needed) in seen.items():
+        page.goto(path)
+        if ready:
+            expect(live).to_have_attribute("data-ready", ready)
+        for selector in needed:
+            expect(page.locator(selector).first).to_be_visible()
+        assert page.evaluate(CUT_OFF) == [], path
+        overflow = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert overflow <= 0, f"{path} is wider than the screen"
+
+
+def test_the_gates_answer_fits_a_phone(page: Page, service: Service) -> None:
+    page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
+    log_in(page, service, "/start")
+    page.get_by_label("Workload").select_option("sequential-log")
+    page.get_by_label("Where").fill("/proc")
+    page.get_by_role("button", name="Check").click()
+    expect(page.locator("#answer").get_by_role("alert")).to_be_visible()
+    assert page.evaluate(CUT_OFF) == []

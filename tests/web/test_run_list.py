@@ -1,0 +1,168 @@
+"""The list of runs: figures of the whole load, curves that can be compared, and filters that an address holds."""
+
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+from bench.service import Service
+from playwright.sync_api import Page, expect
+from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.web.conftest import log_in, start_run, steady, wait_until_finished
+
+from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.journal import files
+from cliffwatch.report.curve import CURVE_POINTS, curve_of
+from cliffwatch.report.figures import mean_write_seconds
+from cliffwatch.report.format import byte_rate, latency
+from cliffwatch.store.models import RunRow
+from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, scale_of, small_curve
+
+
+@pytest.fixture(scope="module")
+def runs(service: Service) -> dict[str, str]:
+    """Run ids: one that stayed healthy, and one ten times as slow that fell off a cliff. Both in virtual time."""
+    ids = {
+        "healthy": start_run(service, steady("stayed", "2h", "10s", time="virtual")),
+        "cliff": start_run(
+            service, steady("fell", "2h", "10s", time="virtual", median_latency="20ms", cliff_after="1h")
+        ),
+    }
+    for run_id in ids.values():
+        wait_until_finished(service, run_id)
+    return ids
+
+
+def heights(page: Page, run_id: str) -> list[float]:
+    lines = page.locator(f"#row-{run_id} polyline").evaluate_all("all => all.map(line => line.getAttribute('points'))")
+    return [float(point.split(",")[1]) for line in lines for point in line.split()]
+
+
+def test_a_finished_run_shows_the_figures_of_its_whole_load(page: Page, service: Service, runs: dict[str, str]) -> None:
+    log_in(page, service)
+    for run_id in runs.values():
+        report = service.client.get(f"/api/v1/runs/{run_id}/report").json()
+        figures = service.client.get(f"/api/v1/runs/{run_id}").json()["figures"]
+        load = report["latency"]["publish"]["load"]
+        assert (figures["latency"], figures["p99_seconds"]) == ("publish", load["p99_seconds"])
+        row = page.locator(f"#row-{run_id}")
+        expect(row).to_contain_text(latency(load["p99_seconds"]))
+        expect(row).to_contain_text(byte_rate(report["throughput"]["load"]["bytes_per_second"]))
+        expect(row).to_contain_text("whole load")
+    expect(page.locator(f"#row-{runs['cliff']}").get_by_role("cell").nth(3)).to_contain_text("1:00:00")
+    expect(page.locator(f"#row-{runs['healthy']}").get_by_role("cell").nth(3)).to_have_text("none")
+
+
+def test_curves_of_all_rows_can_be_compared(page: Page, service: Service, runs: dict[str, str]) -> None:
+    log_in(page, service)
+    expect(page.locator("thead .scale")).to_contain_text(re.compile("all rows 1 ms to 10 s"))
+    # Ten times as slow before its cliff: that much higher on the page, where down is large.
+    healthy, cliff = heights(page, runs["healthy"]), heights(page, runs["cliff"])
+    assert healthy[0] - cliff[0] == pytest.approx((CURVE_HEIGHT - 2) / 4, rel=0.1)
+    assert cliff[0] - cliff[-1] == pytest.approx((CURVE_HEIGHT - 2) / 2, rel=0.1)
+
+
+def test_a_filter_is_in_the_address(page: Page, service: Service, runs: dict[str, str]) -> None:
+    log_in(page, service)
+    page.get_by_label("Verdict").select_option("degraded")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator(f"#row-{runs['healthy']}")).to_have_count(0)
+    expect(page.locator(f"#row-{runs['cliff']}")).to_be_visible()
+    assert "verdict=degraded" in page.url
+    page.goto(page.url)
+    expect(page.get_by_label("Verdict")).to_have_value("degraded")
+    page.get_by_label("Workload").fill("none-such")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_text("No run matches this filter.")).to_be_visible()
+    page.get_by_role("link", name="Show all").click()
+    expect(page.locator(f"#row-{runs['healthy']}")).to_be_visible()
+    listed = service.client.get("/api/v1/runs", params={"verdict": "degraded"}).json()["items"]
+    assert {run["verdict"] for run in listed} == {"degraded"}
+
+
+def row_of(load_start: float, load_stop: float) -> RunRow:
+    return RunRow(load_start=load_start, load_stop=load_stop)
+
+
+def test_a_curve_reads_few_lines_of_a_long_run_and_says_what_it_shows(tmp_path: Path) -> None:
+    load = SyntheticLoad(median_latency="2ms", cliff_after="1000s", cliff_ratio=100)
+    directory = make_journal(tmp_path / "run", JournalPlan(windows=200, load=load))
+    points = curve_of(directory)
+    assert 2 <= len(points) <= CURVE_POINTS
+    curve = small_curve(row_of(LOAD_START, LOAD_START + 4000), points, scale_of(value for _, value in points))
+    assert curve is not None
+    places = [tuple(map(float, point.split(","))) for point in curve.lines[0].split()]
+    # Half of the planned load is over, and down on the screen is small: the cliff ends above where it began.
+    assert places[-1][0] == pytest.approx(CURVE_WIDTH / 2, abs=2)
+    assert places[-1][1] < places[0][1] - 10
+    assert curve.words.startswith("p99 from ")
+    (directory / files.WINDOWS).write_bytes(b"")
+    assert curve_of(directory) == []
+
+
+def test_a_curve_is_broken_where_nothing_was_measured(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path / "run", JournalPlan(windows=60, missing=set(range(20, 40))))
+    points = curve_of(directory)
+    curve = small_curve(row_of(LOAD_START, LOAD_START + 600), points, Scale(0.001, 0.1))
+    assert curve is not None
+    assert len(curve.lines) == 2
+    assert small_curve(row_of(LOAD_START, LOAD_START + 600), [], None) is None
+
+
+def test_a_devices_latency_is_its_time_by_its_writes() -> None:
+    counted = {"device_write_operations": 50, "device_write_milliseconds": 100}
+    assert mean_write_seconds(counted) == pytest.approx(0.002)
+    assert mean_write_seconds({"device_write_operations": 0, "device_write_milliseconds": 0}) is None
+    assert mean_write_seconds({}) is None
+
+
+def test_an_open_list_shows_new_runs_and_that_the_service_is_gone(page: Page, service: Service) -> None:
+    log_in(page, service)
+    service.client.post("/api/v1/schedules", json=_SCHEDULE).raise_for_status()
+    schedules = page.context.new_page()
+    schedules.goto("/schedules", wait_until="load")
+    expect(schedules.get_by_role("row").filter(has_text="now-and-then")).to_be_visible()
+    run_id = start_run(service, steady("came-later", "5m"))
+    row = page.locator(f"#row-{run_id}")
+    # Nobody loads the page again; what has the focus keeps it while its row changes.
+    expect(row).to_contain_text("running")
+    row.get_by_role("link").focus()
+    expect(row).to_contain_text("last window")
+    expect(row.get_by_role("link")).to_be_focused()
+    service.kill()
+    for open_page in (page, schedules):
+        expect(open_page.locator("#lost")).to_contain_text(
+            re.compile(r"No answer from the service since \d\d:\d\d:\d\d UTC")
+        )
+        expect(open_page.get_by_role("row").nth(1)).to_be_visible()
+    service.start()
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    expect(row).to_contain_text("stopped")
+    for schedule in service.client.get("/api/v1/schedules").json()["items"]:
+        service.client.delete(f"/api/v1/schedules/{schedule['id']}").raise_for_status()
+    expect(schedules.get_by_text("No schedules yet.")).to_be_visible()
+    for open_page in (page, schedules):
+        expect(open_page.locator("#lost")).not_to_be_visible()
+    expect(row.get_by_role("link")).to_be_focused()
+
+
+def test_a_service_that_is_frozen_is_one_that_does_not_answer(page: Page, service: Service) -> None:
+    log_in(page, service)
+    expect(page.get_by_role("heading", name="Runs")).to_be_visible()
+    # The page's own script came from the service, too.
+    page.wait_for_function("window.cliffwatch !== undefined")
+    os.kill(service.pid, signal.SIGSTOP)
+    try:
+        expect(page.locator("#lost")).to_be_visible()
+    finally:
+        os.kill(service.pid, signal.SIGCONT)
+    expect(page.locator("#lost")).not_to_be_visible()
+
+
+_SCHEDULE = {
+    "name": "now-and-then",
+    "workload": "sequential-log",
+    "target": {"kind": "directory", "path": "/tmp"},
+    "trigger": {"kind": "interval", "every": "6h"},
+}
