@@ -105,6 +105,9 @@ def test_what_is_built_here_is_not_looked_for_in_a_registry(name: str) -> None:
 
 def test_the_service_may_lock_the_buffers_that_a_load_registers() -> None:
     assert service("cliffwatch")["ulimits"]["memlock"] == -1
+    # An engine without SYS_RESOURCE cannot raise a limit, and starts no container that asks for it.
+    lower = configuration(CLIFFWATCH_LOCKED_MEMORY="8388608")["services"]["cliffwatch"]
+    assert lower["ulimits"]["memlock"] == 8388608
 
 
 def test_every_volume_is_named() -> None:
