@@ -22,9 +22,13 @@ class NotFiniteError(ValueError):
     """A number that is not one of JSON's, or is too large."""
 
 
-def strict_json(text: str | bytes) -> Any:
-    """The JSON value. Raises ValueError: what is no JSON, is nested too deep, or holds a number that is not finite."""
-    return _loads(text, parse_constant=_refuse, parse_float=_finite)
+def strict_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
+    """The JSON value. Raises ValueError: what is no JSON, is nested too deep, or holds a number that is not finite.
+
+    `unique_keys`: a key that stands twice in an object is refused too; otherwise the last one counts.
+    """
+    hooks = {"object_pairs_hook": _unique} if unique_keys else {}
+    return _loads(text, parse_constant=_refuse, parse_float=_finite, **hooks)
 
 
 def lenient_json(text: str | bytes) -> tuple[Any, int]:
@@ -103,6 +107,15 @@ def _loads(text: str | bytes, **hooks: Any) -> Any:
         return json.loads(text, **hooks)
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in found if names.count(name) > 1)
+        raise ValueError(f"{twice[:40]!r} is there twice; remove one")
+    return found
 
 
 def _refuse(word: str) -> NoReturn:

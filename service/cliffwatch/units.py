@@ -14,9 +14,15 @@ _SIZE_BYTES: dict[str, int] = {"B": 1} | {
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?i?B)")
 
+#: Characters; nobody writes a longer one.
+_LENGTH_LIMIT = 64
+_DURATION_LIMIT_SECONDS = 1000 * 365.25 * 86_400.0
+
 
 def parse_duration(text: str) -> float:
     """Seconds in a duration such as `36h`, `1h30m` or `250ms`. Raises ValueError with what would be right."""
+    if len(text) > _LENGTH_LIMIT:
+        raise ValueError(f"{text[:40]!r}… is not a duration; write one such as 36h or 1h30m")
     position, seconds = 0, 0.0
     compact = text.replace(" ", "")
     for part in _DURATION_PART.finditer(compact):
@@ -26,6 +32,8 @@ def parse_duration(text: str) -> float:
         position = part.end()
     if not compact or position != len(compact):
         raise ValueError(f"{text!r} is not a duration; write a number with ms, s, m, h or d, such as 36h or 1h30m")
+    if seconds > _DURATION_LIMIT_SECONDS:
+        raise ValueError(f"{text!r} is longer than a thousand years")
     return seconds
 
 
@@ -44,10 +52,11 @@ def format_duration(seconds: float) -> str:
 
 def parse_size(text: str) -> int:
     """Bytes in a size such as `4GiB` (1024-based) or `1GB` (1000-based). Raises ValueError with what would be right."""
-    match = _SIZE.fullmatch(text.strip())
+    match = _SIZE.fullmatch(text.strip()) if len(text) <= _LENGTH_LIMIT else None
     if match is None:
         raise ValueError(
-            f"{text!r} is not a size; write a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 4GiB"
+            f"{text[:_LENGTH_LIMIT]!r} is not a size; "
+            "write a number with B, KB, KiB, MB, MiB, GB, GiB, TB or TiB, such as 4GiB"
         )
     return round(float(match[1]) * _SIZE_BYTES[match[2]])
 

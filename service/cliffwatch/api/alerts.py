@@ -8,14 +8,15 @@ from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, Field
 
 from cliffwatch.api.context import API_PREFIX, Context, Operator
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.runs.alerts import Alert
 
-router = APIRouter(prefix=API_PREFIX, tags=["alerts"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["alerts"])
 _LOG = logging.getLogger(__name__)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 _FIRING = "firing"
 #: More than fit into the largest body that is taken.
-_ALERTS_LIMIT = 10_000
+_ALERTS_LIMIT = 5000
 
 
 class AlertBody(BaseModel):

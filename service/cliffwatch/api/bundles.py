@@ -9,11 +9,12 @@ from starlette.requests import ClientDisconnect
 
 from cliffwatch.api.context import API_PREFIX, Caller, Context, Operator, Services, find_run
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.run_resource import Run, run_resource
 from cliffwatch.bundle.unpack import disk_problem, require_space
 from cliffwatch.errors import Code, Problem
 
-router = APIRouter(prefix=API_PREFIX, tags=["runs"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 IMPORT_PATH = f"{API_PREFIX}/runs/import"
 MEDIA_TYPE = "application/zstd"
 UPLOAD_LIMIT_BYTES = 8 * 1024**3

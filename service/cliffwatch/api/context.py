@@ -1,6 +1,5 @@
 """What every route needs: the service's parts, and who asks."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -61,29 +60,41 @@ def services_of(request: Request) -> Services:
 Context = Annotated[Services, Depends(services_of)]
 
 
-def _requires(needed: Scope) -> Callable[..., Caller]:
-    def authenticate(
-        services: Context, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+class Authentication:
+    """Whose token comes with a request, and whether its scope is enough."""
+
+    def __init__(self, needed: Scope) -> None:
+        self.needed = needed
+
+    def __call__(
+        self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Caller:
-        if credentials is None:
+        """As a dependency: who it was found to be before the body was looked at."""
+        caller = getattr(request.state, "caller", None)
+        return caller if isinstance(caller, Caller) else self.authorise(request)
+
+    def authorise(self, request: Request) -> Caller:
+        """Raises Problem: unauthenticated, or forbidden."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not token.strip():
             raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token; send Authorization: Bearer cw_…")
-        with services.database.snapshot() as session:
-            row = find_token(session, credentials.credentials)
+        with services_of(request).database.snapshot() as session:
+            row = find_token(session, token.strip())
         if row is None:
             raise Problem(Code.UNAUTHENTICATED, "the token is not known here, or it was revoked")
         caller = Caller(row.name, Scope.of(row.scope))
-        if caller.scope < needed:
+        if caller.scope < self.needed:
+            label = self.needed.label
             raise Problem(
-                Code.FORBIDDEN, f"this needs a token of scope {needed.label}; yours is of scope {caller.scope.label}"
+                Code.FORBIDDEN, f"this needs a token of scope {label}; yours is of scope {caller.scope.label}"
             )
+        request.state.caller = caller
         return caller
 
-    return authenticate
 
-
-Reader = Annotated[Caller, Depends(_requires(Scope.READ))]
-Operator = Annotated[Caller, Depends(_requires(Scope.OPERATE))]
-Admin = Annotated[Caller, Depends(_requires(Scope.ADMIN))]
+Reader = Annotated[Caller, Depends(Authentication(Scope.READ))]
+Operator = Annotated[Caller, Depends(Authentication(Scope.OPERATE))]
+Admin = Annotated[Caller, Depends(Authentication(Scope.ADMIN))]
 
 RunId = Annotated[str, Path(pattern=NAME_PATTERN, description="id of a run")]
 WorkloadName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a workload")]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from cliffwatch.api.context import API_PREFIX, Context, Reader, Services
 from cliffwatch.api.pages import Page
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.runs import ObjectionBody
 from cliffwatch.drives.device_gate import device_objections
 from cliffwatch.drives.inventory import Drive, list_drives
@@ -15,7 +16,7 @@ from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
 from cliffwatch.telemetry.errand import prometheus_url
 from cliffwatch.telemetry.prometheus import Unanswered
 
-router = APIRouter(prefix=API_PREFIX, tags=["drives"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["drives"])
 
 
 class DriveHealthBody(BaseModel):

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from cliffwatch.api.context import API_PREFIX, Context, Reader, RunId, find_run
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, encode_page, page_of
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.run_resource import Window, window_resource
 from cliffwatch.api.times import Time
 from cliffwatch.errors import Code, Problem
@@ -20,7 +21,7 @@ from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
-router = APIRouter(prefix=API_PREFIX, tags=["journals"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["journals"])
 _EVENTS, _WINDOWS = "events:id", "windows:seq"
 _FINDINGS, _FINDINGS_KEY = "findings:at,run_id,event_id:descending", (float, str, int)
 WINDOW_LIMIT = 1000

@@ -19,13 +19,14 @@ from sse_starlette import EventSourceResponse, ServerSentEvent
 from cliffwatch.api.context import API_PREFIX, Context, Reader, RunId, Services, find_run
 from cliffwatch.api.journals import event_body
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.run_resource import run_resource, window_resource
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import JournalReader
 from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import RunRow
 
-router = APIRouter(prefix=API_PREFIX, tags=["runs"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15
 #: How long a stream may take to end when the service does.

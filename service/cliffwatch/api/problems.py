@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from cliffwatch.errors import KINDS, Code, FieldFault, Problem
-from cliffwatch.runs.faults import message_of
+from cliffwatch.runs.faults import FAULTS_LIMIT, message_of, with_rest
 from cliffwatch.store.database import DATABASE_ERRORS
 
 _LOG = logging.getLogger(__name__)
@@ -23,6 +23,10 @@ _PLACES = frozenset({"body", "query", "path", "header"})
 
 #: When a database that was busy is worth another try.
 RETRY_AFTER_SECONDS = 5
+
+
+#: Longer than any sentence of ours.
+_TEXT_LIMIT = 2000
 
 
 class FaultBody(BaseModel):
@@ -55,10 +59,12 @@ class ProblemResponse(JSONResponse):
             type=f"urn:cliffwatch:problem:{problem.code}",
             title=kind.title,
             status=kind.status,
-            detail=problem.detail,
+            detail=shortened(problem.detail),
             instance=instance,
             code=problem.code,
-            errors=[FaultBody(field=fault.field, message=fault.message) for fault in problem.faults],
+            errors=[
+                FaultBody(field=shortened(fault.field), message=shortened(fault.message)) for fault in problem.faults
+            ],
         )
         given = dict(headers or {})
         if kind.status == KINDS[Code.UNAUTHENTICATED].status:
@@ -66,6 +72,13 @@ class ProblemResponse(JSONResponse):
         if problem.code is Code.DATABASE_UNAVAILABLE:
             given["Retry-After"] = str(RETRY_AFTER_SECONDS)
         super().__init__(jsonable_encoder(body), status_code=kind.status, headers=given)
+
+
+def shortened(text: str) -> str:
+    """A text that may hold what somebody sent, without most of it, and such that it can be sent back."""
+    half = _TEXT_LIMIT // 2
+    kept = text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
+    return kept.encode("utf-8", "replace").decode()
 
 
 def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
@@ -146,7 +159,8 @@ def _on_database(request: Request, error: Exception) -> ProblemResponse:
 
 def _on_validation(request: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, RequestValidationError)
-    faults = [_fault(item) for item in error.errors()]
+    found = error.errors()
+    faults = with_rest([_fault(item) for item in found[:FAULTS_LIMIT]], len(found))
     return ProblemResponse(Problem(Code.BAD_REQUEST, "the request is not valid", faults), request.url.path)
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 
 from cliffwatch.api.context import API_PREFIX, Context, Operator, RunId, find_run
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import EventLog
 from cliffwatch.report.errand import make_report
@@ -15,7 +16,7 @@ from cliffwatch.report.provisional import provisional_directory
 from cliffwatch.runs.states import RunState, VerdictName, mend_verdict
 from cliffwatch.store.index import index_run
 
-router = APIRouter(prefix=API_PREFIX, tags=["journals"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["journals"])
 
 
 class ReportMade(BaseModel):

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, RunId, Services, find_run
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, next_token
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.run_resource import Run, RunSummary, run_resource, run_summary
 from cliffwatch.errors import Code
 from cliffwatch.runs.faults import NAME_PATTERN
@@ -18,7 +19,7 @@ from cliffwatch.runs.submission import RunRequest
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import runs_page
 
-router = APIRouter(prefix=API_PREFIX, tags=["runs"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 _SORT, _KEY = "runs:created_at,id:descending", (float, str)
 _REFUSALS = (
     Code.NOT_FOUND,

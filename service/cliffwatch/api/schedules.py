@@ -14,6 +14,7 @@ from sqlalchemy.orm import Session
 from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, ShortId
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.times import Time
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.scheduler import MISSED
@@ -33,7 +34,7 @@ from cliffwatch.store.models import FiringRow, ScheduleRow
 from cliffwatch.store.queries import firings_page, schedules_page
 
 Value = TypeVar("Value")
-router = APIRouter(prefix=API_PREFIX, tags=["schedules"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["schedules"])
 _SORT, _KEY = "schedules:name", (str,)
 _FIRINGS, _FIRINGS_KEY = "firings:due_at,id:descending", (float, int)
 _REFUSALS = (Code.NOT_FOUND, Code.CONFLICT, Code.SCHEDULE_INVALID, Code.WORKLOAD_INVALID)

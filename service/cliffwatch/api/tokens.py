@@ -8,6 +8,7 @@ from pydantic import BaseModel, Field
 from cliffwatch.api.context import API_PREFIX, Admin, Context, ShortId
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.times import Time
 from cliffwatch.errors import Code
 from cliffwatch.runs.specification import Strict
@@ -15,7 +16,7 @@ from cliffwatch.store.models import TokenRow
 from cliffwatch.store.queries import tokens_page
 from cliffwatch.store.tokens import Scope, create_token, revoke_token
 
-router = APIRouter(prefix=API_PREFIX, tags=["tokens"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["tokens"])
 _SORT, _KEY = "tokens:created_at,id", (float, str)
 
 ScopeLabel = Literal["read", "operate", "admin"]

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, WorkloadName
 from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
 from cliffwatch.api.problems import responses
+from cliffwatch.api.route import ApiRoute
 from cliffwatch.api.times import Time
 from cliffwatch.engines.registry import load_of
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -17,7 +18,7 @@ from cliffwatch.store.models import WorkloadRow
 from cliffwatch.store.queries import workloads_page
 from cliffwatch.store.workloads import put_workload, require_workload
 
-router = APIRouter(prefix=API_PREFIX, tags=["workloads"])
+router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["workloads"])
 _SORT, _KEY = "workloads:name", (str,)
 _VERSION_LIMIT = 2**31 - 1
 

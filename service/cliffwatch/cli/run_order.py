@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 
 from cliffwatch.cli.output import say
-from cliffwatch.documents import why_unreadable
+from cliffwatch.documents import load_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget, parse_target
 from cliffwatch.units import format_size, parse_duration
@@ -23,7 +23,7 @@ def workload_reference(text: str) -> str | dict[str, Any]:
 def read_document(path: Path) -> dict[str, Any]:
     """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        document = load_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -39,18 +40,26 @@ _FORMS = {
     "tuple_type": "a list",
 }
 _TYPED_LIMIT = 80
+#: So many are told one by one.
+FAULTS_LIMIT = 20
 
 
 def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] | None = None) -> list[FieldFault]:
     """Pydantic's findings as faults with dotted field names; with the `model`, unknown keys come with known ones."""
     faults = []
-    for item in error.errors(include_url=False):
+    for item in islice(error.errors(include_url=False, include_context=True), FAULTS_LIMIT):
         place = ".".join([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
         message = message_of(item)
         if item["type"] == "extra_forbidden" and model is not None:
             message = unknown_key(str(item["loc"][-1]), keys_at(model, item["loc"][:-1]))
         faults.append(FieldFault(place or "document", message))
-    return faults
+    return with_rest(faults, error.error_count())
+
+
+def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
+    """Faults of which no more are told than somebody would read, and how many there are besides."""
+    shown = faults[:FAULTS_LIMIT]
+    return shown if count <= len(shown) else [*shown, FieldFault("more", f"and {count - len(shown)} more faults")]
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError,
 
 from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import ROUNDS as STEADY_ROUNDS
-from cliffwatch.documents import readable_yaml, why_unreadable
+from cliffwatch.documents import load_yaml, readable_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.runs.faults import NAME_PATTERN, faults_of
 from cliffwatch.suggestion import did_you_mean
@@ -66,6 +66,8 @@ OWN_JOB_PREFIX = "cliffwatch"
 SCRAPE_TARGETS_LIMIT = 50
 #: More limits than this in a workload are a mistake.
 LIMITS_LIMIT = 50
+#: What the kernel takes.
+_PATH_LIMIT = 4096
 _HOST_AND_PORT = re.compile(
     r"([A-Za-z0-9]([A-Za-z0-9.-]{0,252}[A-Za-z0-9])?|\[[0-9a-fA-F:.]{2,45}\]):([1-9][0-9]{0,4})"
 )
@@ -83,7 +85,7 @@ class ScrapeTargets(Strict):
     """Metrics that belong to the workload, such as a broker's: Prometheus scrapes them while a run of it is live."""
 
     job: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,62}$")]
-    targets: Annotated[list[str], Field(min_length=1)]
+    targets: Annotated[list[str], Field(min_length=1, max_length=10 * SCRAPE_TARGETS_LIMIT)]
     path: Annotated[str, Field(pattern=r"^/[A-Za-z0-9._~/-]{0,254}$")] = "/metrics"
 
     @field_validator("job")
@@ -104,8 +106,8 @@ class Workload(Strict):
 
     version: Literal[1]
     name: Name
-    description: str = ""
-    engine: str
+    description: Annotated[str, Field(max_length=10_000)] = ""
+    engine: Annotated[str, Field(max_length=100)]
     window: Annotated[Duration, Field(ge=0.1, le=60)] = 10.0
     phases: Phases
     on_interruption: Literal["resume", "end"] = "resume"
@@ -113,7 +115,7 @@ class Workload(Strict):
     stop_grace: Annotated[Duration, Field(ge=1, le=3600)] = 60.0
     free_space_reserve_ratio: Annotated[float, Field(ge=0, lt=1)] = 0.05
     load: dict[str, Any] = {}
-    scrape: list[ScrapeTargets] = []
+    scrape: Annotated[list[ScrapeTargets], Field(max_length=SCRAPE_TARGETS_LIMIT)] = []
     limits: Annotated[list[str], Field(max_length=LIMITS_LIMIT)] = []
 
     @field_validator("limits")
@@ -190,7 +192,7 @@ class DirectoryTarget(Strict):
     """Fresh files in a directory of their own below `path`."""
 
     kind: Literal["directory"] = "directory"
-    path: Annotated[str, Field(pattern=r"^/")]
+    path: Annotated[str, Field(pattern=r"^/", max_length=_PATH_LIMIT)]
 
     def __str__(self) -> str:
         return f"directory:{self.path}"
@@ -203,8 +205,8 @@ class DeviceTarget(Strict):
     """
 
     kind: Literal["device"] = "device"
-    identity: Annotated[str, Field(min_length=1)]
-    confirmation: str = ""
+    identity: Annotated[str, Field(min_length=1, max_length=_PATH_LIMIT)]
+    confirmation: Annotated[str, Field(max_length=_PATH_LIMIT)] = ""
 
     def __str__(self) -> str:
         return f"device:{self.identity}"
@@ -220,7 +222,7 @@ class SyntheticTarget(Strict):
         return f"synthetic:{self.name}"
 
 
-AbsolutePath = Annotated[str, Field(pattern=r"^/")]
+AbsolutePath = Annotated[str, Field(pattern=r"^/", max_length=_PATH_LIMIT)]
 
 
 class BrokerTarget(Strict):
@@ -232,7 +234,7 @@ class BrokerTarget(Strict):
 
     kind: Literal["broker"] = "broker"
     bootstrap_servers: Annotated[list[str], Field(min_length=1, max_length=100)]
-    data_directories: list[AbsolutePath] = []
+    data_directories: Annotated[list[AbsolutePath], Field(max_length=100)] = []
 
     @field_validator("bootstrap_servers")
     @classmethod
@@ -275,7 +277,7 @@ def parse_workload(text: str) -> Workload:
     The engine's own part (`load`) is checked by `cliffwatch.engines.registry.check_load`.
     """
     try:
-        document = yaml.safe_load(text)
+        document = load_yaml(text)
     except yaml.YAMLError as error:
         raise Problem(Code.WORKLOAD_INVALID, f"the workload is not YAML: {why_unreadable(error)}") from error
     if not isinstance(document, dict):
