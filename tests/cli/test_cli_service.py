@@ -202,6 +202,26 @@ def test_workloads_are_kept_by_name_and_version(machine: Machine) -> None:
     assert machine.run("run", "start", "kept@1", "--target", "synthetic:kept", "--wait").returncode == 0
 
 
+def test_a_workload_that_was_run_from_a_file_is_known_by_its_name_and_stays_what_it_was(machine: Machine) -> None:
+    path = machine.workload("mine")
+    order = ("run", "start", path, "--target", "synthetic:mine")
+    assert machine.run(*order, "--dry-run").returncode == 0
+    assert machine.run("workload", "show", "mine").returncode == 2
+    first = machine.run(*order, "--wait")
+    assert "its workload is known as mine from now on" in first.stderr
+    added = machine.data(
+        *("schedule", "add", "nightly", "--workload", "mine", "--target", "synthetic:mine", "--every", "24h")
+    )
+    assert added["workload"] == "mine"
+    assert "known" not in machine.run(*order, "--wait").stderr
+    machine.workload("mine", soak="31m")
+    other = machine.run(*order, "--wait")
+    assert "the service knows another workload mine" in other.stderr
+    assert "`cliffwatch workload add FILE`" in other.stderr
+    assert "soak: 30m" in machine.run("workload", "show", "mine").stdout
+    machine.run("schedule", "remove", "nightly")
+
+
 def test_the_shell_completes_names_of_workloads(machine: Machine) -> None:
     completing = {"COMP_WORDS": "cliffwatch run start quick", "COMP_CWORD": "3"}
     assert machine.run(**completing, _CLIFFWATCH_COMPLETE="complete_bash").stdout.split() == ["quick-soak"]
@@ -244,11 +264,16 @@ def test_who_owns_the_machine_can_make_a_token_without_one(machine: Machine) -> 
     assert machine.run("token", "list", CLIFFWATCH_TOKEN=token).returncode == 0
 
 
-def test_drives_are_listed_with_how_to_name_them(machine: Machine) -> None:
-    listed = machine.run("drive", "list").stdout
-    for drive in machine.data("drive", "list"):
-        assert drive["name"] in listed
-        assert all(objection["message"] in listed for objection in drive["objections"])
+def test_drives_are_listed_with_how_to_name_them_and_fit_a_narrow_terminal(machine: Machine, drive: Path) -> None:
+    text = machine.run("drive", "list", COLUMNS="80").stdout
+    words = " ".join(text.split())
+    for each in machine.data("drive", "list"):
+        assert f"{each['name']} " in text
+        assert all(" ".join(objection["message"].split()) in words for objection in each["objections"])
+    assert f"loop device over {drive}" in words
+    assert f"target device:{drive} eligible yes, as a raw device; all on it is lost" in words
+    # A path without a blank may be longer than any line.
+    assert all(len(line) <= 80 or " " not in line.strip().partition("  ")[2].strip() for line in text.splitlines())
 
 
 def test_a_stopped_run_tells_who_watches_it(machine: Machine) -> None:

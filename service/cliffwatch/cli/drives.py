@@ -1,12 +1,14 @@
 """`cliffwatch drive …`: what drives the service's machine has, and what the safety gate says to each; aging drives."""
 
+import shutil
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
 import typer
 
 from cliffwatch.cli import aging, what_if
-from cliffwatch.cli.output import Column, plain, print_rows, show
+from cliffwatch.cli.output import Output, print_json, say, show
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.units import format_size
@@ -15,30 +17,63 @@ app = CommandTree(help="Look at the drives of the service's machine, and attach 
 aging.register(app)
 what_if.register(app)
 
-_COLUMNS = (
-    Column("DRIVE", plain("name")),
-    Column("SIZE", lambda drive: format_size(drive["size_bytes"])),
-    Column("MODEL", plain("model")),
-    Column("TARGET", lambda drive: target_of(drive)),
-    Column("FREE TO USE", lambda drive: objections_of(drive)),
-)
+#: Narrower than this, words would be torn apart.
+_WIDTH_MINIMUM = 40
+_FIELD_WIDTH = 10
 
 
 @app.command("list")
 def list_drives(context: typer.Context, output: OutputOption = None) -> None:
-    """List drives, how to name each as a target, and why the safety gate would refuse it."""
+    """List drives: what each is, how to name it as a target, and whether the safety gate would let it be written to."""
     session = session_of(context)
     with session.client() as api:
         rows = api.get("/drives")["items"]
-    print_rows(rows, _COLUMNS, session.how(output), "this machine has no drives that the service can see")
+    if session.how(output) is Output.JSON:
+        print_json(rows)
+        return
+    if not rows:
+        say("this machine has no drives that the service can see")
+    width = max(_WIDTH_MINIMUM, shutil.get_terminal_size().columns)
+    for drive in rows:
+        for line in drive_lines(drive, width):
+            print(line)
+
+
+def drive_lines(drive: Mapping[str, Any], width: int) -> list[str]:
+    """A drive in lines no longer than `width`, unless a name alone is longer."""
+    objections = [objection["message"] for objection in drive["objections"]]
+    facts = [("target", target_of(drive))]
+    facts += [("no:", message) for message in objections] or [("eligible", "yes, as a raw device; all on it is lost")]
+    lines = _wrapped("  ".join([drive["name"], *kind_of(drive)]), width, "", "  ")
+    if objections:
+        facts.insert(1, ("eligible", "not as a raw device"))
+    for name, text in facts:
+        lines += _wrapped(text, width, f"  {name:<{_FIELD_WIDTH}}", " " * (2 + _FIELD_WIDTH))
+    return lines
+
+
+def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
+    """Lines of whole words: a path or a name that was torn apart could not be copied."""
+    return textwrap.wrap(
+        text, width, initial_indent=first, subsequent_indent=others, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def kind_of(drive: Mapping[str, Any]) -> list[str]:
+    """What a drive is: its size, its kind, its maker's name for it."""
+    if drive["backing_file"]:
+        kind = f"loop device over {drive['backing_file']}"
+    elif drive["raid_level"]:
+        kind = drive["raid_level"]
+    elif drive["rotational"]:
+        kind = "hard disk"
+    else:
+        kind = "SSD, TRIM supported" if drive["discard"] else "SSD or the like, no TRIM"
+    facts = [format_size(drive["size_bytes"]), kind, drive["model"]]
+    return [*(fact for fact in facts if fact), *(["read-only"] if drive["read_only"] else [])]
 
 
 def target_of(drive: Mapping[str, Any]) -> str:
     """What `--target` takes for the drive: the first of the names that do not move."""
     identities = drive["identities"]
     return f"device:{identities[0]}" if identities else show(None)
-
-
-def objections_of(drive: Mapping[str, Any]) -> str:
-    """`yes`, or every reason of the safety gate's."""
-    return "; ".join(objection["message"] for objection in drive["objections"]) or "yes"

@@ -6,6 +6,7 @@ from typing import Any
 
 import yaml
 
+from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import say
 from cliffwatch.documents import load_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -33,6 +34,25 @@ def read_document(path: Path) -> dict[str, Any]:
             Code.WORKLOAD_INVALID, f"{path} does not hold a YAML mapping; a workload begins with `version: 1`"
         )
     return document
+
+
+def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
+    """Have the service know the workload of a run that was started from a file; what is to be said of it, if anything.
+
+    A name that is known stays what it is: schedules and other people's runs refer to it.
+    """
+    name = str(document["name"])
+    path = path_of("workloads", name)
+    try:
+        known = api.get(path)["document"]
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        body = api.put(path, document)
+        return f"its workload is known as {body['name']} from now on"
+    if known == api.post("/workloads/validate", document):
+        return None
+    return f"the service knows another workload {name}; `cliffwatch workload add FILE` makes this one its next version"
 
 
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_order import (
     ask_for_confirmation,
     duration_overrides,
+    make_known,
     print_plan,
     standing_objections,
     target_document,
@@ -96,7 +97,10 @@ def start(
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
-    """Start a run, or print what it would do. With --watch or --wait the exit status is the verdict's."""
+    """Start a run, or print what it would do. With --watch or --wait the exit status is the verdict's.
+
+    A workload from a file is known by its name from then on, unless something else has that name already.
+    """
     session = session_of(context)
     how = session.how(output)
     order: dict[str, Any] = {
@@ -114,6 +118,8 @@ def start(
             order["target"]["confirmation"] = ask_for_confirmation(api.post("/runs/plan", order))
         run = api.post("/runs", order) if id is None else api.put(path_of("runs", id), order)
         say(f"run {run['id']} is {run['state']}")
+        if isinstance(order["workload"], dict) and (known := make_known(api, order["workload"])):
+            say(f"  {known}")
         if watch or wait:
             _follow(api, run["id"], give_up_after, how, quietly=not watch)
         elif how is Output.JSON:

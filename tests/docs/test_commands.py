@@ -1,0 +1,249 @@
+"""Every command of the README and the documentation is run as it is shown, on a machine of the test's own."""
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from tests.cli.machine import Done, Machine, end, free_port
+from tests.docs.commands import ROOT, Command, inline_commands, shown_commands
+from tests.drives.what_if.conftest import SMALL as SMALL_DRIVE
+from tests.omb.test_import import DRIVER, FIELD_REPORT
+from typer.core import TyperGroup, TyperOption
+
+from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.cli.reference import commands
+
+#: These cannot be run here; each says what proves it instead.
+NOT_RUN = {
+    "make run": "installs, builds and drills: tests/drill has the drill",
+    "make test": "is what runs this test",
+    "make up": "installs and builds, then `cliffwatch up`, which begins these tests",
+    "make down": "`cliffwatch down`, which ends these tests",
+    "cliffwatch drill --variant trim": "takes minutes: tests/drill/test_drill.py runs each variant",
+    "cliffwatch drill --variant over-provisioned": "takes minutes: tests/drill/test_drill.py runs each variant",
+    "curl": "the upload of `cliffwatch run import`: tests/bundle/test_bundle_import.py posts the same",
+    "cp .env.example .env": "belongs to docker compose",
+    "docker compose": "needs a Docker engine: tests/compose",
+    "python -m cliffwatch.drives.exporter": "serves until it is ended: tests/exporters/drive starts it",
+    "cliffwatch-drive mount": "shows the form only: tests/drives/aging mounts",
+    "make -C exporters/ebpf": "builds for minutes: setup/watchers calls it",
+    "exporters/ebpf/check": "says what this kernel allows: tests/exporters/ebpf calls it",
+    "cliffwatch-load kafka --config FILE": "shows the form only: tests/engines/kafka runs each",
+}
+#: What a page writes for something of the reader's, or for something that lasts too long, and what stands for it here.
+INSTEAD = (
+    (r"directory:(/mnt/test|/path/to/an/empty/directory|/path)(?= |$)", "directory:{target}"),
+    (r"RUN_DIRECTORY|(?<= report )DIRECTORY", "{state}/runs/documented"),
+    (r"\bRUN\b", "documented"),
+    (r"device:SERIAL", "device:{drive}"),
+    (r"'the sentence'", "'{sentence}'"),
+    (r"10\.0\.0\.1:9092", "127.0.0.1:{closed}"),
+    (r"http://127\.0\.0\.1:9890", "http://127.0.0.1:{closed}"),
+    # Hours of load, and minutes of simulation.
+    (r"--soak 36h", "--soak 1s"),
+    (r"(?<=what-if )field-report", "my-drive.yaml"),
+    (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
+)
+#: Commands that are refused here, with the exit status and why: nobody has these machines or these runs.
+REFUSED = {
+    "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
+    # As the page says: the volume is smaller than this load needs. tests/engines/storage has those that fit.
+    "cliffwatch run start field-report-36h --target directory:/path --warm-up 0s --baseline 1m --soak 5m": (
+        2,
+        "logs of",
+    ),
+    # Of a run on brokers, which tests/omb/test_result.py has.
+    "cliffwatch run export RUN --format omb --to result.json": (2, "tells of brokers"),
+    # Without its Prometheus; tests/telemetry has one.
+    "python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus http://127.0.0.1:9890": (3, "does not answer"),
+}
+#: So that simulations take seconds.
+FEW = {"CLIFFWATCH_DRIVE_WHAT_IF_SEEDS": "1", "CLIFFWATCH_DRIVE_WHAT_IF_DISORDER": "0.1"}
+#: What the reader is told to change before a command, or files that the page takes for granted.
+SHORT = {"window": "500ms", "phases": {"soak": "1s"}}
+FIO = SHORT | {"engine": "fio", "load": {"preset": "sequential-log", "size": "4MiB", "rate": "2MiB"}}
+STORAGE = SHORT | {
+    "load": {"style": "redpanda", "style_changes": {"segment_size": "1MiB"}, "partitions": 2, "rate": "1MB"}
+    | {"retention_size": "8MiB"}
+}
+
+
+class Reader:
+    """Somebody who follows a page: a machine, and what the page takes for granted."""
+
+    def __init__(self, machine: Machine, drive: Path, volume: Path) -> None:
+        self.machine = machine
+        self.elsewhere = Machine(machine.directory / "elsewhere", free_port())
+        self.drive = drive
+        self.target = volume
+        self.closed = free_port()
+
+    def prepare(self) -> None:
+        """A service, a finished run, and the files that pages name."""
+        self.elsewhere.directory.mkdir()
+        for machine in (self.machine, self.elsewhere):
+            done = machine.run("up")
+            assert done.returncode == 0, done.stderr
+        path = self.machine.workload("documented", soak="10m")
+        done = self.machine.run("run", "start", path, "--target", "synthetic:one", "--id", "documented", "--wait")
+        assert done.returncode == 0, done.stderr
+        self.write("mine.yaml", {"version": 1, "name": "mine"} | FIO)
+        self.write("broker-soak.yaml", self.shown_workload() | FIO)
+        self.write("my-drive.yaml", yaml.safe_load(SMALL_DRIVE))
+        self.write("1GBs.yaml", yaml.safe_load(FIELD_REPORT))
+        self.write("driver.yaml", yaml.safe_load(DRIVER))
+        # A shorter version of what comes along, under the name that the page has for it.
+        self.write("laptop-broker.yaml", self.built_in("laptop-broker") | STORAGE)
+        assert self.machine.run("workload", "add", "laptop-broker.yaml").returncode == 0
+
+    def write(self, name: str, document: dict[str, Any]) -> None:
+        (self.machine.directory / name).write_text(yaml.safe_dump(document, sort_keys=False))
+
+    @staticmethod
+    def shown_workload() -> dict[str, Any]:
+        """The workload that docs/workloads.md begins with."""
+        page = (ROOT / "docs" / "workloads.md").read_text()
+        shown = re.search(r"\n((?:    .*\n)+)", page)
+        assert shown is not None
+        document: dict[str, Any] = yaml.safe_load(shown[1])
+        return document
+
+    @staticmethod
+    def built_in(name: str) -> dict[str, Any]:
+        path = ROOT / "service" / "cliffwatch" / "workloads" / f"{name}.yaml"
+        document: dict[str, Any] = yaml.safe_load(path.read_text())
+        return document
+
+    def typed(self, command: Command) -> str:
+        """The command as this reader types it."""
+        text = command.text
+        for pattern, instead in INSTEAD:
+            if re.search(pattern, text):
+                words = {"state": self.machine.state, "drive": self.drive, "target": self.target, "closed": self.closed}
+                words |= {"sentence": self.sentence() if "{sentence}" in instead else ""}
+                text = re.sub(pattern, instead.format(**words), text)
+        return text
+
+    def sentence(self) -> str:
+        order = ("run", "start", "mine.yaml", "--target", f"device:{self.drive}", "--dry-run")
+        return str(self.machine.data(*order)["confirmation"])
+
+    def follow(self, command: Command) -> Done:
+        """Type the command, where the page says that it belongs."""
+        text = self.typed(command)
+        if " import documented.tar.zst" in text:
+            shutil.copy(self.machine.directory / "documented.tar.zst", self.elsewhere.directory)
+            return self.elsewhere.run(*shlex.split(text)[1:])
+        if "smaller.yaml --target" in text:
+            self.write("smaller.yaml", self.built_in("field-report-36h") | STORAGE)
+        if text.startswith("cliffwatch ") and not re.search(r"[>|&]", text):
+            return self.machine.run(*shlex.split(text)[1:], **FEW)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
+        environment |= self.machine.variables | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+        done = subprocess.run(
+            ["bash", "-c", text],
+            cwd=self.machine.directory,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture(scope="module")
+def drive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The backing file of a loop device, which is a drive's name that does not move."""
+    backing = tmp_path_factory.mktemp("drive") / "drive.img"
+    with backing.open("wb") as file:
+        file.truncate(64 * 1024**2)
+    losetup = ["losetup", "--find", "--show", str(backing)]
+    node = subprocess.run(losetup, check=True, capture_output=True, text=True).stdout.strip()
+    yield backing
+    subprocess.run(["losetup", "--detach", node], check=True)
+
+
+@pytest.fixture(scope="module")
+def volume(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A small file system of its own, so that a page's load can neither fill nor age a disk of this machine."""
+    directory = tmp_path_factory.mktemp("volume")
+    image, place = directory / "image", directory / "mnt"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(512 * 1024**2)
+    subprocess.run(["mkfs.ext4", "-q", "-F", str(image)], check=True)
+    subprocess.run(["mount", "-o", "loop", str(image), str(place)], check=True)
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory, drive: Path, volume: Path) -> Iterator[Reader]:
+    reader = Reader(Machine(tmp_path_factory.mktemp("reader"), free_port()), drive, volume)
+    try:
+        reader.prepare()
+        yield reader
+    finally:
+        for machine in (reader.machine, reader.elsewhere):
+            end(machine)
+            assert find_daemon(machine.state) is None
+
+
+def reason_not_to_run(command: Command) -> str | None:
+    return next((why for text, why in NOT_RUN.items() if command.text.startswith(text)), None)
+
+
+PAGES = sorted({command.page for command in shown_commands() if reason_not_to_run(command) is None})
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_command_of_a_page_does_what_it_is_shown_for(reader: Reader, page: str) -> None:
+    for command in shown_commands():
+        if command.page != page or reason_not_to_run(command) is not None:
+            continue
+        done = reader.follow(command)
+        what = f"{page}:{command.line}: {reader.typed(command)}\n{done.stdout}{done.stderr}"
+        if refusal := REFUSED.get(command.text):
+            status, why = refusal
+            assert (done.returncode, why in done.stdout + done.stderr) == (status, True), what
+        elif "--watch" in command.text:
+            # A second of load judges nothing; that it was carried out and judged is what the page promises.
+            assert done.returncode in (0, 1), what
+            assert done.stdout.startswith(("verdict: pass", "verdict: invalid", "verdict: degraded")), what
+        else:
+            assert done.returncode == 0, what
+
+
+def test_every_exception_is_of_a_command_that_is_shown() -> None:
+    shown = [command.text for command in shown_commands()]
+    assert [text for text in NOT_RUN if not any(each.startswith(text) for each in shown)] == []
+    assert [text for text in REFUSED if text not in shown] == []
+    assert [pattern for pattern, _ in INSTEAD if not any(re.search(pattern, each) for each in shown)] == []
+
+
+def test_every_command_within_a_sentence_has_words_and_flags_that_exist() -> None:
+    tree = dict(commands())
+    for command in inline_commands():
+        words, *rest = command.text.split()
+        while rest and f"{words} {rest[0]}" in tree:
+            words = f"{words} {rest.pop(0)}"
+        where = f"{command.page}:{command.line}: {command.text}"
+        is_group = isinstance(tree[words], TyperGroup)
+        assert not (is_group and rest and not rest[0].startswith("--")), where
+        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+        options = [each for each in tree[words].params if isinstance(each, TyperOption)]
+        assert given <= {flag for each in options for flag in (*each.opts, *each.secondary_opts)}, where
+
+
+def test_every_target_of_make_that_is_shown_exists() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    shown = {command.text.split()[1] for command in shown_commands() if re.match(r"make [a-z]", command.text)}
+    assert shown <= targets
