@@ -9,6 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from cliffwatch.cli.reference import reference
+from cliffwatch.detect.coverage import UNEXPLAINED
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.engines.storage.load import StorageLoad
@@ -17,6 +18,9 @@ from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.runs.specification import Phases, Workload
 from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.settings import PREFIX, Settings
+from cliffwatch.worker import load
+from cliffwatch.worker.freezes import ENGINE_FROZEN, WORKER_FROZEN
+from cliffwatch.worker.keeping import JOURNAL_FULL
 from cliffwatch.worker.timeline import PREPARE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,6 +53,13 @@ def test_states_and_transitions_are_those_of_the_state_machine() -> None:
     for state, meaning in MEANINGS.items():
         options = ", ".join(option.value for option in MEANINGS if option in TRANSITIONS[state])
         assert stated[state.value] == [meaning, options or "–"]
+
+
+def test_every_reason_of_a_gap_is_explained() -> None:
+    of_load = {"engine_started_late", "engine_restarted", "worker_interrupted", "not_reported_by_engine"}
+    assert all(f'"{reason}"' in Path(load.__file__).read_text() for reason in of_load)
+    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, UNEXPLAINED}
+    assert set(table("runs.md", "reason", "what happened")) == known
 
 
 def test_phases_are_those_of_a_workload_after_preparing() -> None:

@@ -9,7 +9,7 @@ from cliffwatch.api.context import API_PREFIX, Context, Operator, RunId, find_ru
 from cliffwatch.api.problems import responses
 from cliffwatch.api.route import ApiRoute
 from cliffwatch.errors import Code, Problem
-from cliffwatch.journal import EventLog
+from cliffwatch.journal import EventLog, files
 from cliffwatch.report.errand import make_report
 from cliffwatch.report.picture_errand import one_at_a_time
 from cliffwatch.report.provisional import provisional_directory
@@ -36,7 +36,7 @@ def make_run_report(run_id: RunId, services: Context, caller: Operator) -> Repor
     place = directory if is_over else provisional_directory(directory)
     # It takes a processor, and more memory than all else: not as often at once as people ask.
     with one_at_a_time(services.settings.state_directory / "cache" / "reports"):
-        place.mkdir(mode=0o700, exist_ok=True)
+        place.mkdir(mode=files.PRIVATE_DIRECTORY, exist_ok=True)
         made = make_report(directory, place)
     if made.verdict is None or made.failure:
         raise Problem(Code.INTERNAL, f"the report of run {run_id} could not be made: {made.failure}")

@@ -44,7 +44,7 @@ def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None]
         raise invalid(MANIFEST, "it is not the first file of the archive; give a file as `cliffwatch run bundle` wrote")
     accept(manifest)
     require_space(directory.parent, manifest.size_bytes)
-    directory.mkdir(mode=0o755)
+    directory.mkdir(mode=0o700)
     for file in manifest.files:
         if reader.header() != (f"{manifest.run_id}/{file.path}", file.size_bytes):
             raise invalid("archive", f"where {file.path} should come, something else does")

@@ -15,6 +15,7 @@ from pathlib import Path
 from cliffwatch.clock import Clock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.journal.files import write_json_durably
+from cliffwatch.privacy import UMASK
 from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.units import format_duration
 
@@ -45,7 +46,7 @@ def find_daemon(state_directory: Path) -> Daemon | None:
 def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemon:
     """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log. Raises Problem."""
     try:
-        state_directory.mkdir(parents=True, exist_ok=True)
+        state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         log = os.open(state_directory / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     except OSError as error:
         detail = f"the state directory {state_directory} cannot be made: {error.strerror}; name another"
@@ -58,6 +59,7 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
             stderr=log,
             cwd=state_directory,
             start_new_session=True,
+            umask=UMASK,
         )
     finally:
         os.close(log)

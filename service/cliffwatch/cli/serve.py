@@ -14,6 +14,7 @@ from cliffwatch.api.app import create_app
 from cliffwatch.cli.output import say
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
+from cliffwatch.privacy import keep_private, tighten
 from cliffwatch.settings import Settings
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import Scope, create_token, ensure_first_token
@@ -25,7 +26,9 @@ _SHUTDOWN_GRACE_SECONDS = 3
 def serve_forever(settings: Settings, token_path: Path) -> None:
     """Serve until SIGTERM or SIGINT. Raises Problem when it cannot be started."""
     _log_to_stderr()
-    settings.state_directory.mkdir(parents=True, exist_ok=True)
+    keep_private()
+    settings.state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    tighten(settings.state_directory, settings.runs_directory)
     # Bound first: a port that is taken is said before anything is made.
     listener = _listen(settings.listen_host, settings.listen_port)
     with listener:

@@ -129,7 +129,9 @@ def _load_failed(evidence: Evidence) -> str | None:
 def _no_window(evidence: Evidence) -> str | None:
     if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
         return None
-    return f"Not one window was measured in the {span(evidence.coverage.asked_seconds)} of load that were asked for."
+    claim = f"Not one window was measured in the {span(evidence.coverage.asked_seconds)} of load that were asked for"
+    # Where the load failed for good, that sentence has the message.
+    return _with_message(claim, "" if evidence.load_end is LoadEnd.FAILED else evidence.message)
 
 
 def _no_operation(evidence: Evidence) -> str | None:

@@ -77,7 +77,7 @@ class RunService:
 
     def sweep(self) -> None:
         """Make the runs' directory, and remove what a service that was killed had begun there."""
-        self._runs_directory.mkdir(parents=True, exist_ok=True)
+        self._runs_directory.mkdir(mode=files.PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         for path in self._runs_directory.glob(f"{_UNBORN}*"):
             shutil.rmtree(path)
 
@@ -239,7 +239,7 @@ class RunService:
 
     @staticmethod
     def _write_journal(directory: Path, order: RunOrder, submission: Submission) -> None:
-        directory.mkdir()
+        directory.mkdir(mode=files.PRIVATE_DIRECTORY)
         files.write_json_durably(directory / files.ORDER, order.model_dump(mode="json"))
         files.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
         change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())

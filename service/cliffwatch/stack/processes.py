@@ -21,6 +21,7 @@ import httpx
 
 from cliffwatch.clock import Clock
 from cliffwatch.journal.files import write_json_durably
+from cliffwatch.privacy import UMASK
 from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.settings import PREFIX, Settings
 from cliffwatch.stack.components import COMPONENTS, HOST, Component, stack_directory
@@ -83,7 +84,7 @@ def is_running(settings: Settings, component: Component) -> bool:
 def alone(settings: Settings) -> Iterator[None]:
     """While the block lasts, nobody else starts or stops watchers of this state directory."""
     directory = stack_directory(settings)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -161,7 +162,7 @@ def last_words(log: Path) -> str:
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
     """Its process, or why there is none."""
     directory = component.directory(settings)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = directory / LOG_FILE
     if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
         log.replace(log.with_suffix(".old"))
@@ -177,6 +178,7 @@ def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
             cwd=directory,
             env=environment,
             start_new_session=True,
+            umask=UMASK,
         )
     except OSError as error:
         return f"it cannot be started: {error.strerror}"
@@ -240,7 +242,7 @@ def _read(path: Path) -> Watcher | None:
 
 def _write(settings: Settings, component: Component, watcher: Watcher) -> None:
     directory = component.directory(settings)
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     body = {
         "name": watcher.name,
         "process": watcher.process.to_json() if watcher.process else None,

@@ -95,7 +95,7 @@ def take_home(directory: Path, url: str, until: float, seconds: float) -> Result
 @contextmanager
 def _alone(home: Path, deadline: float) -> Iterator[bool]:
     """Whether nobody else writes here; waits until then. The one before may belong to a worker that died."""
-    descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    descriptor = os.open(home / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
     try:
         while True:
             try:

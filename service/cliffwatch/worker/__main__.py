@@ -9,6 +9,7 @@ from pathlib import Path
 
 from cliffwatch.errors import Problem
 from cliffwatch.journal import files
+from cliffwatch.privacy import keep_private
 from cliffwatch.worker.closing import close, is_given_up
 from cliffwatch.worker.context import RunContext, wake_on
 from cliffwatch.worker.run import carry_out
@@ -37,6 +38,7 @@ def _take_lock(path: Path) -> bool:
 
 
 def main(arguments: list[str]) -> int:
+    keep_private()
     directory = Path(arguments[0]).resolve()
     if not _take_lock(directory / files.WORKER_LOCK):
         print(f"another worker carries out the run in {directory}", file=sys.stderr)

@@ -3,6 +3,7 @@
 import os
 import select
 import signal
+from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,10 @@ from cliffwatch.worker.metrics import RunFigures, serve_metrics
 
 #: A heartbeat is due this often, by the monotonic clock.
 HEARTBEAT_SECONDS = 2.0
+#: How often a worker that waits for room on the journal's disk looks for some.
+FULL_DISK_PAUSE_SECONDS = 1.0
+#: Events that are kept in memory while there is no room for them; of more, the oldest go.
+UNTOLD_LIMIT = 1000
 
 
 @dataclass(slots=True)
@@ -44,6 +49,7 @@ class RunContext:
     telemetry: Errand | None = None
     detection: Detection | None = None
     _last_heartbeat: float = field(default=float("-inf"))
+    _untold: deque[Event] = field(default_factory=lambda: deque(maxlen=UNTOLD_LIMIT))
 
     @classmethod
     def open(cls, directory: Path, wake_fd: int, signals: list[int]) -> "RunContext":
@@ -91,11 +97,24 @@ class RunContext:
         return self.order.workload
 
     def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
-        """Append an event, now."""
+        """Append an event, now, or as soon as the disk has room for it."""
         event = Event(self.run_clock.now(), type_, name, detail)
-        self.events.append(event)
+        self._untold.append(event)
+        self.catch_up()
         if self.detection is not None:
             self.detection.notice(event)
+
+    def catch_up(self) -> bool:
+        """Append the events that the disk had no room for, in their order; says whether none is left."""
+        while self._untold:
+            try:
+                self.events.append(self._untold[0])
+            except OSError as error:
+                if not files.is_full(error):
+                    raise
+                return False
+            self._untold.popleft()
+        return True
 
     def status(self) -> RunStatus:
         """What the journal says of the run at this moment."""
@@ -104,8 +123,15 @@ class RunContext:
         return status
 
     def enter(self, state: RunState, **detail: Any) -> RunStatus:
-        """Change the run's state. Raises Problem(wrong_state)."""
-        return change_state(self.events, state, self.run_clock.now(), detail)
+        """Change the run's state, as soon as the disk has room for that. Raises Problem(wrong_state)."""
+        while True:
+            try:
+                if self.catch_up():
+                    return change_state(self.events, state, self.run_clock.now(), detail)
+            except OSError as error:
+                if not files.is_full(error):
+                    raise
+            self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
     def beat(self) -> None:
         """Renew the heartbeat when it is due, and see to what goes on beside the load."""
@@ -118,7 +144,13 @@ class RunContext:
             self.telemetry.poll(self.run_clock.now())
 
     def beat_now(self) -> None:
-        Heartbeat(SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port).write(self.directory)
+        heartbeat = Heartbeat(SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port)
+        try:
+            heartbeat.write(self.directory)
+        except OSError as error:
+            # The last one stands: it names the same worker.
+            if not files.is_full(error):
+                raise
 
     def take_signal(self) -> bool:
         """Whether a signal came in since the last call."""

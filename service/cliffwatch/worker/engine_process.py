@@ -118,7 +118,12 @@ class EngineProcess:
         if not chunk:
             return
         self._log_tail = (self._log_tail + chunk)[-4096:]
-        with self._log_path.open("ab") as log:
-            room = _LOG_LIMIT_BYTES - log.tell()
-            if room > 0:
-                log.write(chunk[:room])
+        try:
+            with self._log_path.open("ab") as log:
+                room = _LOG_LIMIT_BYTES - log.tell()
+                if room > 0:
+                    log.write(chunk[:room])
+        except OSError as error:
+            # What the engine said last is in memory, and a disk that is full ends no run.
+            if not files.is_full(error):
+                raise

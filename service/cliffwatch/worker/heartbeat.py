@@ -38,8 +38,12 @@ class Heartbeat:
             "metrics_port": self.metrics_port,
         }
         temporary = directory / f".{files.WORKER}.{os.getpid()}"
-        temporary.write_text(json.dumps(body) + "\n", encoding="utf-8")
-        temporary.replace(directory / files.WORKER)
+        try:
+            temporary.write_text(json.dumps(body) + "\n", encoding="utf-8")
+            temporary.replace(directory / files.WORKER)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
 
     @classmethod
     def read(cls, directory: Path) -> "Heartbeat | None":

@@ -11,17 +11,18 @@ from cliffwatch.detect.limits import parse_limit
 from cliffwatch.detect.steady import SteadyWatch
 from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.holding import HeldTarget
-from cliffwatch.engines.base import EngineContext
-from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.engines.base import EngineContext, Launch
+from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.journal.events import EventType
-from cliffwatch.journal.windows import OverlapError
 from cliffwatch.runs.specification import Workload, bootstrap_servers_of
 from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
-from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
 from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.freezes import ENGINE_FROZEN, LATE_SECONDS, Freeze, FreezeWatch
 from cliffwatch.worker.host import HostConditions
+from cliffwatch.worker.keeping import JOURNAL_FULL, Keeper
 from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
 
 #: Pause before an engine is started again: 1 s, then twice as long each time, at most this.
@@ -31,6 +32,10 @@ START_LEAD_SECONDS = 0.5
 #: Part of a window that may be missing between two windows before it is called a gap.
 GAP_TOLERANCE = 0.01
 POLL_SECONDS = 0.25
+#: Engines that tell a window late when the target stalls, so that a long window of theirs is a stall and no freeze.
+STALLS_LENGTHEN = frozenset({"fio"})
+#: So much of what an engine wrote to standard error goes into a failure's message.
+_LAST_LINES, _LAST_CHARACTERS = 3, 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +68,35 @@ class Load:
         self._stop: LoadEnd | None = None
         self._gap_reason = "worker_interrupted" if context.windows.last else "engine_started_late"
         self._engine_end: EngineEnd | None = None
+        self._keeper = Keeper(context, lambda moment: self._timeline.phase_at(moment), self._kept)
+        # In virtual time nobody is kept from anything.
+        self._freezes = None if context.is_virtual else FreezeWatch(context.run_clock.now)
 
     def carry_out(self) -> LoadOutcome:
         """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
-        outcome = self._carry_out()
+        try:
+            outcome = self._carry_out()
+            self._keeper.finish()
+        finally:
+            if self._freezes is not None:
+                self._freezes.close()
         if outcome.end is not LoadEnd.INTERRUPTED:
             self._catch_up(float("inf"))
         return outcome
 
     def _carry_out(self) -> LoadOutcome:
-        failures = 0
+        failures, message = 0, ""
         while True:
             windows_before = self._context.figures.windows
+            died = message
             message = self._one_engine()
             if self._stop is not None:
                 return LoadOutcome(self._stop)
             if self._engine_end is not None and not self._engine_end.restart:
                 return LoadOutcome(LoadEnd.FAILED, message)
             if self._context.run_clock.now() >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
-                return LoadOutcome(LoadEnd.COMPLETED)
+                # Without a window there is nothing to see of it but what the engine said when it died.
+                return LoadOutcome(LoadEnd.COMPLETED, "" if self._context.windows.last else message or died)
             # An engine that measured for a while earned its restarts back; one that dies at once is used up.
             failures = 1 if self._context.figures.windows > windows_before else failures + 1
             total = self._context.figures.engine_restarts
@@ -123,8 +138,9 @@ class Load:
             load_start=self._timeline.load_start,
             bootstrap_servers=bootstrap_servers_of(context.order.target),
         )
-        engine_context.scratch.mkdir(exist_ok=True)
-        launch = context.engine.launch(context.load, engine_context)
+        launch = self._launch(engine_context)
+        if launch is None:
+            return ""
         translator = context.engine.translator(context.load, engine_context)
         self._enter_phase(start)
         self._pause(start - START_LEAD_SECONDS - context.run_clock.now())
@@ -137,18 +153,35 @@ class Load:
             context.engine_identity = process.identity
             if self._host is not None:
                 self._host.restart(process.identity.pid if process.identity else None)
+            if self._freezes is not None and process.identity:
+                self._freezes.follow(process.identity.pid)
             context.beat_now()
             context.tell(EventType.ENGINE, "started", command=list(launch.command), start=start)
             self._watch(process)
+            self._look_for_freezes()
             status, records = process.finish()
             for record in records:
                 self._take(record)
             message = process.error_text
         context.engine_identity = None
+        for freeze in self._freezes.follow(None) if self._freezes is not None else ():
+            self._tell_freeze(freeze)
         context.beat_now()
         end = self._engine_end
         context.tell(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
-        return (end.message if end and end.message else message) or f"exit status {status}"
+        return _last_words(end, message, status)
+
+    def _launch(self, engine_context: EngineContext) -> Launch | None:
+        """What to start, once there is room for the engine's job files; None when a stop came first."""
+        while self._stop is None:
+            try:
+                engine_context.scratch.mkdir(exist_ok=True)
+                return self._context.engine.launch(self._context.load, engine_context)
+            except OSError as error:
+                if not files.is_full(error):
+                    raise
+                self._pause(FULL_DISK_PAUSE_SECONDS)
+        return None
 
     def _watch(self, process: EngineProcess) -> None:
         """Read an engine until it is gone; see that it goes when it should."""
@@ -156,8 +189,13 @@ class Load:
         stop_asked_at: float | None = None
         overdue = self._timeline.load_stop + 2 * self._window_seconds + self._workload.stop_grace
         while not process.is_finished:
-            for record in process.poll(POLL_SECONDS, context.run_clock.now):
+            records = process.poll(POLL_SECONDS, context.run_clock.now)
+            # Before the windows of that time are looked at.
+            self._look_for_freezes()
+            for record in records:
                 self._take(record)
+            self._keeper.write()
+            context.catch_up()
             context.beat()
             self._catch_up(CATCH_UP_SECONDS)
             self._look_at_clock()
@@ -182,21 +220,60 @@ class Load:
             self._engine_end = record
 
     def _commit(self, window: EngineWindow) -> None:
-        context = self._context
-        context.advance_virtual(window.end)
-        previous_end = context.windows.last.end if context.windows.last else self._timeline.load_start
+        self._context.advance_virtual(window.end)
+        if not self._was_measured(window):
+            self._device_io.restart()
+            return
         self._device_io.since_last().add_to(window)
         if self._host is not None:
             self._host.since_last().add_to(window)
-        try:
-            committed = context.windows.append(window, self._timeline.phase_at(window.start))
-        except OverlapError as error:
-            context.tell(EventType.JOURNAL, "window_refused", message=str(error))
+        self._keeper.add(window)
+
+    def _was_measured(self, window: EngineWindow) -> bool:
+        """Take what was frozen of a window off what was measured of it; False when nothing of it can be believed.
+
+        A window that is longer than the grid's step holds what was done before and after a freeze, in no proportion
+        that anybody knows: it is a gap as a whole, and what it counted is told.
+        """
+        if self._freezes is None:
+            return True
+        length = window.end - window.start
+        frozen, _ = self._freezes.within(window.start, window.end)
+        tolerance = self._window_seconds * GAP_TOLERANCE
+        is_long = length > 1.5 * self._window_seconds
+        if frozen <= tolerance:
+            # Nothing that the target does makes such an engine late: it did not run, wherever that was decided.
+            late = length - self._window_seconds
+            if not is_long or late < LATE_SECONDS or self._context.engine.name in STALLS_LENGTHEN:
+                return True
+            self._tell_freeze(Freeze(window.start + self._window_seconds, window.end, ENGINE_FROZEN))
+        measured = min(window.gauges.get("measured_seconds", length), length - frozen)
+        if not is_long and measured > tolerance:
+            window.gauges["measured_seconds"] = round(measured, 6)
+            return True
+        counted = {name: window.counters.get(name, 0) for name in ("operations", "bytes", "errors")}
+        self._context.tell(EventType.ENGINE, "window_dropped", start=window.start, end=window.end, **counted)
+        return False
+
+    def _tell_freeze(self, freeze: Freeze) -> None:
+        detail = {"start": freeze.start, "end": freeze.end, "seconds": round(freeze.seconds, 3)}
+        self._context.tell(EventType.GAP, freeze.reason, **detail)
+
+    def _look_for_freezes(self) -> None:
+        if self._freezes is None:
             return
+        before = self._freezes.frozen_since
+        for freeze in self._freezes.look():
+            self._tell_freeze(freeze)
+        since = self._freezes.frozen_since
+        if since is not None and before is None:
+            self._context.tell(EventType.ENGINE, "frozen", since=since)
+
+    def _kept(self, window: EngineWindow, committed: JournalWindow, previous_end: float | None) -> None:
         self._look_at_steadiness(committed)
         self._enter_phase(window.start)
-        context.figures.observe(window, committed)
-        self._tell_gap(previous_end, window.start)
+        self._context.figures.observe(window, committed)
+        self._tell_gap(self._timeline.load_start if previous_end is None else previous_end, window.start)
         self._gap_reason = "not_reported_by_engine"
         self._detection.take(committed)
         self._show_detection()
@@ -239,8 +316,13 @@ class Load:
             self._context.tell(EventType.NOTE, "steady_state_not_reached", why=watch.told().why_not)
 
     def _tell_gap(self, start: float, end: float) -> None:
-        if end - start > self._window_seconds * GAP_TOLERANCE:
-            self._context.tell(EventType.GAP, self._gap_reason, start=start, end=end, seconds=round(end - start, 6))
+        """Tell what lies between two windows, unless the freeze that it is was told."""
+        if end - start <= self._window_seconds * GAP_TOLERANCE:
+            return
+        reason = JOURNAL_FULL if self._keeper.lost else self._gap_reason
+        if reason == "not_reported_by_engine" and self._freezes and self._freezes.within(start, end)[1]:
+            return
+        self._context.tell(EventType.GAP, reason, start=start, end=end, seconds=round(end - start, 6))
 
     def _enter_phase(self, moment: float) -> None:
         """Show where `moment` is in the load. A window that is committed late does not bring its phase back."""
@@ -274,3 +356,12 @@ class Load:
             self._context.wait(min(POLL_SECONDS, end - clock.now()))
             self._context.beat()
             self._look_for_stop()
+
+
+def _last_words(end: EngineEnd | None, error_text: str, status: int) -> str:
+    """What an engine said when it ended: its own last word, and the end of its standard error where that says more."""
+    errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
+    said = end.message if end is not None else ""
+    if errors and errors not in said:
+        said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
+    return said or f"exit status {status}"

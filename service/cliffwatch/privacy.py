@@ -1,0 +1,45 @@
+"""What the service keeps is its owner's alone: whoever can read a lock can hold it, and journals name drives and hosts.
+
+Files and directories are made without rights for anybody else, by the umask of every process that makes some. State
+that was made before that is tightened when the service starts.
+"""
+
+import os
+import stat
+from pathlib import Path
+
+#: The umask of the service and of what it starts.
+UMASK = 0o077
+
+
+def keep_private() -> None:
+    """From now on this process, and what it starts, makes files for their owner alone."""
+    os.umask(UMASK)
+
+
+def tighten(state_directory: Path, runs_directory: Path) -> None:
+    """Take everybody else's rights from both directories and from what the service keeps in them.
+
+    What belongs to another user is left to that one. Runs that nobody else can enter are not looked into, and of the
+    state directory, which may hold programs too, only the files right in it are.
+    """
+    _tighten(runs_directory, inside=True)
+    if state_directory.is_dir():
+        for path in state_directory.iterdir():
+            if not path.is_dir():
+                _tighten(path, inside=False)
+        _tighten(state_directory, inside=False)
+
+
+def _tighten(path: Path, *, inside: bool) -> None:
+    try:
+        found = path.lstat()
+        if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid() or not found.st_mode & UMASK:
+            return
+        if inside and stat.S_ISDIR(found.st_mode):
+            for entry in path.iterdir():
+                _tighten(entry, inside=True)
+        # Last: it says that all in it is done.
+        path.chmod(stat.S_IMODE(found.st_mode) & ~UMASK)
+    except FileNotFoundError:
+        return  # it went meanwhile, as a file does that is replaced whole

@@ -1,0 +1,129 @@
+"""Time in which engine or worker did not run is a gap, told with its reason, and no window spans it."""
+
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engines.storage.running import SMALL
+from tests.worker.runs import (
+    assert_no_window_twice,
+    events,
+    names,
+    queue_run,
+    report,
+    start_worker,
+    status,
+    wait_until,
+    window_count,
+)
+
+from cliffwatch.journal import JournalReader
+from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.runs.specification import AnyTarget, DirectoryTarget, SyntheticTarget
+from cliffwatch.runs.states import VerdictName
+from cliffwatch.worker.freezes import FreezeWatch
+from cliffwatch.worker.heartbeat import Heartbeat
+
+FROZEN_SECONDS = 4.0
+FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
+#: Engines by what they are frozen with: the engine itself, or its worker.
+CASES = [("fio", FIO, "engine"), ("storage", SMALL, "engine"), ("synthetic", {}, "engine"), ("fio", FIO, "worker")]
+
+
+def start(tmp_path: Path, engine: str, load: dict[str, Any], victim: str) -> "tuple[Path, subprocess.Popen[bytes]]":
+    place = tmp_path / f"target-{engine}-{victim}"
+    place.mkdir()
+    target: AnyTarget = SyntheticTarget(name="x") if engine == "synthetic" else DirectoryTarget(path=str(place))
+    directory = queue_run(
+        tmp_path / f"{engine}-{victim}", load, target, engine=engine, window="1s", phases={"soak": "12s"}
+    )
+    return directory, start_worker(directory)
+
+
+def victim_of(directory: Path) -> ProcessIdentity:
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    assert heartbeat.engine is not None
+    return heartbeat.engine if directory.name.endswith("engine") else heartbeat.worker
+
+
+def test_a_freeze_is_a_gap_and_no_pass(tmp_path: Path) -> None:
+    """All at once, since most of it is waiting."""
+    runs = [start(tmp_path, *case) for case in CASES]
+    victims = [victim_of(directory) for directory, _ in runs]
+    begun = time.monotonic()
+    for process in victims:
+        process.send(signal.SIGSTOP)
+    wait_until(lambda: time.monotonic() - begun >= FROZEN_SECONDS, "the end of the freeze")
+    for process in victims:
+        process.send(signal.SIGCONT)
+    frozen_seconds = time.monotonic() - begun
+    assert [worker.wait(90) for _, worker in runs] == [0] * len(runs)
+    for directory, _ in runs:
+        check(directory, frozen_seconds, directory.name.rpartition("-")[2])
+
+
+def check(directory: Path, frozen_seconds: float, victim: str) -> None:
+    assert all(window.end - window.start < 1.5 for window in JournalReader(directory).windows())
+    assert_no_window_twice(directory)
+    gaps = [event for event in events(directory) if event.type == "gap" and event.name == f"{victim}_frozen"]
+    assert sum(gap.detail["seconds"] for gap in gaps) == pytest.approx(frozen_seconds, abs=2.0)
+    assert ("frozen" in names(directory, "engine")) == (victim == "engine")
+    finished, coverage = status(directory), report(directory)["coverage"]
+    assert finished.verdict is VerdictName.INVALID
+    assert any("of the time asked for was measured" in reason for reason in finished.reasons), finished.reasons
+    assert coverage["asked_seconds"] - coverage["measured_seconds"] >= frozen_seconds - 1.0
+    assert any(f"{victim}_frozen" in gap["reason"] for gap in coverage["gaps"])
+
+
+@pytest.fixture
+def family() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process with a child, as fio has one for each job."""
+    process = subprocess.Popen(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
+    yield process
+    subprocess.run(["kill", "-KILL", "--", f"-{process.pid}"], check=True)
+    process.wait()
+
+
+def child_of(process: "subprocess.Popen[bytes]") -> int:
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    wait_until(lambda: bool(children.read_text().split()), "the child")
+    return int(children.read_text().split()[0])
+
+
+def test_a_process_that_waits_is_not_frozen_and_one_that_is_stopped_is(family: "subprocess.Popen[bytes]") -> None:
+    child, at = child_of(family), [0.0]
+    watch = FreezeWatch(lambda: at[0])
+    watch.close()
+    watch.follow(family.pid)
+    at[0] = 1.0
+    assert (watch.look(), watch.frozen_since) == ([], None)
+    # A job that is stopped stops the load, whatever the others of the engine's processes do.
+    subprocess.run(["kill", "-STOP", str(child)], check=True)
+    at[0] = 2.0
+    wait_until(lambda: watch.look() == [] and watch.frozen_since == 1.0, "the sight of a child that is stopped")
+    at[0] = 3.5
+    assert watch.within(0.0, 2.0) == (1.0, "engine_frozen")
+    assert watch.within(3.0, 4.0) == (0.5, "engine_frozen")
+    subprocess.run(["kill", "-CONT", str(child)], check=True)
+    (freeze,) = watch.look()
+    assert (freeze.start, freeze.end) == (1.0, 3.5)
+    assert watch.within(3.4, 9.0)[0] == pytest.approx(0.1)
+    assert watch.within(4.0, 9.0) == (0.0, "")
+
+
+def test_a_timer_that_comes_late_is_a_worker_that_did_not_run() -> None:
+    at = [100.0]
+    watch = FreezeWatch(lambda: at[0])
+    watch.close()
+    at[0] = 101.9
+    assert watch.look() == []
+    at[0] = 131.9
+    (freeze,) = watch.look()
+    assert (freeze.start, freeze.end, freeze.reason) == (101.9, 131.9, "worker_frozen")
+    assert watch.look() == []
