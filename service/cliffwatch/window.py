@@ -14,6 +14,8 @@ from cliffwatch.histogram import Histogram
 
 #: How late or early a bound may be (relative to the window) and still be taken for the grid line it is nearest to.
 ALIGNMENT_TOLERANCE = 0.5
+#: The gauge that tells a stall from a load that has nothing to do.
+OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,29 @@ def test_what_was_not_measured_is_empty_and_never_zero(tmp_path: Path) -> None:
     assert parquet_of(directory, tmp_path).column("files_deleted").to_pylist() == [None, 0, None]
 
 
+def test_a_stall_is_a_row_that_was_measured_with_nothing_completed(tmp_path: Path) -> None:
+    def gauges(index: int) -> dict[str, float]:
+        return {} if index == 3 else {"oldest_outstanding_seconds": {1: 10.5}.get(index, 0.0)}
+
+    plan = JournalPlan(
+        windows=5,
+        missing={4},
+        latency=lambda index: {"publish": Histogram.from_values({2_000_000: 100})} if index in (0, 2) else {},
+        counters=lambda index: {"operations": 0} if index in (1, 3) else {},
+        gauges=gauges,
+    )
+    rows = rows_of(make_journal(tmp_path, plan))
+    named = ("row", "operations", "stalled", "oldest_outstanding_seconds", "measured_seconds", "p99_seconds")
+    assert [tuple(row[name] for name in named)[:5] for row in rows] == [
+        ("window", "10000", "0", "0.0", "10.0"),
+        ("window", "0", "1", "10.5", "10.0"),
+        ("window", "10000", "0", "0.0", "10.0"),
+        ("window", "0", "", "", "10.0"),
+        ("gap", "", "", "", ""),
+    ]
+    assert [row["p99_seconds"] != "" for row in rows] == [True, False, True, False, False]
+
+
 def test_parquet_holds_what_the_csv_holds_with_types(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / "run", JournalPlan(windows=12, missing={5}, latency=two_latencies))
     table = parquet_of(directory, tmp_path)

@@ -91,6 +91,7 @@ def _plan(kind: Kind) -> JournalPlan:
         facts=DRIVE_FACTS if kind.on_drive else {"target": {"kind": kind.engine}, "drives": []},
         latency=_latency(kind),
         counters=_counters(kind),
+        gauges=_gauges(kind),
         limits=() if not kind.limits else broken if kind.verdict == "degraded" else held,
     )
 
@@ -130,6 +131,18 @@ def _counters(kind: Kind) -> Callable[[int], dict[str, int]]:
             "device_read_operations": 0,
             "device_read_milliseconds": 0,
         }
+
+    return of_window
+
+
+def _gauges(kind: Kind) -> Callable[[int], dict[str, float]]:
+    """fio knows nothing of an age while it completes something."""
+    waited = 0
+
+    def of_window(index: int) -> dict[str, float]:
+        nonlocal waited
+        waited = waited + 1 if is_stalled(kind, index) else 0
+        return {} if kind.engine == "fio" and not waited else {"oldest_outstanding_seconds": 10.0 * waited}
 
     return of_window
 

@@ -78,7 +78,7 @@ def test_a_page_with_no_window_and_one_with_no_latency_run_clean(tmp_path: Path,
     bare = JournalPlan(windows=3, latency=lambda index: {})
     assert clean(browser, make_journal(tmp_path / "bare", bare)).count("<canvas") == 1
     empty = JournalPlan(windows=3, latency=lambda index: {"read": Histogram()})
-    assert clean(browser, make_journal(tmp_path / "empty", empty)).count("<canvas") == 2
+    assert clean(browser, make_journal(tmp_path / "empty", empty)).count("<canvas") == 1
 
 
 def test_dragging_zooms_both_charts_and_a_double_click_shows_the_whole_load(tmp_path: Path, browser: list[str]) -> None:

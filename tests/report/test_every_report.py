@@ -94,7 +94,8 @@ def opened(browser: Browser) -> Iterator[Opened]:
 def expected_charts(page: str) -> set[str]:
     """The charts that a report's data can fill."""
     data = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
-    charts = {f"{name}-chart" for name, column in (("latency", data["latency"]), ("rate", data["rates"])) if column}
+    timed = data["latency"] or data["outstanding"]
+    charts = {f"{name}-chart" for name, column in (("latency", timed), ("rate", data["rates"])) if column}
     charts |= {"depth-chart"} if "queue_depth" in data["layers"] else set()
     charts |= {"layer-chart"} if {"device_p99", "device_mean"} & data["layers"].keys() else set()
     evidence = {
@@ -120,8 +121,10 @@ def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, op
     write(directory, report)
     path = directory / "report.html"
     expected = expected_charts(path.read_text())
+    stalled = kind.shape in ("stalls", "all_stalled")
     for first, then, size in (("light", "dark", SCREEN), ("dark", "light", PHONE)):
         opened.open(path, size, first)
         opened.look(expected)
+        assert opened.page.get_by_text("stalled: nothing completed").count() == stalled
         opened.page.emulate_media(color_scheme=then)  # type: ignore[arg-type]
         opened.look(expected)

@@ -10,6 +10,7 @@ import pytest
 from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
 
 from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
 from cliffwatch.report.html import CHART_LIBRARY, VERDICTS, chart_library, render
@@ -72,6 +73,43 @@ def test_lines_break_where_nothing_was_measured(tmp_path: Path) -> None:
     assert series.elapsed == [5, 15, 30, 45, 55]
     assert [value is None for value in series.latency["publish"]["p99"]] == [False, False, True, False, False]
     assert series.rates["operations"] == [1000, 1000, None, 1000, 1000]
+
+
+def test_a_stall_is_drawn_as_one_and_is_no_gap(tmp_path: Path) -> None:
+    """Of ten windows two completed nothing: of the first pair it is known for how long, of the last one it is not."""
+
+    def latency(index: int) -> dict[str, Histogram]:
+        return {} if index in (4, 5, 8) else {"publish": Histogram.from_values({2_000_000: 100})}
+
+    def gauges(index: int) -> dict[str, float]:
+        return {} if index == 8 else {"oldest_outstanding_seconds": {4: 9.5, 5: 19.5}.get(index, 0.0)}
+
+    def counters(index: int) -> dict[str, int]:
+        return {} if index not in (4, 5, 8) else {"operations": 0, "bytes": 0}
+
+    plan = JournalPlan(windows=10, latency=latency, gauges=gauges, counters=counters)
+    report = build(make_journal(tmp_path, plan))
+    assert report.document["coverage"]["gaps"] == []
+    assert report.document["coverage"]["ratio"] == 1
+    assert report.series.stalls == [(40, 60, 19.5), (80, 90, None)]
+    assert report.series.outstanding == [None] * 4 + [9_500_000, 19_500_000] + [None] * 4
+    assert report.series.rates["operations"][4] == 0
+    assert [each.get("oldest_outstanding_seconds") for each in report.document["stalls"]] == [19.5, None]
+    page = render(report.document, report.series)
+    assert "Nothing was completed in these windows." in page
+    idle = replace(plan, gauges=lambda index: {"oldest_outstanding_seconds": 0.0})
+    assert build(make_journal(tmp_path / "idle", idle)).series.stalls == []
+
+
+def test_a_run_that_ends_in_a_stall_says_so(tmp_path: Path) -> None:
+    plan = JournalPlan(
+        windows=10,
+        latency=lambda index: {"publish": Histogram.from_values({2_000_000: 100})} if index < 8 else {},
+        counters=lambda index: {"operations": 100 if index < 8 else 0},
+        gauges=lambda index: {"oldest_outstanding_seconds": max(0.0, 10.0 * (index - 7))},
+    )
+    verdict = build(make_journal(tmp_path, plan)).verdict
+    assert "The load ended in a stall: the oldest operation had been due for 20s" in verdict.reasons[-1]
 
 
 def test_charted_values_have_four_digits(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
         counters={"operations": 5, "bytes": 20480, "errors": 1, "of_no_interest": 9},
         gauges={
             "schedule_debt_seconds": 0.25,
+            "oldest_outstanding_seconds": 0.5,
             "target_rate": 5.0,
             "requested_bytes_per_second": 20480.0,
             "growth_left_bytes": 4096.0,

@@ -26,12 +26,37 @@ pub struct Names {
     pub gauges: &'static [(&'static str, Merge)],
 }
 
+/// A thread that has not looked for so long is held up by something, and what it saw last has grown older since.
+const HELD_UP_NANOSECONDS: u64 = 250_000_000;
+
+/// What a thread saw when it last looked, in nanoseconds since the epoch: since when its oldest operation has been due
+/// without being completed; None when nothing was.
+#[derive(Clone, Copy, Debug)]
+struct Outstanding {
+    looked_at: u64,
+    due: Option<u64>,
+}
+
+impl Outstanding {
+    /// How old the oldest operation was at `moment`, in nanoseconds. A thread that is held up was so by the operation
+    /// that it saw, or by one that became due just after.
+    fn age_at(self, moment: u64) -> u64 {
+        let is_held_up = moment.saturating_sub(self.looked_at) > HELD_UP_NANOSECONDS;
+        match self.due {
+            Some(due) => (if is_held_up { moment } else { self.looked_at.min(moment) }).saturating_sub(due),
+            None if is_held_up => moment - self.looked_at,
+            None => 0,
+        }
+    }
+}
+
 /// Counters, gauges and histograms of one window.
 #[derive(Clone, Debug)]
 pub struct Tally {
     pub(crate) latencies: Vec<Latencies>,
     pub(crate) counters: Vec<u64>,
     pub(crate) gauges: Vec<f64>,
+    outstanding: Option<Outstanding>,
 }
 
 impl Tally {
@@ -40,6 +65,7 @@ impl Tally {
             latencies: names.latencies.iter().map(|_| Latencies::new()).collect::<Result<_>>()?,
             counters: vec![0; names.counters.len()],
             gauges: blank_gauges(names),
+            outstanding: None,
         })
     }
 
@@ -56,6 +82,17 @@ impl Tally {
     /// Sets a gauge.
     pub fn set(&mut self, place: usize, value: f64) {
         self.gauges[place] = value;
+    }
+
+    /// Notes since when the oldest operation is due that is not completed; None when there is none. Moments in nanoseconds
+    /// since the epoch. To be called every 100 ms or so, for as long as the thread is not held up.
+    pub fn look(&mut self, now: u64, oldest_due: Option<u64>) {
+        self.outstanding = Some(Outstanding { looked_at: now, due: oldest_due.filter(|&due| due <= now) });
+    }
+
+    /// How old the oldest outstanding operation was at `moment`, in nanoseconds; None where nobody looks after that.
+    pub(crate) fn oldest_at(&self, moment: u64) -> Option<u64> {
+        self.outstanding.map(|outstanding| outstanding.age_at(moment))
     }
 
     pub(crate) fn clear(&mut self) {
@@ -109,5 +146,6 @@ impl Recorder {
         let mut tally = self.lock();
         std::mem::swap(&mut *tally, blank);
         tally.gauges.copy_from_slice(&blank.gauges);
+        tally.outstanding = blank.outstanding;
     }
 }

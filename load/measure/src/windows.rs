@@ -101,17 +101,19 @@ impl Windows {
     fn tell(&mut self, begun: u64, end: u64, measured: u64) -> Result<()> {
         self.merged.clear();
         self.merged.gauges.clone_from(&self.blank_gauges);
+        let mut oldest = None;
         for recorder in &self.recorders {
             self.blank.clear();
             recorder.swap(&mut self.blank);
+            oldest = oldest.max(self.blank.oldest_at(measured));
             self.merged.merge(&self.blank, &self.names);
         }
-        let line = self.line(begun, end, measured)?;
+        let line = self.line(begun, end, measured, oldest)?;
         self.sequence += 1;
         self.output.line(&line)
     }
 
-    fn line(&mut self, begun: u64, end: u64, measured: u64) -> Result<Value> {
+    fn line(&mut self, begun: u64, end: u64, measured: u64, oldest: Option<u64>) -> Result<Value> {
         let mut latency = Map::new();
         for (name, latencies) in self.names.latencies.iter().zip(&self.merged.latencies) {
             if latencies.count() > 0 {
@@ -137,6 +139,9 @@ impl Windows {
             .filter(|(_, value)| value.is_finite())
             .map(|((name, _), &value)| ((*name).to_owned(), json!(value)))
             .collect();
+        if let Some(age) = oldest {
+            gauges.insert("oldest_outstanding_seconds".to_owned(), json!(seconds(age)));
+        }
         gauges.insert("measured_seconds".to_owned(), json!(seconds(measured.saturating_sub(begun))));
         Ok(json!({
             "type": "window", "seq": self.sequence, "start": seconds(begun), "end": seconds(end),
@@ -250,6 +255,38 @@ mod tests {
         assert_eq!(line["counters"]["operations"], 5);
         assert_eq!(line["counters"]["overflows"], 1);
         assert_eq!(line["gauges"]["schedule_debt_seconds"], 4.0);
+    }
+
+    #[test]
+    fn what_a_thread_waits_for_grows_older_until_the_windows_end() {
+        let (mut windows, kept, start) = windows(8);
+        let (stuck, healthy) = (windows.recorder().unwrap(), windows.recorder().unwrap());
+        healthy.lock().look(start, None);
+        stuck.lock().look(start, Some(start - LENGTH));
+        windows.run(&Stop::default(), || healthy.lock().look(start + 8 * LENGTH, None)).unwrap();
+        let ages: Vec<f64> =
+            kept.lines().iter().map(|line| line["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap()).collect();
+        // As it was seen, until the thread has not looked for so long that it must be held up.
+        assert!((ages[0] - 0.05).abs() < 1e-6, "{ages:?}");
+        assert!((ages[ages.len() - 1] - 0.45).abs() < 1e-6, "{ages:?}");
+    }
+
+    #[test]
+    fn an_operation_that_holds_up_a_thread_before_it_was_seen_is_as_old_as_the_last_look() {
+        let (mut windows, kept, start) = windows(8);
+        windows.recorder().unwrap().lock().look(start, None);
+        windows.run(&Stop::default(), || ()).unwrap();
+        let lines = kept.lines();
+        assert_eq!(lines[0]["gauges"]["oldest_outstanding_seconds"], 0.0);
+        assert!(lines[lines.len() - 1]["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap() > 0.39);
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_nobody_looks_after() {
+        let (mut windows, kept, _) = windows(1);
+        windows.recorder().unwrap();
+        windows.run(&Stop::default(), || ()).unwrap();
+        assert!(kept.lines()[0]["gauges"].get("oldest_outstanding_seconds").is_none());
     }
 
     #[test]

@@ -81,6 +81,8 @@ class Evidence:
     recorded_latencies: int = 0
     lost_latencies: int = 0
     journal_faults: int = 0
+    #: How old the oldest operation was when the load ended in a stall; it is in no percentile.
+    unfinished_seconds: float | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()
     client_limited: str = ""
@@ -222,6 +224,15 @@ def _mostly_others(evidence: Evidence) -> str | None:
     return mostly_others(shares, evidence.drives) if _stands_on_drive(evidence) else None
 
 
+def _ends_stalled(evidence: Evidence) -> str | None:
+    if evidence.unfinished_seconds is None:
+        return None
+    return (
+        f"The load ended in a stall: the oldest operation had been due for {span(evidence.unfinished_seconds)} and was "
+        "not completed, so it is in no percentile."
+    )
+
+
 def _stands_on_drive(evidence: Evidence) -> bool:
     return evidence.target_kind not in WITHOUT_DRIVE and evidence.has_drive is not False
 
@@ -329,5 +340,6 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.DEGRADED, _degraded),
     (VerdictName.DEGRADED, _limits_broken),
     (VerdictName.DEGRADED, _errors),
+    (VerdictName.PASS, _ends_stalled),
     (VerdictName.PASS, _mostly_others),
 )

@@ -111,6 +111,7 @@ def main(arguments: list[str]) -> None:
             counters={"operations": operations, "bytes": operations * load.operation_bytes, "errors": 0},
             gauges={
                 "schedule_debt_seconds": 0.0,
+                "oldest_outstanding_seconds": 0.0,
                 "requested_operations_per_second": load.operations_per_second,
                 "requested_bytes_per_second": load.operations_per_second * load.operation_bytes,
             },

@@ -23,7 +23,7 @@ Row = dict[str, Value]
 
 WINDOW, GAP = "window", "gap"
 TEXT_COLUMNS = ("row", "phase", "gap_reason", "operation")
-WHOLE_COLUMNS = ("window", "count")
+WHOLE_COLUMNS = ("window", "count", "stalled")
 #: What every table begins with, in this order.
 COLUMNS = (
     "row",
@@ -39,6 +39,7 @@ COLUMNS = (
     "count",
     *(f"{name}_seconds" for name in QUANTILE_NAMES),
     "max_seconds",
+    "stalled",
 )
 
 
@@ -91,6 +92,7 @@ class WindowTable:
     def _rows_of(self, window: JournalWindow) -> Iterator[Row]:
         common: Row = {"row": WINDOW, "window": window.seq, "phase": window.phase}
         common |= self._bounds(window.start, window.end) | {"measured_seconds": _rounded(window.seconds)}
+        common["stalled"] = None if window.stalled is None else int(window.stalled)
         figures: Row = {name: window.counters.get(name) for name in self.counters}
         figures |= {name: window.gauges.get(name) for name in self.gauges}
         for operation, summary in window.latency.items() or [(None, {})]:

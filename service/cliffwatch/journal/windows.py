@@ -10,7 +10,7 @@ from cliffwatch.finite import json_text, lenient_json
 from cliffwatch.histogram import QUANTILES, Histogram
 from cliffwatch.journal import files
 from cliffwatch.journal.recovery import read_from, tail_of_latency, tail_of_windows
-from cliffwatch.window import EngineWindow
+from cliffwatch.window import OLDEST_OUTSTANDING, EngineWindow
 
 #: Keys of a latency summary, in the order of `QUANTILES`.
 QUANTILE_NAMES = ("p50", "p90", "p99", "p999", "p9999")
@@ -59,6 +59,27 @@ class JournalWindow:
     def seconds(self) -> float:
         """The seconds that were measured: less than the window's length where the engine says so."""
         return min(self.gauges.get("measured_seconds", self.end - self.start), self.end - self.start)
+
+    @property
+    def operations(self) -> int | None:
+        """How many were completed; None where the engine does not count them."""
+        return self.counters.get("operations")
+
+    @property
+    def oldest_outstanding_seconds(self) -> float | None:
+        """How old the oldest operation was at the window's end; None where the engine cannot know."""
+        return self.gauges.get(OLDEST_OUTSTANDING)
+
+    @property
+    def stalled(self) -> bool | None:
+        """Whether nothing was completed although something was due for at least half of the window.
+
+        None where nothing was completed and the engine cannot know whether anything was due.
+        """
+        if self.operations != 0:
+            return False
+        age = self.oldest_outstanding_seconds
+        return None if age is None else age >= self.seconds / 2
 
 
 def summarise(histogram: Histogram) -> dict[str, float | None]:

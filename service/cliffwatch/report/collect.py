@@ -158,7 +158,13 @@ def evidence_of(run: Collected) -> Evidence:
         recorded_latencies=recorded,
         lost_latencies=recorded - read,
         journal_faults=len(run.faults),
+        unfinished_seconds=_unfinished_seconds(run.windows),
     )
+
+
+def _unfinished_seconds(windows: Sequence[JournalWindow]) -> float | None:
+    """How old the oldest operation was at the end of a load that ended in a stall."""
+    return windows[-1].oldest_outstanding_seconds if windows and windows[-1].stalled else None
 
 
 def share_of(run: Collected, direction: str) -> Share | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from cliffwatch.detect.stalls import Stall, stalls_in
 from cliffwatch.detect.verdict import Verdict
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
@@ -58,6 +59,8 @@ def document_of(
         body["steady"] = steady_document(run, steadiness, zero)
     if run.coverage is not None:
         body["coverage"] = _coverage(run)
+    if stalls := stalls_in(run.windows):
+        body["stalls"] = _stalls(run, stalls)
     if (device := _device(run)) is not None:
         body["device"] = device
     if run.order is not None:
@@ -112,6 +115,19 @@ def _coverage(run: Collected) -> dict[str, Any]:
             for gap in coverage.gaps
         ],
     }
+
+
+def _stalls(run: Collected, stalls: Sequence[Stall]) -> list[dict[str, Any]]:
+    return [
+        {
+            "start": timestamp(stall.start),
+            "start_seconds": _elapsed(run, stall.start),
+            "end_seconds": _elapsed(run, stall.end),
+            "windows": stall.windows,
+        }
+        | ({} if stall.oldest_seconds is None else {"oldest_outstanding_seconds": stall.oldest_seconds})
+        for stall in stalls
+    ]
 
 
 def _phases(run: Collected) -> list[dict[str, Any]]:

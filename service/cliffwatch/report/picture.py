@@ -33,6 +33,7 @@ DOTS_PER_INCH = 400 / 3
 
 TEXT, QUIET, LINE, GRID = "#1a1f27", "#56606e", "#c9cfd8", "#e8ebef"
 PHASE, GAP, MARK, ONSET, BASELINE = "#f2f4f8", "#b08a6a", "#6b4a00", "#b3261e", "#00694f"
+STALL = "#f3cfcc"
 P50, P99, DEVICE = "#0072b2", "#c85200", "#5b3f96"
 TONES = {"pass": "#00694f", "degraded": "#8a5200", "invalid": "#5b3f96", "failed": "#b3261e", "stopped": "#4b5563"}
 
@@ -170,6 +171,9 @@ class _Picture:
             lines.append((measures["p99"], f"{label} p99", P99, 1.4))
         for column, name, tone, width in lines:
             self._plot(axes, [value if value is None or value > 0 else None for value in column], name, tone, width)
+        if any(self._series.outstanding):
+            ages = [np.nan if age is None else float(age) for age in self._series.outstanding]
+            axes.plot(self._series.elapsed, ages, ".", color=ONSET, markersize=3)
         self._baseline(axes)
         # Room for the names of phases and findings above the lines.
         lowest, highest = axes.get_ylim()
@@ -252,6 +256,7 @@ class _Picture:
                     axes.text(
                         start + 0.003 * self._end, 0.965, words, transform=across, color=QUIET, fontsize=8.5, va="top"
                     )
+        self._stalls(axes, across, labelled)
         self._gaps(axes, across, labelled)
         free = -1.0
         for number, finding in enumerate(self._series.findings[:100]):
@@ -275,6 +280,17 @@ class _Picture:
                     bbox=box,
                     zorder=6,
                 )
+
+    def _stalls(self, axes: Axes, across: Any, labelled: bool) -> None:
+        """Where nothing was completed; the dots are the age of the oldest operation that was due."""
+        spans = [(start, max(end - start, _GAP_VISIBLE * self._end)) for start, end, _ in self._series.stalls]
+        if not spans:
+            return
+        axes.broken_barh(spans, (0, 1), transform=across, zorder=1, facecolor=STALL, linewidth=0)
+        if labelled:
+            known = any(age is not None for _, _, age in self._series.stalls)
+            words = "stalled: nothing completed" if known else "nothing completed"
+            axes.plot([], [], color=STALL, linewidth=6, label=words)
 
     def _gaps(self, axes: Axes, across: Any, labelled: bool) -> None:
         gaps = [

@@ -11,6 +11,7 @@ import numpy as np
 
 from cliffwatch.detect.coverage import GAP_TOLERANCE
 from cliffwatch.detect.finding import Role
+from cliffwatch.detect.stalls import stalls_in
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.collect import Collected
@@ -50,6 +51,10 @@ class Series:
     rates: dict[str, Column]
     marks: list[tuple[float, str, str]]
     layers: dict[str, Column]
+    #: (start, end) in elapsed seconds, and the age of the oldest operation in seconds where it is known.
+    stalls: list[tuple[float, float, float | None]] = field(default_factory=list)
+    #: That age at the end of each window in which nothing was completed, in microseconds.
+    outstanding: Column = field(default_factory=list)
     evidence: dict[str, Column] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     heat: HeatMap | None = None
@@ -69,12 +74,20 @@ def series_of(run: Collected, found: Sequence[Found] = ()) -> Series:
         elapsed.append(_plain(round((window.start + window.end) / 2 - zero, 3)))
         end = window.end
     names = dict.fromkeys(name for window in run.windows for name in window.latency)
+    latency = {name: {measure: _latencies(rows, name, measure) for measure in CHARTED} for name in names}
     return Series(
         elapsed=elapsed,
-        latency={name: {measure: _latencies(rows, name, measure) for measure in CHARTED} for name in names},
+        latency={name: columns for name, columns in latency.items() if any(map(any, columns.values()))},
         rates=_rates(rows),
         marks=_marks(run, zero),
         layers=_layers(run, rows, primary_latency(sorted(names))),
+        stalls=[
+            (round(stall.start - zero, 3), round(stall.end - zero, 3), stall.oldest_seconds)
+            for stall in stalls_in(run.windows)
+        ],
+        outstanding=[
+            None if row is None or not row.stalled else _microseconds(row.oldest_outstanding_seconds) for row in rows
+        ],
         evidence={
             name: [_or_none(value * (1e6 if name == "device_write_latency" else 1)) for value in column]
             for name, column in evidence_columns(rows, run.telemetry).items()
@@ -196,6 +209,8 @@ def as_data(series: Series, document: dict[str, Any]) -> dict[str, Any]:
         "latency": series.latency,
         "rates": series.rates,
         "marks": series.marks,
+        "stalls": series.stalls,
+        "outstanding": series.outstanding if any(series.outstanding) else [],
         "layers": series.layers,
         "evidence": series.evidence,
         "findings": series.findings,

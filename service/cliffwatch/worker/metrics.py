@@ -19,6 +19,7 @@ PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
 #: Gauges of windows that are shown as they are, as `cliffwatch_…`, by those engines that have them.
 WINDOW_GAUGES = {
     "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
+    "oldest_outstanding_seconds": "How long the oldest operation has been due; absent when the engine cannot know.",
     "requested_operations_per_second": "Operations that the workload asks for at the moment; absent when it asks none.",
     "requested_bytes_per_second": "Bytes that the workload asks for at the moment; absent when it asks for none.",
     "growth_left_bytes": "How much more of its volume the load may take up; absent when its engine does not say.",

@@ -77,6 +77,26 @@ def test_reports_before_the_first_io_make_no_window(context: MakeContext, docume
     assert lines_of(records) == [(3, 4)]
 
 
+def test_a_window_that_completed_nothing_says_how_old_the_oldest_io_is_at_least(
+    context: MakeContext, document: MakeDocument
+) -> None:
+    """Where the job paces itself more slowly than that, or in a way that is not known, fio cannot tell."""
+
+    def ages(pause_seconds: float | None) -> list[float | None]:
+        translator = FioTranslator(context(), pause_seconds)
+        records = [
+            record
+            for at, count in ((1.15, 5), (2.15, 5), (3.15, 5), (4.15, 6))
+            for record in translator.feed(document(at, at - 0.15, write={FAST: count}), START + at)
+        ]
+        windows = windows_of(records)
+        assert [window.counters["operations"] for window in windows] == [5, 0, 0, 1]
+        return [window.gauges.get("oldest_outstanding_seconds") for window in windows]
+
+    assert ages(0.0) == ages(0.1) == [None, 1.0, 2.0, None]
+    assert ages(0.5) == ages(None) == [None] * 4
+
+
 def test_a_late_report_makes_one_window_of_all_the_intervals_it_covers(
     context: MakeContext, document: MakeDocument
 ) -> None:

@@ -65,3 +65,6 @@ def test_a_delay_is_in_every_latency(broker: Cluster, proxy: Proxy) -> None:
     assert_accounted_for(outcome)
     for name in ("publish", "publish_service", "end_to_end"):
         assert outcome.seconds(name, 0.01) > 0.2
+    # At any moment of the load there is a record that has been due for so long and is not acknowledged.
+    assert all(window["gauges"]["oldest_outstanding_seconds"] > 0.15 for window in outcome.windows[1:-1])
+    assert outcome.windows[-1]["gauges"]["oldest_outstanding_seconds"] == 0

@@ -62,11 +62,14 @@ def differences(outcome: Outcome) -> list[str]:
     append, service = outcome.latency("append"), outcome.latency("append_service")
     (p999,) = append.percentiles_seconds([0.999])
     debt = max(window.gauges["schedule_debt_seconds"] for window in outcome.windows)
+    # It is seen at the end of each window of half a second, so once in the last half second of the stall.
+    oldest = max(window.gauges["oldest_outstanding_seconds"] for window in outcome.windows)
     slack = 0.02 * STALL_SECONDS * BATCHES_PER_SECOND
     # Batches come evenly, so of those due in the stall a share of 1 - t/2 waits for longer than t seconds.
     expected: list[tuple[str, float | None, Any]] = [
         ("appends", append.count, pytest.approx(SECONDS * BATCHES_PER_SECOND, abs=2 * PARTITIONS)),
         ("schedule debt", debt, pytest.approx(STALL_SECONDS, abs=0.6)),
+        ("oldest outstanding", oldest, pytest.approx(STALL_SECONDS - 0.25, abs=0.4)),
         ("p99.9 of append", p999, pytest.approx(STALL_SECONDS - 0.001 * SECONDS, rel=0.02)),
         *(
             (

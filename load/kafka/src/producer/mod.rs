@@ -240,6 +240,7 @@ impl Producer {
             }
         }
         let late = self.shared.clock.now();
+        self.show(late);
         self.fail_rest(late);
         let unsent = self.over_since.map_or(0, |since| self.pace.overdue(since));
         let mut tally = self.recorder.lock();
@@ -568,10 +569,21 @@ impl Producer {
         if let Some(shown) = self.shared.debts.get((self.identity & 0xff) as usize) {
             shown.store(debt, Ordering::Relaxed);
         }
+        let outstanding = self.oldest_outstanding(now);
         let mut tally = self.recorder.lock();
+        tally.look(now, outstanding);
         tally.set(Gauge::ScheduleDebt as usize, debt as f64 / NANOSECONDS as f64);
         tally.set(Gauge::BufferedBytes as usize, self.live_bytes as f64);
         tally.set(Gauge::LeaderlessPartitions as usize, leaderless as f64);
+    }
+
+    /// When the oldest record was due that is not acknowledged: under way, in a batch, or not made yet.
+    fn oldest_outstanding(&self, now: u64) -> Option<u64> {
+        let under_way = self.brokers.iter().flat_map(|broker| &broker.in_flight).flat_map(|sent| &sent.parts);
+        let sent = under_way.filter_map(|part| part.pending.as_ref()?.batch.due.first());
+        let kept = self.queues.iter().filter_map(|queue| queue.oldest()?.batch.due.first());
+        let unmade = (self.has_due() && !self.pace.is_unbounded()).then(|| self.pace.due(now));
+        sent.chain(kept).copied().chain(unmade).min()
     }
 
     fn connected(&mut self, id: i32, outcome: Result<(crate::security::Stream, i16)>, now: u64) {

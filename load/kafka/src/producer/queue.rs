@@ -97,6 +97,12 @@ impl Queue {
         !self.waiting.is_empty() || (self.open.is_some() && self.open_until <= now)
     }
 
+    /// The batch that comes next.
+    #[must_use]
+    pub fn oldest(&self) -> Option<&Pending> {
+        self.waiting.front().or(self.open.as_ref())
+    }
+
     /// True when nothing is there, open or waiting.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -119,7 +125,7 @@ impl Queue {
     /// The size of the batch that [`Queue::take`] would give.
     #[must_use]
     pub fn next_size_bytes(&self) -> usize {
-        self.waiting.front().or(self.open.as_ref()).map_or(0, |pending| pending.batch.size_bytes())
+        self.oldest().map_or(0, |pending| pending.batch.size_bytes())
     }
 
     /// The next batch to send.

@@ -302,11 +302,24 @@ impl Shard {
         let logs = &self.plan.logs[..self.main_logs()];
         let oldest = logs.iter().map(|log| log.next).min().unwrap_or(self.released);
         let debt = if oldest < self.released { now.saturating_sub(self.plan.schedule.due(oldest)) } else { 0 };
-        self.plan.recorder.lock().set(figures::DEBT, seconds(debt));
+        let outstanding = self.oldest_outstanding().map(|batch| self.plan.schedule.due(batch));
+        let mut tally = self.plan.recorder.lock();
+        tally.set(figures::DEBT, seconds(debt));
+        if matches!(self.plan.work, Work::Until(_)) {
+            tally.look(now, outstanding);
+        }
+        drop(tally);
         if now >= self.count_at {
             self.count_at = now + COUNT_NANOSECONDS;
             self.plan.recorder.lock().set(figures::GROWTH, self.growth_left() as f64);
         }
+    }
+
+    /// The first batch that is due and not acknowledged, whether it is being written or waits for its log.
+    fn oldest_outstanding(&self) -> Option<u64> {
+        let logs = &self.plan.logs[..self.main_logs()];
+        let first = |log: &AppendLog| if log.flight.batches > 0 { log.flight.first } else { log.next };
+        logs.iter().map(first).min().filter(|&batch| batch < self.released)
     }
 
     /// What the files on the load's own volume may still grow by, before more is deleted than is added.
@@ -337,6 +350,8 @@ impl Shard {
     }
 
     fn close(mut self) -> Result<Outcome> {
+        self.look_at = 0;
+        self.look(self.plan.clock.now());
         let mut unwritten = 0;
         for at in 0..self.plan.logs.len() {
             if self.shape(at).role != Role::Entries {

@@ -76,7 +76,7 @@ class FioEngine:
         return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory)
 
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
-        return FioTranslator(context)
+        return FioTranslator(context, _longest_pause_seconds(load))
 
     def facts(self, load: FioLoad, context: EngineContext) -> EngineFacts:
         fio = shutil.which("fio")
@@ -96,6 +96,12 @@ def _fio() -> str:
 def _fio_command(fio: str, context: EngineContext) -> list[str]:
     milliseconds = round(context.window_seconds * 1000)
     return [fio, "--output-format=json+", f"--status-interval={milliseconds}ms"]
+
+
+def _longest_pause_seconds(load: FioLoad) -> float | None:
+    """The shortest of what the sections may pause between two I/Os, those left out that begin later."""
+    pauses = [section.pause_seconds() for section in load.sections if section.delay_seconds == 0]
+    return min((pause for pause in pauses if pause is not None), default=None)
 
 
 def _begun_in_time(load: FioLoad, context: EngineContext) -> tuple[Section, ...]:

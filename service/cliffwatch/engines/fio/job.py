@@ -82,6 +82,19 @@ class Section:
             bounds.append(int(_for_writes(self.options["rate_iops"])) * self.largest_block_bytes)
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
+    def pause_seconds(self) -> float | None:
+        """What a clone may pause between two I/Os by its rates; 0 where it has none, None where it pauses to think."""
+        if "thinktime" in self.options:
+            return None
+        pauses = [0.0]
+        if "rate" in self.options:
+            slowest = min(parse_fio_size(rate) for rate in self.options["rate"].split(",") if rate)
+            pauses.append(self.largest_block_bytes / max(1, slowest))
+        if "rate_iops" in self.options:
+            slowest = min(int(rate) for rate in self.options["rate_iops"].split(",") if rate)
+            pauses.append(1 / max(1, slowest))
+        return max(pauses)
+
     @property
     def largest_block_bytes(self) -> int:
         written = ":".join(self.options[name] for name in ("bs", "bsrange", "bssplit") if name in self.options)

@@ -14,10 +14,12 @@ from cliffwatch.engines.base import EngineContext
 from cliffwatch.engines.fio.run import STOPPED_STATUS
 from cliffwatch.engines.fio.snapshot import Difference, Snapshot, WentBackError, difference, read_snapshot
 from cliffwatch.engines.fio.stream import Damaged, OutputStream, Piece, Text
-from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
+from cliffwatch.window import OLDEST_OUTSTANDING, EngineEnd, EngineEvent, EngineRecord, EngineWindow
 
 #: Messages passed on before the rest is only counted: a drive that fails each I/O must not fill the journal.
 MESSAGES_LIMIT = 200
+#: A job that pauses no longer than this part of a window would have completed something in it.
+PAUSES_WITHIN_WINDOW = 10
 #: Messages that a failure's explanation quotes.
 QUOTED_MESSAGES = 5
 
@@ -76,7 +78,10 @@ class Grid:
 class FioTranslator:
     """Holds two snapshots: the one that the last window ended with, and a newer one that has no line of its own."""
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, pause_seconds: float | None = None) -> None:
+        """`pause_seconds`: from one I/O to the next, at most, of a job that nothing holds up; None when unknown."""
+        self._pause_seconds = pause_seconds
+        self._completed_at: float | None = None
         self._stream = OutputStream()
         self._grid = Grid(context)
         self._clock = SnapshotClock(context.window_seconds / 2)
@@ -148,8 +153,24 @@ class FioTranslator:
         except WentBackError as error:
             return [EngineEvent(end, "counters_went_back", {"what": str(error), "since": start})]
         measured = self._measured(moment - earlier_moment, end - start)
-        window = EngineWindow(start, end, change.counters, {"measured_seconds": round(measured, 3)}, change.latency)
+        gauges = {"measured_seconds": round(measured, 3)} | self._outstanding(change, start, end)
+        window = EngineWindow(start, end, change.counters, gauges, change.latency)
         return [window, *self._remarks(change, line - earlier_line, end)]
+
+    def _outstanding(self, change: Difference, start: float, end: float) -> dict[str, float]:
+        """How old the oldest I/O is at least, in a window that completed none.
+
+        fio does not say when it completed its last. But a job that has nothing to wait for submits the next one at
+        once, so an I/O has been under way since the last window that completed any. A job that paces itself may be
+        waiting for its next turn instead: nothing is said where its pauses are not short beside the window.
+        """
+        if change.counters["operations"] or change.counters["sync_operations"]:
+            self._completed_at = end
+            return {}
+        since = start if self._completed_at is None else self._completed_at
+        if self._pause_seconds is None or self._pause_seconds * PAUSES_WITHIN_WINDOW > end - start:
+            return {}
+        return {OLDEST_OUTSTANDING: round(end - since, 3)}
 
     def _measured(self, passed_seconds: float, length_seconds: float) -> float:
         """How much of a window was measured. Excess goes to the next: a report after a late one comes sooner."""

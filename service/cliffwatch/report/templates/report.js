@@ -14,13 +14,14 @@
     operations: { label: "operations per second", format: plain, device: false },
     errors: { label: "errors per second", format: plain, device: false },
   };
-  const hasLatency = Object.keys(data.latency).length > 0, hasRates = Object.keys(RATES).some((name) => name in data.rates);
+  const hasAges = data.outstanding.length > 0, hasStalls = data.stalls.length > 0;
+  const hasLatency = Object.keys(data.latency).length > 0 || hasAges, hasRates = Object.keys(RATES).some((name) => name in data.rates);
   const LAYERS = [["client_p99", "client p99", "p99", 2], ["device_p99", "device p99", "rate", 1.5], ["queue_p99", "queue p99", "p999", 1.25], ["device_mean", "device mean", "rate", 1.5]]
     .filter(([name]) => name === "client_p99" || name in data.layers);
   const hasLayers = LAYERS.length > 1, hasDepth = "queue_depth" in data.layers;
   const shown = { p50: true, p99: true, p999: true, max: true };
   let span = [0, data.end];
-  let latencyName = charts.dataset.primary, rateName = "bytes";
+  let latencyName = charts.dataset.primary in data.latency ? charts.dataset.primary : Object.keys(data.latency)[0] || "", rateName = "bytes";
   let latencyChart = null, rateChart = null, layerChart = null, depthChart = null, evidenceCharts = [];
   function drawn() { return [latencyChart, rateChart, layerChart, depthChart].concat(evidenceCharts).filter((chart) => chart !== null); }
 
@@ -57,8 +58,9 @@
   function column(values) { return [null].concat(values, [null]); }
   function logColumn(values) { return column(values.map((value) => (value > 0 ? value : null))); }
   function latencyData() {
-    const measures = data.latency[latencyName];
-    return [elapsedColumn].concat(MEASURES.map(([key]) => logColumn(measures[key])));
+    const measures = data.latency[latencyName], none = data.elapsed.map(() => null);
+    const ages = hasAges ? [logColumn(data.outstanding)] : [];
+    return [elapsedColumn].concat(MEASURES.map(([key]) => logColumn(measures ? measures[key] : none)), ages);
   }
   function rateData() {
     const none = data.elapsed.map(() => null);
@@ -100,6 +102,12 @@
       pen.fillStyle = colour("phase");
       pen.fillRect(where[0], box.top, where[1], box.height);
     });
+    for (const [from, to] of data.stalls) {
+      const where = place(chart, from, to);
+      if (!where) continue;
+      pen.fillStyle = colour("stall");
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    }
     const pattern = hatch(pen);
     for (const [from, to] of data.gaps) {
       const where = place(chart, from, to);
@@ -170,6 +178,10 @@
       const where = place(chart, from, to);
       if (where) write(name.replace("_", " "), where, box.top + 9 * unit);
     }
+    for (const [from, to, age] of data.stalls) {
+      const where = place(chart, from, to);
+      if (where) write(age == null ? "nothing completed" : "stalled", where, box.top + box.height - 9 * unit);
+    }
     for (const [from, to] of data.gaps) {
       const where = place(chart, from, to);
       if (where) write("not measured", where, box.top + box.height / 2);
@@ -211,6 +223,11 @@
     return { label: label, stroke: () => colour(tone), width: width, show: show, points: { size: 5, fill: () => colour(tone), filter: isolated } };
   }
 
+  // The age of the oldest operation, where nothing was completed: dots, since it is no latency of anything yet.
+  function agesSeries() {
+    return { label: "stalled", stroke: () => colour("danger"), width: 1, dash: [2, 3], points: { show: true, size: 5, fill: () => colour("danger") } };
+  }
+
   function tipOf(chart) {
     const tip = document.createElement("div");
     tip.className = "tip";
@@ -226,6 +243,11 @@
     for (const finding of data.findings) {
       if (Math.abs(finding.at - at) <= reach) lines.unshift(finding.text);
     }
+    for (const [from, to, age] of data.stalls) {
+      if (at < from - reach || at > to + reach) continue;
+      const waited = age == null ? "whether anything was due is not known" : "the oldest operation was due for " + latency(age * 1e6);
+      lines.push("nothing completed from " + elapsed(from) + " to " + elapsed(to) + "; " + waited);
+    }
     for (const [from, to, reason] of data.gaps) {
       if (at >= from - reach && at <= to + reach) lines.push("not measured from " + elapsed(from) + " to " + elapsed(to) + ": " + reason.replaceAll("_", " "));
     }
@@ -240,7 +262,8 @@
     ].concat(evidenceCharts.map((each, index) => [each, EVIDENCE[index].id + "-legend", EVIDENCE[index].format]))) {
       if (chart !== each) continue;
       for (const output of byId(legend).querySelectorAll("output")) {
-        output.textContent = inside ? format(chart.data[Number(output.dataset.series)][row]) : "";
+        const column = chart.data[Number(output.dataset.series)];
+        output.textContent = inside && column ? format(column[row]) : "";
       }
     }
     const at = inside ? chart.posToVal(left, "x") : 0;
@@ -292,7 +315,7 @@
     evidenceCharts = [];
     const narrow = charts.clientWidth < 600;
     if (hasLatency) latencyChart = new uPlot(
-      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key]))),
+      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
       latencyData(), byId("latency-chart"));
     // A little below 0, so that a line along 0 is seen whole: nothing that was measured hides in the axis.
     const range = (chart, min, max) => (max > 0 ? [-0.02 * max, max * 1.2] : [-0.02, 1]);
@@ -349,7 +372,8 @@
   }
 
   charts.hidden = false;
-  byId("latency-chart").closest("figure").hidden = byId("latency-name").parentElement.hidden = !hasLatency;
+  byId("latency-chart").closest("figure").hidden = !hasLatency;
+  byId("latency-name").parentElement.hidden = Object.keys(data.latency).length === 0;
   byId("rate-chart").closest("figure").hidden = !hasRates;
   if (hasLayers) byId("layer-chart").closest("figure").hidden = false;
   if (hasDepth) byId("depth-chart").closest("figure").hidden = false;
@@ -361,6 +385,7 @@
   }
   if (hasRates && !data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
+  if (hasStalls) byId("latency-legend").append(toggle(hasAges ? "stalled: nothing completed" : "nothing completed", "danger", MEASURES.length + 1, null));
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
   choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,
