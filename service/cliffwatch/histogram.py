@@ -109,6 +109,15 @@ class Histogram:
         self._hdr.add(other._hdr)
         self.overflow += other.overflow
 
+    def remove(self, other: "Histogram") -> None:
+        """Take back what was merged in before."""
+        counts = self._counts()
+        counts -= other._counts()
+        self._hdr.total_count -= other.count
+        self.overflow -= other.overflow
+        left = np.flatnonzero(counts)
+        self._hdr.max_value = int(_LIMITS[left[-1]]) if len(left) else 0
+
     @property
     def count(self) -> int:
         return int(self._hdr.get_total_count())

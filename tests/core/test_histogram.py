@@ -83,3 +83,15 @@ def test_cumulative_counts_make_prometheus_buckets() -> None:
 def test_damaged_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="HdrHistogram"):
         Histogram.decode(text)
+
+
+def test_what_was_merged_in_can_be_taken_back() -> None:
+    kept, taken = Histogram.from_values({2_000_000: 10}), Histogram.from_values({900_000_000: 3})
+    merged = Histogram.from_values({2_000_000: 10})
+    merged.merge(taken)
+    merged.remove(taken)
+    assert merged.count == 10
+    assert merged.percentiles_seconds([0.5, 1.0]) == kept.percentiles_seconds([0.5, 1.0])
+    assert merged.max_seconds == pytest.approx(kept.max_seconds, rel=1e-3)
+    merged.remove(kept)
+    assert (merged.count, merged.max_seconds) == (0, None)

@@ -112,7 +112,7 @@ def test_an_alert_tells_what_it_is_about_and_when_it_is_over(page: Page, service
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#state")).to_contain_text("running")
     expect(page.locator("#tile-p99")).to_contain_text("ms")
-    for status, kind in (("firing", "alert"), ("resolved", "alert over")):
+    for status, kind in (("firing", "alert"), ("resolved", "resolved")):
         told = notification(alert(run_id, status), status=status)
         service.client.post("/api/v1/alerts", json=told).raise_for_status()
         newest = page.locator("#findings li").first

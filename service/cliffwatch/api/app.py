@@ -46,8 +46,9 @@ from cliffwatch.store.index import index_missing
 from cliffwatch.store.keeper import DatabaseKeeper
 from cliffwatch.store.workloads import add_built_in
 from cliffwatch.web import others as other_pages
-from cliffwatch.web import run_pages
+from cliffwatch.web import run_now, run_pages
 from cliffwatch.web import start as start_page
+from cliffwatch.web.limits_now import WatchedLimits
 from cliffwatch.web.page import show_problem
 
 _LOG = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ _PROTECTED = (
     Code.NOT_READY,
     Code.DATABASE_UNAVAILABLE,
 )
+_PAGES = (run_pages, run_now, start_page, other_pages)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
 
 
@@ -93,12 +95,13 @@ def create_app(
         generate_unique_id_function=lambda route: route.name,
     )
     app.state.http = HttpFigures()
+    app.state.watched_limits = WatchedLimits()
     problems.install(app, API_PREFIX, show_problem)
     for module in (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery):
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
-    for module in (run_pages, start_page, other_pages):
+    for module in _PAGES:
         app.include_router(module.router)
     problems.declare(app)
     app.state.http.know(_templates(app))
@@ -175,7 +178,7 @@ def _reconciler(database: Database, clock: Clock) -> Background:
 def _templates(app: FastAPI) -> list[tuple[str, str]]:
     """(method, path template) of every route, the pages' too, which the API's document leaves out."""
     paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
-    pages = [route for module in (run_pages, start_page, other_pages) for route in module.router.routes]
+    pages = [route for module in _PAGES for route in module.router.routes]
     return [(method.upper(), path) for path, methods in paths.items() for method in methods] + [
         (method, route.path) for route in pages if isinstance(route, APIRoute) for method in route.methods or ()
     ]

@@ -7,12 +7,16 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cliffwatch.telemetry.prometheus import Prometheus, Unanswered
+from cliffwatch.telemetry.prometheus import Answer, Prometheus, Unanswered
 
 #: What a person who opens a page is willing to wait for.
 _PATIENCE_SECONDS = 2.0
 _STEP_MILLISECONDS = 1000
 _AMPLIFICATION_SPAN = "10m"
+_AMPLIFICATION = (
+    "increase(cliffwatch_drive_media_written_bytes_total[{span}])"
+    " / (increase(cliffwatch_drive_host_written_bytes_total[{span}]) > 0)"
+)
 
 #: PromQL by the field of DriveHealth that it fills; each series has the label `device`.
 _QUESTIONS: Mapping[str, str] = {
@@ -22,10 +26,7 @@ _QUESTIONS: Mapping[str, str] = {
     "spare_ratio": "cliffwatch_drive_spare_ratio",
     "free_blocks_ratio": "cliffwatch_drive_free_blocks_ratio",
     "media_errors": "cliffwatch_drive_media_errors_total",
-    "write_amplification": (
-        f"increase(cliffwatch_drive_media_written_bytes_total[{_AMPLIFICATION_SPAN}])"
-        f" / (increase(cliffwatch_drive_host_written_bytes_total[{_AMPLIFICATION_SPAN}]) > 0)"
-    ),
+    "write_amplification": _AMPLIFICATION.format(span=_AMPLIFICATION_SPAN),
 }
 _FIELD = "field"
 
@@ -49,20 +50,29 @@ class DriveHealth:
 
 def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]:
     """By the kernel's name of the disk, those that tell anything. Raises Unanswered with a sentence for people."""
-    if url is None:
-        raise Unanswered("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
-    prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
     query = " or ".join(
         f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
     )
-    moment = round(wall_seconds * 1000)
-    try:
-        answers = prometheus.query_range(query, moment, moment, _STEP_MILLISECONDS)
-    finally:
-        prometheus.close()
     told: dict[str, dict[str, float]] = {}
-    for answer in answers:
+    for answer in _ask(url, query, wall_seconds):
         device, field = answer.labels.get("device", ""), answer.labels.get(_FIELD, "")
         if device and field in _QUESTIONS and len(answer.values):
             told.setdefault(device, {})[field] = float(answer.values[-1])
     return {device: DriveHealth(**values) for device, values in told.items()}
+
+
+def write_amplification(url: str | None, wall_seconds: float, span_seconds: float) -> dict[str, float]:
+    """By the kernel's name of the disk, over the last `span_seconds`. Raises Unanswered with a sentence for people."""
+    answers = _ask(url, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
+    return {answer.labels.get("device", ""): float(answer.values[-1]) for answer in answers if len(answer.values)}
+
+
+def _ask(url: str | None, query: str, wall_seconds: float) -> list[Answer]:
+    if url is None:
+        raise Unanswered("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
+    prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
+    moment = round(wall_seconds * 1000)
+    try:
+        return prometheus.query_range(query, moment, moment, _STEP_MILLISECONDS)
+    finally:
+        prometheus.close()

@@ -3,6 +3,8 @@
     session     who is at the browser: a token in a cookie, and what makes a form's request this page's own
     page        what every page is made with: templates, headers, problems shown to people
     run_pages   the list of runs, one run live, its report
+    run_list    the rows of that list
+    run_now     what a live page asks for besides the stream: drives, limits (limits_now), time left
     start       starting a run, with the safety gate's answer before anything is written
     others      schedules, drives, logging in and out
     curves      a run's series as columns, and small curves for lists

@@ -28,6 +28,7 @@ FILES = {
     "theme.css": (THEME, "text/css"),
     "app.css": (_HERE / "static" / "app.css", "text/css"),
     "app.js": (_HERE / "static" / "app.js", "text/javascript"),
+    "format.js": (_HERE / "static" / "format.js", "text/javascript"),
     "live.js": (_HERE / "static" / "live.js", "text/javascript"),
     "icon.svg": (_HERE / "static" / "icon.svg", "image/svg+xml"),
     "htmx.js": (_LIBRARIES / "htmx.org" / "dist" / "htmx.min.js", "text/javascript"),

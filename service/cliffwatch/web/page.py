@@ -21,6 +21,7 @@ from cliffwatch.api.problems import database_problem
 from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.report.html import VERDICTS, environment
 from cliffwatch.store.database import DATABASE_ERRORS
+from cliffwatch.web.drive_figures import health_figures
 from cliffwatch.web.session import FORM_WORD, NotLoggedIn, Visitor, visitor_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -111,6 +112,7 @@ def moment(seconds: float | datetime | None) -> str:
 def _page_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["moment"] = moment
+    made.filters["health_figures"] = health_figures
     made.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
     return made
 

@@ -134,8 +134,11 @@ def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
     return go_to(f"/runs/{run_id}")
 
 
+_FACTS = {"state", "phase", "verdict", "reasons", "progress_ratio", "elapsed_seconds", "windows", "figures"}
+
+
 def _facts_of(run: Run | RunSummary) -> dict[str, Any]:
-    return run.model_dump(mode="json", include={"state", "phase", "verdict", "reasons", "progress_ratio", "windows"})
+    return run.model_dump(mode="json", include=_FACTS)
 
 
 def _events(directory: Path, origin: float) -> tuple[list[dict[str, Any]], int]:

@@ -7,32 +7,20 @@
   const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
   const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
   const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
+  const NOW_MILLISECONDS = 5000;
   const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
   // Details of events that are for programs: a run's own moments are drawn, its keys mean nothing to people.
   const UNTOLD = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
   const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
-  let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null, healthy = null;
+  let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null;
+  // What healthy was, by series, as the detector notes it.
+  const baselines = {};
   let position = "0.-1", source = null, retry = null, over = false, begun = false, drawSoon = false;
-  let latencyChart = null, rateChart = null;
+  let latencyChart = null, rateChart = null, asking = null;
   const phases = [], marks = [];
 
+  const { latency, byteRate: bytes, count, rate: plain, elapsed } = window.quantities;
   const round3 = (value) => String(Number(value.toPrecision(3)));
-  function latency(seconds) {
-    if (seconds == null) return "–";
-    return seconds >= 0.9995 ? round3(seconds) + " s" : seconds >= 0.9995e-3 ? round3(seconds * 1e3) + " ms" : round3(seconds * 1e6) + " µs";
-  }
-  function scaled(value, base, units) {
-    let unit = 0;
-    while (Math.abs(value) >= base * 0.9995 && unit < units.length - 1) { value /= base; unit += 1; }
-    return round3(value) + units[unit];
-  }
-  const bytes = (value) => value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s"]);
-  const plain = (value) => value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s"]);
-  const two = (number) => String(number).padStart(2, "0");
-  function elapsed(seconds) {
-    const whole = seconds <= -0.5 ? Math.ceil(-seconds) : Math.floor(Math.max(0, seconds) + 1e-6);
-    return (seconds <= -0.5 ? "−" : "") + Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
-  }
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const column = (name) => columns[names.indexOf(name)];
   const logarithmic = (values) => values.map((value) => (value > 0 ? value : null));
@@ -136,21 +124,85 @@
     const get = (value) => (value == null ? null : value);
     addRow([window.end - origin, get(measured.p50), get(measured.p99), get(measured.p999), get(measured.max), (counters.operations || 0) / seconds,
       (counters.bytes || 0) / seconds, writes && milliseconds != null ? milliseconds / writes / 1000 : null]);
-    byId("tile-windows").textContent = (window.seq + 1).toLocaleString("en");
+    byId("tile-windows").textContent = count(window.seq + 1);
     tiles();
     redraw();
   }
+  function show(texts) { for (const [id, text] of Object.entries(texts)) byId("tile-" + id).textContent = text; }
   function tiles() {
     const last = (name) => { const values = column(name); return values.length ? values[values.length - 1] : null; };
-    if (last("elapsed") === null) return;
-    byId("tile-elapsed").textContent = elapsed(last("elapsed"));
-    byId("tile-p50").textContent = latency(last("p50"));
-    byId("tile-p99").textContent = latency(last("p99"));
-    if (healthy && last("p99")) byId("tile-ratio").textContent = round3(last("p99") / healthy) + " × the baseline";
-    byId("tile-device").textContent = latency(last("device_write_latency"));
-    byId("tile-bytes").textContent = bytes(last("bytes_per_second"));
-    byId("tile-operations").textContent = plain(last("operations_per_second"));
     document.querySelectorAll(".latency-name").forEach((element) => { element.textContent = latencyName || "latency"; });
+    if (over || last("elapsed") === null) return;
+    const healthy = baselines[latencyName + ".p99"];
+    show({
+      elapsed: elapsed(last("elapsed")), p50: latency(last("p50")), p99: latency(last("p99")), device: latency(last("device_write_latency")),
+      bytes: bytes(last("bytes_per_second")), operations: plain(last("operations_per_second")),
+      ratio: "last window" + (healthy && last("p99") !== null ? ", " + round3(last("p99") / healthy) + "× baseline " + latency(healthy) : ""),
+    });
+  }
+  // Once the run is over its tiles are about all of its load, as its report is.
+  function finalTiles(body) {
+    const figures = body.figures;
+    if (!figures) return;
+    show({
+      elapsed: elapsed(body.elapsed_seconds || 0), p50: latency(figures.p50_seconds), p99: latency(figures.p99_seconds), device: latency(figures.device_write_seconds),
+      bytes: bytes(figures.bytes_per_second), operations: plain(figures.operations_per_second), ratio: "whole load",
+    });
+    document.querySelectorAll(".tiles .span").forEach((element) => { element.textContent = element.textContent.replace("last window", "whole load"); });
+  }
+
+  function tile(figure) {
+    const box = document.createElement("div"), name = document.createElement("dt"), value = document.createElement("dd"), note = document.createElement("dd");
+    name.textContent = figure.name;
+    value.textContent = figure.value;
+    value.className = figure.is_bad ? "refused" : "";
+    note.className = "note";
+    note.textContent = figure.note;
+    box.append(name, value, note);
+    return box;
+  }
+  function showDrives(body) {
+    const parts = [];
+    for (const drive of body.drives) {
+      const heading = document.createElement("h3"), list = document.createElement("dl"), missing = document.createElement("p");
+      heading.textContent = drive.name;
+      list.className = "tiles";
+      list.append(...drive.figures.map(tile));
+      missing.className = "quiet";
+      missing.textContent = drive.missing;
+      parts.push(heading, drive.missing ? missing : list);
+    }
+    byId("drives").replaceChildren(...parts);
+    byId("drives-missing").textContent = body.drives_missing;
+  }
+  function showLimits(body) {
+    byId("limits-section").hidden = body.limits.length === 0;
+    byId("limits").replaceChildren(...body.limits.map((limit) =>
+      tile({ name: limit.text, value: limit.value, is_bad: limit.broken, note: [limit.broken ? "broken" : "", limit.margin, limit.note].filter(Boolean).join(", ") })));
+    byId("limits-reading").hidden = !body.reading;
+  }
+  function showLeft(body) {
+    const at = column("elapsed") && column("elapsed").at(-1), phase = phases.find(([, from, to]) => at >= from && at < to);
+    byId("tile-left").textContent = body.left || "–";
+    byId("tile-phase-left").textContent = phase ? phase[0].replaceAll("_", " ") + ": " + elapsed(phase[2] - at) + " left" : "until the end of load";
+  }
+  // Besides the stream: what the journal does not hold, and whether the service answers at all.
+  async function now() {
+    clearTimeout(asking);
+    if (over) return;
+    try {
+      const answer = await window.cliffwatch.ask(base + "/now", "application/json");
+      if (answer === null) return;
+      const body = await answer.json();
+      if (over) return;
+      showDrives(body);
+      showLimits(body);
+      showLeft(body);
+      window.cliffwatch.answered();
+    } catch (error) {
+      window.cliffwatch.unanswered();
+    }
+    if (!document.hidden) asking = setTimeout(now, NOW_MILLISECONDS);
   }
 
   function words(event) {
@@ -165,7 +217,7 @@
     const isOver = event.type === "alert" && event.detail.status === "resolved";
     line.className = isOver ? "resolved" : event.type;
     when.textContent = elapsed(event.elapsed);
-    kind.textContent = isOver ? "alert over" : event.type;
+    kind.textContent = isOver ? "resolved" : event.type;
     text.textContent = words(event);
     line.append(when, kind, text);
     return line;
@@ -173,9 +225,9 @@
   function addEvent(event) {
     if (!SHOWN_EVENTS.has(event.type)) return;
     if (event.type === "phase" && event.detail.start != null) phases.push([event.name, event.detail.start - origin, event.detail.end - origin]);
-    if (event.type === "finding" && event.name === "baseline_frozen") { if (event.detail.series && /p99$/.test(event.detail.series)) healthy = event.detail.level; }
-    const telling = (event.type === "finding" && event.name !== "baseline_frozen") || event.type === "alert";
-    if (event.type === "finding" && telling) marks.push((event.detail.onset != null ? event.detail.onset : event.detail.onset_seconds || origin + event.elapsed) - origin);
+    if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
+    const telling = event.type === "finding" || event.type === "alert";
+    if (event.type === "finding") marks.push((event.detail.onset != null ? event.detail.onset : event.detail.onset_seconds || origin + event.elapsed) - origin);
     for (const list of telling ? ["events", "findings"] : ["events"]) {
       byId(list).prepend(item(event));
       while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
@@ -197,6 +249,8 @@
       byId("report").hidden = false;
       if (byId("ask-stop")) byId("ask-stop").hidden = true;
       over = true;
+      finalTiles(body);
+      for (const id of ["drives-section", "limits-section", "tile-left-box"]) byId(id).hidden = true;
     }
   }
 
@@ -250,7 +304,7 @@
     tiles();
     draw();
     live.dataset.ready = "true";
-    if (over) live.dataset.over = "true"; else follow();
+    if (over) live.dataset.over = "true"; else { follow(); now(); }
   }
 
   const dialog = byId("stop-dialog");
@@ -260,5 +314,6 @@
   }
   window.addEventListener("resize", resize);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && live.dataset.ready) now(); });
   load();
 })();

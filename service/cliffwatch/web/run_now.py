@@ -1,0 +1,115 @@
+"""What a live page asks for every few seconds: time left, the run's drives, and its limits with their margins."""
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+
+from cliffwatch.api.context import Context, RunId, Services, find_run
+from cliffwatch.api.run_resource import run_resource
+from cliffwatch.detect.limits import Subject
+from cliffwatch.errors import Problem
+from cliffwatch.journal import JournalReader
+from cliffwatch.report.format import elapsed
+from cliffwatch.runs.states import RunState
+from cliffwatch.store.index import read_order
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.queries import findings_page
+from cliffwatch.telemetry.drive_health import drive_health, write_amplification
+from cliffwatch.telemetry.errand import prometheus_url
+from cliffwatch.telemetry.prometheus import Unanswered
+from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
+from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits
+from cliffwatch.web.page import HEADERS, PageRoute
+from cliffwatch.web.session import AnyVisitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+_FINDINGS_READ = 500
+
+
+@router.get("/runs/{run_id}/now")
+def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVisitor) -> Response:
+    """Figures as they are written, so that a page shows what the report and the command line would."""
+    row = find_run(services, run_id)
+    reader = JournalReader(Path(row.directory))
+    watched = request.app.state.watched_limits
+    assert isinstance(watched, WatchedLimits), "the application makes one"
+    body: dict[str, Any] = {"drives": [], "drives_missing": "", "limits": [], "reading": False}
+    body["left"] = _left(services, row)
+    if row.state != RunState.FINISHED.value:
+        names = _drive_names(reader)
+        body |= _drives(services, names)
+        body |= _limits(services, row, reader, watched, names)
+    return JSONResponse(body, headers=HEADERS)
+
+
+def _left(services: Services, row: RunRow) -> str | None:
+    """Until the end of load; None where no load goes on."""
+    run = run_resource(row, services.clock.wall())
+    if run.elapsed_seconds is None or row.state == RunState.FINISHED.value:
+        return None
+    return elapsed(max(0.0, run.planned_seconds - run.elapsed_seconds))
+
+
+def _drive_names(reader: JournalReader) -> list[str] | None:
+    """By the kernel's names; None while the worker has not looked for them."""
+    try:
+        found = reader.facts().get("drives")
+    except Problem:
+        return None
+    if not isinstance(found, list):
+        return None
+    return [each["name"] for each in found if isinstance(each, dict) and isinstance(each.get("name"), str)]
+
+
+def _drives(services: Services, names: list[str] | None) -> dict[str, Any]:
+    if names is None:
+        return {"drives_missing": "The drives below the target are found when the run starts."}
+    if not names:
+        return {"drives_missing": "No drive of this machine is below the target."}
+    try:
+        known = drive_health(prometheus_url(os.environ), services.clock.wall())
+    except Unanswered as error:
+        return {"drives_missing": f"Not measured: {error}. Start the watchers with `cliffwatch up`."}
+    drives = []
+    for name in names:
+        health = known.get(name)
+        figures = [] if health is None else [asdict(figure) for figure in health_figures(health)]
+        drives.append({"name": name, "figures": figures, "missing": "" if figures else NO_HEALTH})
+    return {"drives": drives}
+
+
+def _limits(
+    services: Services, row: RunRow, reader: JournalReader, watched: WatchedLimits, names: list[str] | None
+) -> dict[str, Any]:
+    try:
+        limits = read_order(reader).workload.limits
+    except Problem:
+        return {}
+    if not limits or row.load_start is None:
+        return {}
+    watch = watched.of(reader.directory, limits, row.load_start)
+    is_current = watch.read_on()
+    outside = Outside(_amplification(services, row, watch, names or []), _found_kinds(services, row))
+    return {"limits": [asdict(each) for each in watch.now(outside)], "reading": not is_current}
+
+
+def _amplification(services: Services, row: RunRow, watch: LimitWatch, names: list[str]) -> dict[float | None, float]:
+    """By the limits' spans, the highest of the run's drives; without those that nobody knows."""
+    now, found = services.clock.wall(), {}
+    for span in {limit.over_seconds for limit in watch.limits if limit.subject is Subject.AMPLIFICATION}:
+        try:
+            known = write_amplification(prometheus_url(os.environ), now, span or now - (row.load_start or now))
+        except Unanswered:
+            break
+        if values := [known[name] for name in names if name in known]:
+            found[span] = max(values)
+    return found
+
+
+def _found_kinds(services: Services, row: RunRow) -> list[str]:
+    with services.database.snapshot() as session:
+        return [finding.name for finding in findings_page(session, _FINDINGS_READ, run_id=row.id)]

@@ -1,0 +1,176 @@
+"""What a live page shows besides its stream: limits with their margins, drives, time left; and a run's own figures."""
+
+import json
+import re
+import time
+from pathlib import Path
+
+import pytest
+from bench.service import Service
+from playwright.sync_api import Browser, Page, expect
+from tests.drives.loops import loop_drive
+from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.telemetry.prometheus_server import PrometheusServer, fill
+from tests.web.conftest import log_in, start_run, steady, wait_until_finished
+
+from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.report import format as formats
+from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits
+
+LIMITS = ["p99 <= 20ms over any 2s", "throughput >= 1MB/s over any 2s", "no cliff", "write amplification <= 2"]
+
+
+def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("limited", "5m") | {"limits": LIMITS})
+    log_in(page, service, f"/runs/{run_id}")
+    limits = page.locator("#limits > div")
+    expect(limits).to_have_count(4)
+    expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% to the bound, last 2s"))
+    expect(limits.nth(1)).to_contain_text(re.compile(r"MiB/s.*% to the bound"))
+    expect(limits.nth(2)).to_contain_text("none found")
+    expect(limits.nth(3)).to_contain_text("not measured")
+    expect(page.locator("#drives-missing")).to_contain_text("No drive of this machine")
+    expect(page.locator("#tile-left")).to_contain_text(re.compile(r"0:0[45]:\d\d"))
+    expect(page.locator("#tile-phase-left")).to_contain_text(re.compile(r"(baseline|soak): 0:0\d:\d\d left"))
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    expect(page.locator("#verdict")).to_contain_text("stopped")
+    # What was about the last window is about the whole load now, without loading the page again.
+    expect(page.locator("#tile-ratio")).to_have_text("whole load")
+    figures = service.client.get(f"/api/v1/runs/{run_id}").json()["figures"]
+    expect(page.locator("#tile-p99")).to_have_text(formats.latency(figures["p99_seconds"]))
+    expect(page.locator("#limits-section")).not_to_be_visible()
+
+
+def test_a_finished_run_shows_its_whole_load_and_not_its_last_window(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("over", "2h", "10s", time="virtual", cliff_after="1h"))
+    wait_until_finished(service, run_id)
+    load = service.client.get(f"/api/v1/runs/{run_id}/report").json()
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#tile-p50")).to_have_text(formats.latency(load["latency"]["publish"]["load"]["p50_seconds"]))
+    expect(page.locator("#tile-bytes")).to_have_text(formats.byte_rate(load["throughput"]["load"]["bytes_per_second"]))
+    expect(page.locator("#live .span").first).to_have_text("whole load")
+
+
+def test_a_runs_drive_shows_what_prometheus_knows_of_it(
+    browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prometheus = PrometheusServer(tmp_path / "prometheus")
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
+    with loop_drive(tmp_path / "drive") as drive, Service(tmp_path / "state") as service:
+        device, now = drive.node.name, int(time.time())
+        names = {"temperature_celsius": 41, "free_blocks_ratio": 0.08}
+        lines = []
+        for name, value in names.items():
+            lines.append(f"# TYPE cliffwatch_drive_{name} gauge")
+            lines += [f'cliffwatch_drive_{name}{{device="{device}"}} {value} {at}' for at in range(now - 60, now, 10)]
+        for name, factor in (("media", 3), ("host", 2)):
+            lines.append(f"# TYPE cliffwatch_drive_{name}_written_bytes counter")
+            counter = f'cliffwatch_drive_{name}_written_bytes_total{{device="{device}"}}'
+            lines += [f"{counter} {factor * 1e6 * (at - now + 100)} {at}" for at in range(now - 60, now, 10)]
+        fill(prometheus.data, lines)
+        run_id = start_run(service, steady("on-a-drive", "5m") | {"limits": ["write amplification <= 2 over any 1m"]})
+        service.wait_for(run_id, "running")
+        # The engine makes no load on a drive; its run's facts name one all the same.
+        facts = service.state_directory / "runs" / run_id / files.FACTS
+        facts.write_text(json.dumps(json.loads(facts.read_text()) | {"drives": [{"name": device}]}))
+        context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
+        page = context.new_page()
+        log_in(page, service, f"/runs/{run_id}")
+        # Nobody scrapes it yet: the page says so, and what would help.
+        expect(page.locator("#drives-missing")).to_contain_text("cliffwatch up")
+        with prometheus:
+            for words in ("1.5", "8 %", "41 °C"):
+                expect(page.locator("#drives")).to_contain_text(words)
+            expect(page.locator("#limits")).to_contain_text("25 % to the bound")
+            expect(page.locator("#drives-missing")).to_be_empty()
+        service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+        context.close()
+        service.wait_for(run_id, "finished")
+
+
+def test_a_limits_value_is_of_its_span_alone(tmp_path: Path) -> None:
+    load = SyntheticLoad(median_latency="2ms", cliff_after="400s", cliff_ratio=100)
+    directory = make_journal(tmp_path / "run", JournalPlan(windows=60, baseline_windows=6, load=load))
+    texts = ["p99 <= 20ms over any 1m", "p99 <= 20ms", "throughput >= 100MB/s over any 1m", "p99 <= 20ms over any 9m"]
+    watches = WatchedLimits()
+    watch = watches.of(directory, texts, LOAD_START)
+    assert watch.read_on()
+    assert watches.of(directory, texts, LOAD_START) is watch
+    reader = JournalReader(directory)
+    windows = list(reader.windows())
+    last_minute = reader.merged(windows[-6:], lambda window: "span")["span"]["publish"]
+    short, whole, throughput, long = watch.now(Outside({}, ()))
+    assert short.value == formats.latency(last_minute.percentiles_seconds([0.99])[0])
+    assert (short.broken, short.note) == (True, "last 1m; broken at 0:06:50")
+    assert "above the bound" in short.margin
+    assert whole.note.startswith("whole load so far")
+    everything = reader.merged(windows, lambda window: "all")["all"]["publish"]
+    assert whole.value == formats.latency(everything.percentiles_seconds([0.99])[0])
+    assert throughput.value == formats.byte_rate(windows[-1].counters["bytes"] / 10)
+    assert "below the bound" in throughput.margin
+    assert long.note.startswith("last 9m")
+
+
+def test_a_span_that_is_not_measured_yet_says_how_much_of_it_is(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path / "run", JournalPlan(windows=30))
+    watch = LimitWatch(directory, ["p99 <= 20ms over any 1h", "no drift", "write amplification <= 2"], LOAD_START)
+    watch.read_on()
+    judged = watch.now(Outside({None: 1.5}, ("cliff",)))
+    assert [(each.note, each.broken) for each in judged] == [
+        ("5m of 1h measured so far", False),
+        ("so far", False),
+        ("whole load so far", False),
+    ]
+    assert judged[2].margin == "25 % to the bound"
+
+
+NUMBERS = [
+    0,
+    3.2e-7,
+    1e-6,
+    9.994e-4,
+    9.9951e-4,
+    0.00403,
+    0.0123,
+    0.09995,
+    0.2,
+    0.99949,
+    0.9996,
+    1.005,
+    12.34,
+    99.94,
+    99.96,
+]
+NUMBERS += [
+    999.6,
+    1000,
+    1280,
+    12.25,
+    0.5,
+    1.5,
+    2.125,
+    1023.6,
+    1234.5,
+    16_384,
+    1_048_576,
+    5_000_000,
+    9_999_999,
+    12_963_000,
+    2.5e9,
+    3.1e12,
+    7e15,
+]
+
+
+def test_pages_write_quantities_as_the_report_does(page: Page, service: Service) -> None:
+    page.goto("/login")
+    page.add_script_tag(url="/static/format.js")
+    for name, python in (
+        ("latency", formats.latency),
+        ("byteRate", formats.byte_rate),
+        ("rate", formats.rate),
+        ("elapsed", formats.elapsed),
+    ):
+        shown = page.evaluate(f"numbers => numbers.map(quantities.{name})", NUMBERS)
+        assert shown == [python(number) for number in NUMBERS], name
