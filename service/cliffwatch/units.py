@@ -84,6 +84,29 @@ def format_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
 
 
+def format_count(number: float) -> str:
+    """For reading: 1,296,000; from ten million on `12.96 million`, since nobody reads eleven digits."""
+    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
+        if number >= size * (10 if word == "million" else 1):
+            return f"{number / size:.4g} {word}"
+    return f"{number:,.0f}"
+
+
+def format_rate(per_second: float) -> str:
+    """For reading: 204800 → `204,800 /s`."""
+    return f"{format_count(per_second)} /s"
+
+
+def format_byte_rate(bytes_per_second: float) -> str:
+    """For reading: 1610612736 → `1.5 GiB/s`."""
+    return f"{format_size(bytes_per_second)}/s"
+
+
+def format_share(ratio: float) -> str:
+    """For reading: 0.5 → `50 %`, 0.0061 → `0.61 %`. A share held against a limit has `detect.verdict.percent`."""
+    return f"{ratio * 100:.3g} %"
+
+
 def _duration_from(value: object) -> object:
     if isinstance(value, str):
         return parse_duration(value)

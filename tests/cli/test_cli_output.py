@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cliffwatch.cli.live import WindowSeen
 from cliffwatch.cli.output import (
     Column,
     Output,
@@ -16,6 +17,9 @@ from cliffwatch.cli.output import (
     show_seconds,
     show_time,
 )
+from cliffwatch.cli.progress import Picture
+from cliffwatch.clock import VirtualClock
+from cliffwatch.report import format as report_format
 
 COLUMNS = (Column("RUN", plain("id")), Column("NAME", plain("workload.name")))
 ROWS: list[dict[str, Any]] = [{"id": "a", "workload": {"name": "soak"}}, {"id": "a-long-id", "workload": None}]
@@ -51,6 +55,27 @@ def test_facts_of_several_lines_stay_under_their_name(capsys: pytest.CaptureFixt
 )
 def test_latency_is_shown_in_the_unit_that_suits(seconds: float | None, text: str) -> None:
     assert show_latency(seconds) == text
+
+
+@pytest.mark.parametrize("seconds", [0.0, 9.995e-4, 0.00099996, 0.0123, 0.9996, 3.5, 999.7, 1234.5, 12_345.0])
+def test_one_latency_is_written_the_same_on_the_command_line_and_in_the_report(seconds: float) -> None:
+    assert show_latency(seconds) == report_format.latency(seconds)
+    assert "e+" not in show_latency(seconds)
+
+
+def test_rates_are_written_the_same_on_the_command_line_and_in_the_report() -> None:
+    window = {
+        "start": 0.0,
+        "end": 10.0,
+        "phase": "soak",
+        "counters": {"operations": 20_480_000, "bytes": 7 * 1024**4},
+        "latency": {},
+    }
+    picture = Picture(VirtualClock(0.0))
+    picture.take(WindowSeen(window))
+    assert (
+        f"{report_format.byte_rate(7 * 1024**4 / 10)}  operations {report_format.rate(2_048_000)} " in picture.figures()
+    )
 
 
 def test_values_are_shown_as_people_read_them() -> None:

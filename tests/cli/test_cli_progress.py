@@ -33,7 +33,7 @@ def test_a_line_has_phase_time_latency_throughput_and_errors() -> None:
     picture.take(WindowSeen(window()))
     clock.sleep(30.0)
     assert picture.line() == (
-        "soak  50%  elapsed 1m  remaining 1m  write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  500 op/s  errors 2"
+        "soak  50 %  elapsed 1m  remaining 1m  write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  operations 500 /s  errors 2"
     )
 
 
@@ -128,7 +128,7 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
         display.show(Notice("the service answers again"))
     text = terminal.getvalue()
     assert "the service answers again" in text
-    assert "25%" in text
+    assert "25 %" in text
     assert "p99 34.5 ms" in text
 
 

@@ -40,7 +40,7 @@ def test_a_line_shows_the_client_and_the_drive_side_by_side(capsys: pytest.Captu
     clock.sleep(5)
     course.take(window(5, append=2.5, sync=0.001))
     last = capsys.readouterr().err.splitlines()[-1]
-    shown = "12 s soak p99 2.5 s 20.0 MiB/s write amplification 2.70 clean blocks 0.6%"
+    shown = "12 s soak p99 2.5 s 20.0 MiB/s write amplification 2.70 clean blocks 0.6 %"
     assert last.split() == shown.split()
     assert course.windows == [WindowFigures("soak", 0.004), WindowFigures("soak", 2.5)]
     assert course.amplifications == [("soak", 2.7)]

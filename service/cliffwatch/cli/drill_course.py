@@ -11,7 +11,7 @@ from cliffwatch.cli.output import ABSENT, say, show_latency
 from cliffwatch.cli.progress import LATENCY_ORDER, Picture, span_seconds, telling
 from cliffwatch.clock import Clock
 from cliffwatch.drives.aging.lifecycle import AgingDrive
-from cliffwatch.units import format_size
+from cliffwatch.units import format_byte_rate, format_share
 
 LINE_SECONDS = 5.0
 #: Write amplification is that of the last so many seconds.
@@ -109,11 +109,11 @@ class Course:
         if picture.window is not None:
             seconds = span_seconds(picture.window)
             rate = picture.window["counters"].get("bytes", 0) / seconds if seconds else 0.0
-            told.append(f"p99 {show_latency(_p99(picture.window)):<8}  {format_size(rate)}/s")
+            told.append(f"p99 {show_latency(_p99(picture.window)):<8}  {format_byte_rate(rate)}")
         if self._readings:
             amplification = f"{self.amplifications[-1][1]:.2f}" if self.amplifications else ABSENT
             clean = self._readings[-1][1].clean_ratio
-            told.append(f"write amplification {amplification}  clean blocks {clean:.1%}")
+            told.append(f"write amplification {amplification}  clean blocks {format_share(clean)}")
         return "  ".join(told)
 
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from cliffwatch.units import format_duration
+from cliffwatch.units import format_duration, format_latency
 
 #: What stands where there is no value: not measured, not yet, not set.
 ABSENT = "–"
@@ -106,12 +106,7 @@ def show_seconds(seconds: float | None) -> str:
 
 def show_latency(seconds: float | None) -> str:
     """Three significant digits in the unit that suits: 0.00123 → `1.23 ms`."""
-    if seconds is None:
-        return ABSENT
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-6:.3g} µs"
+    return ABSENT if seconds is None else format_latency(seconds)
 
 
 def show_time(moment: str | None) -> str:

@@ -16,7 +16,7 @@ from cliffwatch.cli.live import EventSeen, Notice, RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show, show_latency, show_seconds
 from cliffwatch.clock import Clock
 from cliffwatch.runs.states import RunState
-from cliffwatch.units import format_size
+from cliffwatch.units import format_byte_rate, format_rate, format_share
 
 PLAIN_LINE_SECONDS = 10.0
 #: The latency to show when an engine tells several, in this order: the one that waits longest for its user first.
@@ -95,16 +95,16 @@ class Picture:
         seconds = span_seconds(self.window)
         name = next((name for name in (*LATENCY_ORDER, *latency) if name in latency), None)
         summary = latency.get(name) or {}
-        throughput = f"{format_size(counters.get('bytes', 0) / seconds)}/s" if seconds else ABSENT
-        operations = f"{counters.get('operations', 0) / seconds:.0f} op/s" if seconds else ABSENT
+        throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
+        operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
         return (
             f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}  "
-            f"{throughput}  {operations}  errors {self.errors}"
+            f"{throughput}  operations {operations}  errors {self.errors}"
         )
 
     def line(self) -> str:
         return (
-            f"{self.phase}  {self.ratio:.0%}  elapsed {show_seconds(self.elapsed_seconds)}  "
+            f"{self.phase}  {format_share(round(self.ratio, 2))}  elapsed {show_seconds(self.elapsed_seconds)}  "
             f"remaining {show_seconds(self.remaining_seconds)}  {self.figures()}"
         )
 
@@ -190,7 +190,7 @@ class BarDisplay:
         bar.add_row(
             Text(f"{picture.phase:<12}", style="bold"),
             ProgressBar(total=1.0, completed=picture.ratio),
-            f"{picture.ratio:4.0%}",
+            f"{format_share(round(picture.ratio, 2)):>5}",
             f"elapsed {show_seconds(picture.elapsed_seconds)}  remaining {show_seconds(picture.remaining_seconds)}",
         )
         return Group(bar, Text(picture.figures(), overflow="ellipsis", no_wrap=True))

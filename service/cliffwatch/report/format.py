@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from cliffwatch.detect.verdict import percent, span
-from cliffwatch.units import format_latency, format_size
+from cliffwatch.units import format_byte_rate, format_count, format_latency, format_rate, format_size
 
 #: Keys of event details that hold moments, in seconds since the epoch.
 _MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop", "starts_at", "ends_at"})
@@ -28,11 +28,8 @@ def elapsed(seconds: float) -> str:
 
 
 def count(number: float) -> str:
-    """`1,296,000`; from ten million on `12.96 million`, since nobody reads eleven digits."""
-    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if number >= size * (10 if word == "million" else 1):
-            return f"{number / size:.4g} {word}"
-    return f"{number:,.0f}"
+    """`1,296,000`; from ten million on `12.96 million`."""
+    return format_count(number)
 
 
 def size(size_bytes: float) -> str:
@@ -40,11 +37,11 @@ def size(size_bytes: float) -> str:
 
 
 def rate(per_second: float | None) -> str:
-    return "–" if per_second is None else f"{count(per_second)} /s"
+    return "–" if per_second is None else format_rate(per_second)
 
 
 def byte_rate(bytes_per_second: float | None) -> str:
-    return "–" if bytes_per_second is None else f"{format_size(bytes_per_second)}/s"
+    return "–" if bytes_per_second is None else format_byte_rate(bytes_per_second)
 
 
 def moment(timestamp: str) -> str:
