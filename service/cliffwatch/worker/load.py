@@ -169,7 +169,7 @@ class Load:
         context.beat_now()
         end = self._engine_end
         context.tell(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
-        return _last_words(end, message, status)
+        return last_words(end, message, status)
 
     def _launch(self, engine_context: EngineContext) -> Launch | None:
         """What to start, once there is room for the engine's job files; None when a stop came first."""
@@ -358,10 +358,11 @@ class Load:
             self._look_for_stop()
 
 
-def _last_words(end: EngineEnd | None, error_text: str, status: int) -> str:
+def last_words(end: EngineEnd | None, error_text: str, status: int) -> str:
     """What an engine said when it ended: its own last word, and the end of its standard error where that says more."""
     errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
     said = end.message if end is not None else ""
-    if errors and errors not in said:
+    # The engines of our own write the same there as they say at their end, behind their name.
+    if errors and errors not in said and not (said and errors.endswith(said)):
         said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
     return said or f"exit status {status}"
