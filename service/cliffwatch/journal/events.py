@@ -58,6 +58,12 @@ class Event:
         return event
 
 
+def ends_load(event: Event) -> bool:
+    """Whether it is the end of the run's load, for good. Engines may have an event of this name, when one of them ends;
+    it does not say `how`."""
+    return event.type is EventType.ENGINE and event.name == "load_ended" and "how" in event.detail
+
+
 class EventLog:
     """The one way to append to a run's events.jsonl."""
 

@@ -16,7 +16,7 @@ from cliffwatch.detect.reached import UNCHARGED, Share
 from cliffwatch.detect.verdict import Evidence, LoadEnd, Verdict
 from cliffwatch.errors import Problem
 from cliffwatch.histogram import Histogram
-from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, files
+from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
 from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import RunState, RunStatus, advance
 from cliffwatch.telemetry import reader as telemetry
@@ -81,6 +81,10 @@ class Collected:
     def last_event(self, kind: EventType, name: str) -> Event | None:
         return _last_event(self.events, kind, name)
 
+    def load_end(self) -> Event | None:
+        """Where a worker, or the service, says how the load ended."""
+        return _last_load_end(self.events)
+
     def counter(self, name: str) -> int:
         return sum(window.counters.get(name, 0) for window in self.windows)
 
@@ -136,7 +140,7 @@ def collect(directory: Path) -> Collected:
 
 def evidence_of(run: Collected) -> Evidence:
     """What the journal gives the verdict to go by, without what analysis adds: findings, limits, the client."""
-    ended = run.last_event(EventType.ENGINE, "load_ended")
+    ended = run.load_end()
     recorded, read = latency_counts(run.windows, run.latency)
     return Evidence(
         load_end=_load_end(ended),
@@ -190,7 +194,7 @@ def share_of(run: Collected, direction: str) -> Share | None:
 def recorded_verdict(run: Collected) -> Verdict | None:
     """The verdict that the service gave a run whose worker never came to the end of a load, such as a queued one."""
     status = run.status
-    if status is None or status.verdict is None or run.last_event(EventType.ENGINE, "load_ended") is not None:
+    if status is None or status.verdict is None or run.load_end() is not None:
         return None
     return Verdict(status.verdict, status.reasons)
 
@@ -264,6 +268,10 @@ def _last_event(events: Sequence[Event], kind: EventType, name: str) -> Event | 
     return next((event for event in reversed(events) if event.type is kind and event.name == name), None)
 
 
+def _last_load_end(events: Sequence[Event]) -> Event | None:
+    return next((event for event in reversed(events) if ends_load(event)), None)
+
+
 def _load_end(ended: Event | None) -> LoadEnd | None:
     if ended is None:
         return None
@@ -285,7 +293,7 @@ def load_of(
         # The event that began the load is damaged; the windows show that it did begin.
         start = measured[0]
         stop = start + order.workload.phases.load_seconds if order else measured[1]
-    ended = _last_event(events, EventType.ENGINE, "load_ended")
+    ended = _last_load_end(events)
     how = _load_end(ended)
     last_end = measured[1] if measured else start
     if how is LoadEnd.STOPPED and ended is not None:

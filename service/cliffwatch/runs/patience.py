@@ -7,7 +7,7 @@ again. Everything is read from the events, so a service that was started anew go
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from cliffwatch.journal.events import Event, EventType
+from cliffwatch.journal.events import Event, EventType, ends_load
 from cliffwatch.runs.states import RunState
 
 #: The first worker that dies is replaced at once. From the second in a row without a new window on there is a pause: so
@@ -63,7 +63,7 @@ def losses_of(events: Iterable[Event], windows: int) -> Losses:
     died: list[float] = []
     ended = given_up = False
     for event in events:
-        if event.type is EventType.ENGINE and event.name == "load_ended":
+        if ends_load(event):
             died, ended, given_up = [], True, bool(event.detail.get(GIVEN_UP))
         elif _is_death(event) and event.detail.get("windows") == windows:
             died.append(event.at)

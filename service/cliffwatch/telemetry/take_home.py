@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from cliffwatch.journal import EventType, JournalReader, files
+from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.runs.specification import RunOrder
 from cliffwatch.runs.states import status_of
 from cliffwatch.telemetry.parts import (
@@ -59,7 +59,7 @@ class Wanted:
         if status is None or status.load_start is None:
             return None
         order = RunOrder.model_validate(reader.document(files.ORDER))
-        ended = [event.at for event in events if event.type is EventType.ENGINE and event.name == "load_ended"]
+        ended = [event.at for event in events if ends_load(event)]
         facts = reader.facts()
         file_system = facts.get("file_system") or {}
         scope = Scope(

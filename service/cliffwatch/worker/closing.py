@@ -6,7 +6,7 @@ None of this needs the run's windows to be open, nor its order to be readable: w
 import time
 from pathlib import Path
 
-from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
 from cliffwatch.report.collect import order_in
 from cliffwatch.runs.patience import GIVEN_UP
 from cliffwatch.runs.states import RunState, change_state
@@ -18,9 +18,7 @@ from cliffwatch.worker.reporting import judge_run
 def is_given_up(directory: Path) -> bool:
     """Whether the journal says that no worker is to make load any more."""
     return any(
-        stored.event.type is EventType.ENGINE
-        and stored.event.name == "load_ended"
-        and bool(stored.event.detail.get(GIVEN_UP))
+        ends_load(stored.event) and bool(stored.event.detail.get(GIVEN_UP))
         for stored in JournalReader(directory).events()
     )
 

@@ -14,7 +14,7 @@ from cliffwatch.drives.facts import collect_facts
 from cliffwatch.drives.safety import Examination, HeldTarget, examine, hold, objections_to_plan, require_clear
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
-from cliffwatch.journal import JournalReader, files
+from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.runs.specification import bootstrap_servers_of
 from cliffwatch.runs.states import RunState, RunStatus
@@ -69,7 +69,7 @@ def _load_end_in(directory: Path) -> LoadOutcome | None:
     """How the load ended, when an earlier worker got that far."""
     outcome = None
     for stored in JournalReader(directory).events():
-        if stored.event.type is EventType.ENGINE and stored.event.name == "load_ended":
+        if ends_load(stored.event):
             outcome = LoadOutcome(LoadEnd(stored.event.detail["how"]), str(stored.event.detail["message"]))
     return outcome
 

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from tests.drives.loops import MIB, command, loop_drive, mounted
 from tests.engines.storage.running import SMALL
-from tests.worker.runs import carry_out, events, names, queue_run
+from tests.worker.runs import carry_out, events, names, queue_run, start_worker, status, wait_until, window_count
 
-from cliffwatch.journal import JournalReader
+from cliffwatch.journal import EventLog, EventType, JournalReader
+from cliffwatch.runs.patience import losses_of
 from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.runs.states import RunState, VerdictName, change_state
 
 LOAD: dict[str, Any] = SMALL | {"fill_ratio": 0.5}
 
@@ -40,6 +41,26 @@ def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target:
     assert sum(window.counters["segments_deleted"] for window in windows) > 0
     written = sum(window.counters["written_bytes"] for window in windows)
     assert sum(window.counters["device_written_bytes"] for window in windows) >= 0.9 * written
+    assert list(target.iterdir()) == []
+
+
+def test_a_run_whose_worker_was_told_to_end_is_finished_by_the_next(tmp_path: Path, target: Path) -> None:
+    """As when a container stops: the engine ends and reports `load_ended`, and the run goes on."""
+    journal = queue(tmp_path / "told", target, LOAD | {"fill_ratio": 0})
+    worker = start_worker(journal)
+    wait_until(lambda: window_count(journal) >= 2, "a second window")
+    worker.terminate()
+    assert worker.wait(60) == 0
+    interrupted = status(journal)
+    assert interrupted.state is RunState.INTERRUPTED
+    assert "load_ended" in names(journal, "engine")
+    assert losses_of(events(journal), window_count(journal)).ended is False
+    change_state(EventLog(journal), RunState.STARTING, interrupted.since)
+    finished = carry_out(journal)
+    assert finished.state is RunState.FINISHED
+    [gap] = [event for event in events(journal) if event.type is EventType.GAP]
+    assert gap.name == "worker_interrupted"
+    assert window_count(journal) > 2
     assert list(target.iterdir()) == []
 
 
