@@ -125,6 +125,30 @@ def test_a_span_that_is_not_measured_yet_says_how_much_of_it_is(tmp_path: Path) 
     assert judged[2].margin == "25 % to the bound"
 
 
+def test_a_stall_is_drawn_as_a_stall(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("stalled", "10m", "10s", time="virtual"))
+    wait_until_finished(service, run_id)
+    # Its journal as an engine leaves it that completed nothing for four windows, the oldest operation waiting.
+    journal = service.state_directory / "runs" / run_id / files.WINDOWS
+    windows = [json.loads(line) for line in journal.read_text().splitlines()]
+    for index, window in enumerate(windows[20:24]):
+        window["counters"]["operations"], window["latency"] = 0, {}
+        window["gauges"]["oldest_outstanding_seconds"] = 10.0 * (index + 1)
+    journal.write_text("".join(json.dumps(window) + "\n" for window in windows))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#stalled")).to_have_text("stalled: nothing completed in 4 windows")
+    band = page.evaluate(
+        """() => {
+          const canvas = document.querySelector("#latency-chart canvas"), pen = canvas.getContext("2d");
+          const row = pen.getImageData(0, 40, canvas.width, 1).data, reds = [];
+          for (let x = 0; x < 4 * canvas.width; x += 4) if (row[x] > row[x + 2] + 60 && row[x + 3] > 0) reds.push(x);
+          return reds.length;
+        }"""
+    )
+    assert band > 10
+    assert page.complaints == []  # type: ignore[attr-defined]
+
+
 NUMBERS = [
     0,
     3.2e-7,

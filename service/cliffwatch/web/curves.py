@@ -26,10 +26,18 @@ def row_of(window: JournalWindow, name: str | None, origin: float) -> list[float
         window.counters.get("operations", 0) / seconds,
         window.counters.get("bytes", 0) / seconds,
         mean_write_seconds(window.counters),
+        stall_of(window),
     ]
 
 
-COLUMNS = ("elapsed", *QUANTILES, "operations_per_second", "bytes_per_second", "device_write_latency")
+COLUMNS = ("elapsed", *QUANTILES, "operations_per_second", "bytes_per_second", "device_write_latency", "stall")
+
+
+def stall_of(window: JournalWindow) -> float | None:
+    """How old the oldest operation was where nothing was completed, 0 where that is not known; None without a stall."""
+    if window.operations != 0 or window.stalled is False:
+        return None
+    return window.oldest_outstanding_seconds or 0.0
 
 
 def columns_of(directory: Path, origin: float) -> dict[str, Any]:

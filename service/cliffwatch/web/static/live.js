@@ -37,6 +37,13 @@
       pen.fillStyle = colour("--phase");
       if (index % 2 === 0 && where[1] > 0) pen.fillRect(where[0], box.top, where[1], box.height);
     });
+    const ends = column("elapsed"), stalls = column("stall");
+    pen.fillStyle = colour("--stall");
+    stalls.forEach((age, index) => {
+      if (age === null) return;
+      const where = place(chart, index ? ends[index - 1] : 0, ends[index]);
+      pen.fillRect(where[0], box.top, where[1], box.height);
+    });
     pen.strokeStyle = colour("--danger");
     pen.lineWidth = 1.5 * devicePixelRatio;
     pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
@@ -56,10 +63,12 @@
       cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
-      series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false }))),
+      series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false })), distribution === 3 ? [ages()] : []),
       hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
     };
   }
+  // How old the oldest operation was where nothing was completed: dots, since it is no latency of anything yet.
+  function ages() { return { stroke: colour("--danger"), width: 1, dash: [2, 3], points: { show: true, size: 5, fill: colour("--danger") } }; }
   let zoom = null;
   function xRange(chart, low, high) { return zoom || [0, Math.max(planned, high || 0, 1)]; }
   function followZoom(chart, key) {
@@ -76,11 +85,14 @@
     const at = (name) => column(name)[index];
     const when = new Date((origin + at("elapsed")) * 1000).toISOString().slice(0, 19).replace("T", " ");
     byId("readout").textContent = elapsed(at("elapsed")) + " elapsed, " + when + " UTC: p50 " + latency(at("p50")) + ", p99 " + latency(at("p99"))
-      + ", p99.9 " + latency(at("p999")) + ", device write " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
+      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + ", device write " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
   }
-  const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))));
+  const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))), [logarithmic(column("stall"))]);
   const rateData = () => [column("elapsed"), column("bytes_per_second")];
   function draw() {
+    const stalls = column("stall").filter((age) => age !== null).length;
+    byId("stalled").hidden = stalls === 0;
+    byId("stalled").textContent = "stalled: nothing completed in " + stalls + (stalls === 1 ? " window" : " windows");
     if (typeof uPlot === "undefined" || column("elapsed").length === 0) return;
     if (latencyChart === null) {
       const began = performance.now();
@@ -114,6 +126,12 @@
     row.forEach((value, index) => columns[index].push(value));
     if (columns[0].length > ROW_LIMIT) columns = columns.map((values) => values.filter((value, index) => index % 2 === 0));
   }
+  // As JournalWindow.stalled and curves.py say it.
+  function stallOf(window, seconds) {
+    const age = window.gauges.oldest_outstanding_seconds;
+    if (window.counters.operations !== 0 || (age != null && age < seconds / 2)) return null;
+    return age || 0;
+  }
   function addWindow(window) {
     if (latencyName === null && Object.keys(window.latency).length > 0) { restart(); return; }
     const measured = window.latency[latencyName] || {}, counters = window.counters;
@@ -123,7 +141,7 @@
     previousEnd = window.end;
     const get = (value) => (value == null ? null : value);
     addRow([window.end - origin, get(measured.p50), get(measured.p99), get(measured.p999), get(measured.max), (counters.operations || 0) / seconds,
-      (counters.bytes || 0) / seconds, writes && milliseconds != null ? milliseconds / writes / 1000 : null]);
+      (counters.bytes || 0) / seconds, writes && milliseconds != null ? milliseconds / writes / 1000 : null, stallOf(window, seconds)]);
     byId("tile-windows").textContent = count(window.seq + 1);
     tiles();
     redraw();
@@ -133,11 +151,12 @@
     const last = (name) => { const values = column(name); return values.length ? values[values.length - 1] : null; };
     document.querySelectorAll(".latency-name").forEach((element) => { element.textContent = latencyName || "latency"; });
     if (over || last("elapsed") === null) return;
-    const healthy = baselines[latencyName + ".p99"];
+    const healthy = baselines[latencyName + ".p99"], stall = last("stall");
+    const stalled = stall > 0 ? "stalled, oldest operation due for " + latency(stall) : "nothing completed";
     show({
       elapsed: elapsed(last("elapsed")), p50: latency(last("p50")), p99: latency(last("p99")), device: latency(last("device_write_latency")),
       bytes: bytes(last("bytes_per_second")), operations: plain(last("operations_per_second")),
-      ratio: "last window" + (healthy && last("p99") !== null ? ", " + round3(last("p99") / healthy) + "× baseline " + latency(healthy) : ""),
+      ratio: stall !== null ? stalled : "last window" + (healthy && last("p99") !== null ? ", " + round3(last("p99") / healthy) + "× baseline " + latency(healthy) : ""),
     });
   }
   // Once the run is over its tiles are about all of its load, as its report is.
