@@ -5,8 +5,10 @@ shape, reads percentiles from a numpy view (the library walks its counts in Pyth
 out of range: a value over one hour is counted at one hour and in `overflow`.
 """
 
+import base64
 import math
 import weakref
+import zlib
 from collections.abc import Iterable, Mapping
 
 import numpy as np
@@ -18,6 +20,12 @@ HIGHEST_NANOSECONDS = 3_600 * 1_000_000_000
 SIGNIFICANT_DIGITS = 3
 #: The quantiles that windows, metrics and reports state.
 QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
+
+#: A payload this long cannot inflate to more than 50 MB; ours have a tenth.
+_SMALL_CHARACTERS = 64 * 1024
+_INFLATED_LIMIT_BYTES = 64 * 1024**2
+#: What stands before the compressed part: a cookie and its length.
+_COOKIE_BYTES = 8
 
 
 def _bucket_limits() -> NDArray[np.int64]:
@@ -39,6 +47,20 @@ def _without_cycle(hdr: HdrHistogram) -> HdrHistogram:
     the garbage collector happens to run."""
     hdr.encoder.histogram = weakref.proxy(hdr)
     return hdr
+
+
+def _require_modest(text: str) -> None:
+    """Raises ValueError for a payload that would inflate to more than any histogram has; small ones cannot."""
+    if len(text) <= _SMALL_CHARACTERS:
+        return
+    try:
+        packed = base64.b64decode(text)[_COOKIE_BYTES:]
+        inflating = zlib.decompressobj()
+        inflating.decompress(packed, _INFLATED_LIMIT_BYTES)
+    except (ValueError, zlib.error) as error:
+        raise ValueError(f"not an HdrHistogram V2 payload: {error}") from error
+    if inflating.unconsumed_tail or not inflating.eof:
+        raise ValueError(f"not an HdrHistogram V2 payload: it has more than {_INFLATED_LIMIT_BYTES} bytes")
 
 
 class Histogram:
@@ -65,6 +87,7 @@ class Histogram:
 
         Raises ValueError when the text is not such a histogram.
         """
+        _require_modest(text)
         try:
             other = _without_cycle(HdrHistogram.decode(text))
         except Exception as error:  # the library raises half a dozen unrelated types for damaged input

@@ -7,12 +7,14 @@ its files, or `{"problem": …}`.
 
 import argparse
 import json
+import os
 import sys
 from pathlib import Path
 
+from cliffwatch.bundle.bounds import ENVIRONMENT, limit_this_process, out_of_memory
 from cliffwatch.bundle.manifest import Manifest, taken
 from cliffwatch.bundle.unpack import disk_problem, unpack
-from cliffwatch.errors import Problem
+from cliffwatch.errors import Code, Problem
 from cliffwatch.report.build import build, write
 
 
@@ -22,8 +24,12 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("runs", type=Path, help="the directory that holds the journals of runs")
     parser.add_argument("name", help="the directory below it that the journal is made in")
     given = parser.parse_args(arguments)
+    limit_this_process()
     try:
         manifest = _made(given.file, given.runs, given.name)
+    except MemoryError:
+        print(json.dumps({"problem": {"code": Code.BUNDLE_INVALID, "detail": out_of_memory(), "faults": []}}))
+        return 1
     except Problem as problem:
         faults = [{"field": fault.field, "message": fault.message} for fault in problem.faults]
         print(json.dumps({"problem": {"code": problem.code, "detail": problem.detail, "faults": faults}}))
@@ -48,4 +54,7 @@ def _require_new(runs: Path, manifest: Manifest) -> None:
 
 
 if __name__ == "__main__":
+    if not ENVIRONMENT.items() <= os.environ.items():
+        command = [sys.executable, "-m", "cliffwatch.bundle", *sys.argv[1:]]
+        os.execve(sys.executable, command, {**os.environ, **ENVIRONMENT})  # noqa: S606  itself, with what it needs
     sys.exit(main(sys.argv[1:]))

@@ -90,6 +90,8 @@ class Reader:
     def _some(self, size_bytes: int) -> bytes:
         try:
             return bytes(self._stream.read(size_bytes))
+        except MemoryError:
+            raise  # Of Arrow too: not the file's damage.
         except (OSError, pa.ArrowException) as error:
             raise invalid("archive", f"this is not compressed with zstd, or it is damaged: {error}") from error
 

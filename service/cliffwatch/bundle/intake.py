@@ -4,6 +4,7 @@ Whatever ends the service or the process that unpacks, at any moment, leaves the
 """
 
 import json
+import os
 import secrets
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.bundle.bounds import ENVIRONMENT, what_ended
 from cliffwatch.bundle.manifest import taken
 from cliffwatch.bundle.unpack import disk_problem
 from cliffwatch.clock import Clock
@@ -79,7 +81,13 @@ class Intake:
         command = [sys.executable, "-m", "cliffwatch.bundle", str(bundle), str(self._runs_directory), unborn.name]
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PATIENCE_SECONDS, cwd="/", check=False
+                command,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_PATIENCE_SECONDS,
+                cwd="/",
+                check=False,
+                env={**os.environ, **ENVIRONMENT},
             )
         except subprocess.TimeoutExpired as error:
             detail = f"the bundle was not unpacked within {_PATIENCE_SECONDS:g} s"
@@ -87,6 +95,8 @@ class Intake:
         try:
             body: dict[str, Any] = json.loads(done.stdout)
         except ValueError as error:
+            if (reason := what_ended(done.returncode)) is not None:
+                raise Problem(Code.BUNDLE_INVALID, f"the bundle is not taken: {reason}") from error
             words = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
             detail = f"the process that unpacks bundles ended with status {done.returncode}: {''.join(words)}"
             raise Problem(Code.INTERNAL, detail) from error

@@ -3,12 +3,14 @@
 import json
 import re
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
 from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.finite import strict_json
 from cliffwatch.journal import files
+from cliffwatch.plain import plain
 from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.specification import Name
 from cliffwatch.runs.states import VerdictName
@@ -78,7 +80,7 @@ def is_kept(path: str) -> bool:
 def read_manifest(content: bytes) -> Manifest:
     """Raises Problem(bundle_invalid): not a manifest, of a newer version, or naming what a bundle may not hold."""
     try:
-        body: Any = json.loads(content)
+        body = plain(strict_json(content))
     except ValueError as error:
         raise invalid(MANIFEST, f"this is not JSON: {error}") from error
     if not isinstance(body, dict) or body.get("format") != FORMAT:

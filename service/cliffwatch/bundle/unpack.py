@@ -15,6 +15,13 @@ from typing import Any, BinaryIO
 from pydantic import TypeAdapter, ValidationError
 
 from cliffwatch.bundle.archive import Reader
+from cliffwatch.bundle.bounds import (
+    EVENTS_LIMIT,
+    EXPANSION_LIMIT,
+    FREE_EXPANSION_BYTES,
+    LINE_LIMIT_BYTES,
+    WINDOWS_LIMIT,
+)
 from cliffwatch.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
 from cliffwatch.bundle.pack import order_of
 from cliffwatch.errors import Code, Problem
@@ -23,6 +30,7 @@ from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.runs.faults import faults_of
 from cliffwatch.runs.states import RunState, RunStatus, status_of
 from cliffwatch.runs.submission import check_text
+from cliffwatch.units import format_size
 
 #: An import leaves so much of the disk free: journals of runs that go on are on it.
 FREE_RESERVE_BYTES = 1024**3
@@ -43,6 +51,7 @@ def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None]
     if name != f"{manifest.run_id}/{MANIFEST}":
         raise invalid(MANIFEST, "it is not the first file of the archive; give a file as `cliffwatch run bundle` wrote")
     accept(manifest)
+    _require_expansion(source, manifest)
     require_space(directory.parent, manifest.size_bytes)
     directory.mkdir(mode=0o700)
     for file in manifest.files:
@@ -66,6 +75,21 @@ def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None]
         files.sync_directory(made)
     _check(directory, manifest)
     return manifest
+
+
+def _require_expansion(source: BinaryIO, manifest: Manifest) -> None:
+    if not source.seekable():
+        return  # A pipe has no size; the service gives a file.
+    position = source.tell()
+    packed_bytes = source.seek(0, os.SEEK_END)
+    source.seek(position)
+    allowed = FREE_EXPANSION_BYTES + EXPANSION_LIMIT * packed_bytes
+    if manifest.size_bytes > allowed:
+        words = (
+            f"{format_size(packed_bytes)} would become {format_size(manifest.size_bytes)}; a bundle of this size may "
+            f"become {format_size(allowed)}"
+        )
+        raise invalid("files", words)
 
 
 def require_space(directory: Path, size_bytes: int) -> None:
@@ -103,8 +127,9 @@ def _check(directory: Path, manifest: Manifest) -> None:
     if order.run_id != manifest.run_id:
         raise invalid(files.ORDER, f"it is of run {order.run_id}, and the bundle is of {manifest.run_id}")
     _check_moment(files.ORDER, order.created_at)
-    _check_lines(directory / files.EVENTS, _check_event)
-    _check_lines(directory / files.WINDOWS, _check_window)
+    _check_lines(directory / files.EVENTS, _check_event, EVENTS_LIMIT)
+    _check_lines(directory / files.WINDOWS, _check_window, WINDOWS_LIMIT)
+    _check_lines(directory / files.LATENCY, lambda place, body: None, 10 * WINDOWS_LIMIT)
     status = _status(reader)
     if status is None or status.state is not RunState.FINISHED:
         state = "of no state that can be read" if status is None else status.state.value
@@ -135,12 +160,17 @@ def _check_document(path: Path) -> None:
         return
 
 
-def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None]) -> None:
+def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit: int) -> None:
     """Have each line looked at. One that is no JSON object is the damage of a crash, and readers pass it over."""
     if not path.exists():
         return
-    with path.open("rb") as lines:
+    with path.open("rb") as file:
+        lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
         for number, line in enumerate(lines, start=1):
+            if number > limit:
+                raise invalid(path.name, f"it has more than {limit} lines")
+            if len(line) > LINE_LIMIT_BYTES:
+                raise invalid(f"{path.name} line {number}", f"it has more than {format_size(LINE_LIMIT_BYTES)}")
             try:
                 body = strict_json(line)
             except NotFiniteError as error:
