@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.drives.loops import MIB, command, loop_drive, mounted
 from tests.engines.storage.running import SMALL
 from tests.worker.runs import (
     assert_no_window_twice,
@@ -79,6 +80,37 @@ def check(directory: Path, frozen_seconds: float, victim: str) -> None:
     assert any("of the time asked for was measured" in reason for reason in finished.reasons), finished.reasons
     assert coverage["asked_seconds"] - coverage["measured_seconds"] >= frozen_seconds - 1.0
     assert any(f"{victim}_frozen" in gap["reason"] for gap in coverage["gaps"])
+
+
+def test_a_target_that_stalls_freezes_nobody(tmp_path: Path) -> None:
+    """A file system that lets no write through for a while: the engines run, and what they wait for is measured."""
+    with loop_drive(tmp_path / "image", 512 * MIB) as drive:
+        command("mkfs.ext4", "-q", drive.node)
+        with mounted(drive.node, tmp_path / "mount") as place:
+            runs = []
+            for engine, load in (("fio", FIO), ("storage", SMALL)):
+                target = DirectoryTarget(path=str(place))
+                journal = tmp_path / engine
+                queue_run(journal, load, target, engine=engine, window="1s", phases={"soak": "10s", "cool_down": "0s"})
+                runs.append((journal, start_worker(journal)))
+            for journal, _ in runs:
+                victim_of(journal)
+            command("fsfreeze", "--freeze", place)
+            begun = time.monotonic()
+            try:
+                wait_until(lambda: time.monotonic() - begun >= FROZEN_SECONDS, "the end of the stall")
+            finally:
+                command("fsfreeze", "--unfreeze", place)
+            assert [worker.wait(90) for _, worker in runs] == [0, 0]
+            for journal, _ in runs:
+                assert [name for name in names(journal, "gap") if name.endswith("_frozen")] == []
+                assert "window_dropped" not in names(journal, "engine")
+                longest = max(
+                    window.latency["write"]["max"] or 0.0
+                    for window in JournalReader(journal).windows()
+                    if "write" in window.latency
+                )
+                assert longest >= FROZEN_SECONDS - 1.0
 
 
 @pytest.fixture
