@@ -242,3 +242,16 @@ def test_what_another_loop_device_lies_on_must_be_known(tree: Tree, tmp_path: Pa
     tree.disk("loop90002", "7:90002", MIB, attributes={"loop/backing_file": str(tmp_path / "other.img")})
     messages = [each.message for each in examined(tree, str(tmp_path / "one.img"), "backing file").objections]
     assert any("what loop90002 lies on cannot be found out" in message for message in messages)
+
+
+def test_the_drive_that_the_journals_are_on_is_no_target(drive: LoopDrive, tmp_path: Path) -> None:
+    command("mkfs.ext4", "-q", drive.node)
+    other = tmp_path / "other.img"
+    other.hardlink_to(drive.file)
+    with mounted(drive.node, tmp_path / "state") as state, loop_drive(other) as twin:
+        for target in (drive.target(), twin.target()):
+            examination = examine(target, "r1", journals=state)
+            assert "holds_journals" in codes(examination)
+            assert f"{state} is on it" in message_of(examination, "holds_journals")
+    with loop_drive(tmp_path / "unrelated.img") as unrelated:
+        assert examine(unrelated.target(), "r1", journals=tmp_path).objections == ()

@@ -18,6 +18,7 @@ from cliffwatch.runs.specification import (
     workload_from,
 )
 from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
+from cliffwatch.runs.submission import Submission
 
 PATIENCE_SECONDS = 60.0
 
@@ -26,6 +27,7 @@ def queue_run(
     directory: Path,
     load: dict[str, Any] | None = None,
     target: AnyTarget | None = None,
+    submission: Submission | None = None,
     **changes: Any,
 ) -> Path:
     """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""
@@ -49,7 +51,8 @@ def queue_run(
     files.write_durably(directory / files.ORDER, order.model_dump_json())
     files.write_durably(directory / files.WORKLOAD, format_workload(workload))
     log = EventLog(directory)
-    change_state(log, RunState.QUEUED, time.time(), {"target_key": str(order.target)})
+    detail = submission.to_detail() if submission else {"target_key": str(order.target)}
+    change_state(log, RunState.QUEUED, time.time(), detail)
     change_state(log, RunState.STARTING, time.time())
     return directory
 

@@ -18,6 +18,7 @@ from cliffwatch.journal import files
 from cliffwatch.runs.launcher import request_stop
 from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import RunState, VerdictName
+from cliffwatch.runs.submission import Submission
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}
 ENGINES: dict[str, dict[str, Any]] = {"fio": FIO, "storage": SMALL}
@@ -87,3 +88,21 @@ def test_a_run_whose_directory_was_removed_ends_and_says_so(tmp_path: Path) -> N
     assert (finished.state, finished.verdict) == (RunState.FINISHED, VerdictName.FAILED)
     assert any("target.path" in reason and "was removed" in reason for reason in finished.reasons), finished.reasons
     assert not directory.exists()
+
+
+def test_a_link_that_leads_elsewhere_than_when_the_run_was_asked_for_is_not_followed(tmp_path: Path) -> None:
+    first, second, link = tmp_path / "first", tmp_path / "second", tmp_path / "link"
+    for place in (first, second):
+        place.mkdir()
+    link.symlink_to(first)
+    # As the service records it of a request that it accepts.
+    asked = Submission("", "", target_path=str(first))
+    target = DirectoryTarget(path=str(link))
+    journal = queue_run(tmp_path / "run", FIO, target, engine="fio", phases={"soak": "10m"}, submission=asked)
+    link.unlink()
+    link.symlink_to(second)
+    assert start_worker(journal).wait(120) == 0
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any(f"{link} led to {first}" in reason and "target" in reason for reason in finished.reasons)
+    assert list(first.iterdir()) == list(second.iterdir()) == []

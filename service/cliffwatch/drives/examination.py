@@ -1,6 +1,7 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
 import os
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from cliffwatch.drives.inventory import (
     member_differences,
     volume_of,
 )
+from cliffwatch.drives.journals import directory_with_journals, drive_with_journals, notes_on_journals
 from cliffwatch.drives.objections import Objection
 from cliffwatch.drives.run_directory import foreign_directory, ownership, run_directory
 from cliffwatch.drives.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
@@ -50,13 +52,18 @@ class Examination:
     notes: tuple[str, ...] = ()
 
 
-def examine(target: AnyTarget, run_id: str, *, sys: Path = SYS, proc: Path = PROC) -> Examination:
-    """Look at a target without writing a byte. Raises Problem(target_missing) when it is not there."""
+def examine(
+    target: AnyTarget, run_id: str, *, journals: Path | None = None, sys: Path = SYS, proc: Path = PROC
+) -> Examination:
+    """Look at a target without writing a byte. `journals` is the directory of all runs' journals.
+
+    Raises Problem(target_missing) when the target is not there.
+    """
     try:
         if isinstance(target, DirectoryTarget):
-            return _examine_directory(target, run_id, sys, proc)
+            return _examine_directory(target, run_id, journals, sys, proc)
         if isinstance(target, DeviceTarget):
-            return _examine_device(target, run_id, sys, proc)
+            return _examine_device(target, run_id, journals, sys, proc)
         if isinstance(target, BrokerTarget):
             return _examine_brokers(target, run_id, sys, proc)
     except FileNotFoundError as error:
@@ -73,6 +80,11 @@ def confirmation_sentence(examination: Examination) -> str:
     return _sentence(target, examination.drives[0])
 
 
+def place_of(examination: Examination) -> str | None:
+    """The directory that the target led to, through whatever links; None for other targets."""
+    return None if examination.directory is None else str(examination.path.parent)
+
+
 def targets_overlap(one_key: str, other_key: str) -> bool:
     """Whether two target keys name a physical drive (or place) in common."""
     return bool(_places(one_key) & _places(other_key))
@@ -83,7 +95,9 @@ def _reason(error: OSError | RuntimeError) -> str:
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
-def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+def _examine_directory(
+    target: DirectoryTarget, run_id: str, journals: Path | None, sys: Path, proc: Path
+) -> Examination:
     given = Path(target.path)
     try:
         real = given.resolve(strict=True)
@@ -96,6 +110,9 @@ def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Pa
     if real != given:
         notes.append(f"{given} leads to {real} through symbolic links")
     objections = _directory_objections(real, volume)
+    if journals is not None:
+        objections += directory_with_journals(real, journals)
+        notes += notes_on_journals(real, volume, journals, sys, proc)
     if not objections and ownership(path, run_id) == "foreign":
         objections.append(foreign_directory(path))
     return Examination(
@@ -114,12 +131,24 @@ def _examine_directory(target: DirectoryTarget, run_id: str, sys: Path, proc: Pa
 
 def _directory_objections(real: Path, volume: Volume) -> list[Objection]:
     if not real.is_dir():
-        return [Objection("not_a_directory", f"{real} is not a directory; name one, and files are made below it")]
+        message = f"{real} is {_kind_of(real)}, not a directory; name a directory, and files are made below it"
+        return [Objection("not_a_directory", message)]
     if volume.read_only:
         return [Objection("read_only", f"{volume.mount_point} is mounted read-only; mount it read-write")]
     if not os.access(real, os.W_OK | os.X_OK, effective_ids=True):
         return [Objection("not_writable", f"this user may not write to {real}; change its owner or its mode")]
     return []
+
+
+def _kind_of(path: Path) -> str:
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a character device",
+        stat.S_IFBLK: "a block device",
+    }
+    return kinds.get(stat.S_IFMT(path.lstat().st_mode), "something else")
 
 
 def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -> Examination:
@@ -144,7 +173,7 @@ def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -
     )
 
 
-def _examine_device(target: DeviceTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sys: Path, proc: Path) -> Examination:
     objections = []
     partition = _partition_number(target.identity, sys)
     found = [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
@@ -157,6 +186,8 @@ def _examine_device(target: DeviceTarget, run_id: str, sys: Path, proc: Path) ->
         message = f"{target.identity!r} names {names}; use an identity that names a single drive"
         objections.append(Objection("identity_ambiguous", message))
     objections += device_objections(drive, sys=sys, proc=proc)
+    if journals is not None:
+        objections += drive_with_journals(drive, journals, sys, proc)
     sentence = _sentence(target, drive)
     if target.confirmation != sentence:
         message = f"everything on {drive.name} would be lost; to confirm, give exactly: {sentence}"

@@ -44,6 +44,8 @@ OBJECTIONS: dict[str, Kind] = {
     "target_changed": Kind("target", "the target is no longer the one that was examined"),
     "read_only": Kind("target", "the drive or file system is read-only"),
     "not_a_directory": Kind("target.path", "the path is not a directory"),
+    "journals": Kind("target.path", "the directory is that of the runs' journals, or in it"),
+    "holds_journals": Kind("target.identity", "the runs' journals are on the drive"),
     "not_writable": Kind("target.path", "this user may not write to the directory"),
     "foreign_directory": Kind("target.path", "the run's own directory is there and is not this run's"),
     "outside_target": Kind("workload.load", "the workload would write outside the target"),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cliffwatch.drives.examination import Examination
 from cliffwatch.drives.inventory import Drive, volume_of
-from cliffwatch.drives.objections import Objection
+from cliffwatch.drives.objections import OBJECTIONS, Objection
 from cliffwatch.drives.sysfs import PROC, SYS
 from cliffwatch.engines.base import Plan, PlannedWrite
 from cliffwatch.runs.specification import WITHOUT_DRIVE
@@ -32,6 +32,9 @@ def objections_to_plan(
     """
     if examination.is_device:
         return _objections_on_device(examination, plan, reserve_ratio, sys, proc)
+    if any(OBJECTIONS[objection.code].field == "target.path" for objection in examination.objections):
+        # Nothing can be looked at below what is no directory, or another's.
+        return []
     if examination.volume is None:
         return [_outside(write, examination) for write in plan.writes]
     objections = []

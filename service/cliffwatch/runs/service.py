@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from cliffwatch.clock import Clock
-from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, targets_overlap
+from cliffwatch.drives.examination import Examination, confirmation_sentence, examine, place_of, targets_overlap
 from cliffwatch.drives.objections import Objection, require_clear
 from cliffwatch.drives.space import notes_on_plan, objections_to_plan
 from cliffwatch.engines.base import EngineContext, Plan
@@ -85,7 +85,7 @@ class RunService:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        examination = examine(request.target, run_id)
+        examination = examine(request.target, run_id, journals=self._runs_directory)
         engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
         plan = engine.plan(load, context)
         probe = engine.probe(load, context)
@@ -103,7 +103,9 @@ class RunService:
         return RunPlan(
             run_id=run_id,
             workload=workload,
-            submission=Submission(examination.target_key, request.digest, version, replaced),
+            submission=Submission(
+                examination.target_key, request.digest, version, replaced, target_path=place_of(examination)
+            ),
             examination=examination,
             plan=plan,
             notes=tuple(notes),

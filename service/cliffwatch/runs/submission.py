@@ -75,13 +75,15 @@ class Submission:
     """`target_key` is what two runs must not share; `request_digest` tells a repeated request from another one.
 
     `workload_version` is None where the workload came with the request. `replaced_durations` holds, of that version,
-    the durations that the request replaced, so that the version can be read off the order too.
+    the durations that the request replaced, so that the version can be read off the order too. `target_path` is the
+    directory that a target of that kind led to, through whatever links.
     """
 
     target_key: str
     request_digest: str
     workload_version: int | None = None
     replaced_durations: dict[str, str] = field(default_factory=dict)
+    target_path: str | None = None
 
     def to_detail(self) -> dict[str, Any]:
         return asdict(self)
@@ -95,6 +97,7 @@ class Submission:
             request_digest=str(detail.get("request_digest", "")),
             workload_version=version if isinstance(version, int) else None,
             replaced_durations=dict(detail.get("replaced_durations", {})),
+            target_path=str(detail["target_path"]) if detail.get("target_path") else None,
         )
 
     def original_of(self, workload: Workload) -> Workload:

@@ -11,7 +11,7 @@ from time import process_time
 
 from cliffwatch.detect.verdict import LoadEnd
 from cliffwatch.drives.facts import collect_facts
-from cliffwatch.drives.safety import Examination, HeldTarget, examine, hold, objections_to_plan, require_clear
+from cliffwatch.drives.safety import Examination, HeldTarget, hold, objections_to_plan, require_clear
 from cliffwatch.engines.base import EngineContext
 from cliffwatch.errors import Problem
 from cliffwatch.journal import JournalReader, ends_load, files
@@ -26,6 +26,7 @@ from cliffwatch.worker.load import START_LEAD_SECONDS, Load, LoadOutcome
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.surroundings import devices_below, file_systems_of
+from cliffwatch.worker.target import clear, examine_again, keeps_files
 from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
 
 
@@ -41,7 +42,7 @@ def carry_out(context: RunContext) -> None:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
                 context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
             return
-        if _keeps_files(context, outcome):
+        if keeps_files(context, outcome):
             context.tell(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
             remove_files(context.order, context.tell)
@@ -86,7 +87,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
         try:
             if not resumed:
                 context.tell(EventType.PHASE, PREPARE)
-            examination = examine(context.order.target, context.order.run_id)
+            examination = examine_again(context)
             again = examination.path.exists()
             target = held.enter_context(hold(examination))
             _require_clear_plan(context, examination, target, again)
@@ -116,26 +117,8 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             outcome = LoadOutcome(LoadEnd.FAILED, str(problem))
         if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
             _cool_down(context, target, devices, outcome)
-        _clear(context, target, outcome)
+        clear(context, target, outcome)
     return outcome
-
-
-def _keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
-    return outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False)
-
-
-def _clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None:
-    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now."""
-    if outcome.end is LoadEnd.INTERRUPTED or _keeps_files(context, outcome):
-        return
-    try:
-        place = target.clear()
-    except (Problem, OSError) as error:
-        context.tell(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
-        return
-    if place is not None:
-        message = f"{target.path} was moved there while the run went on; its files were removed, remove what is left"
-        context.tell(EventType.NOTE, "files_left_behind", path=str(place), message=message)
 
 
 def _estimate(context: RunContext, target: HeldTarget, again: bool) -> EngineContext:

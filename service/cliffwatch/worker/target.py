@@ -1,0 +1,47 @@
+"""The run's target in the hands of its worker: looked at again, and left clean."""
+
+from cliffwatch.detect.verdict import LoadEnd
+from cliffwatch.drives.examination import place_of
+from cliffwatch.drives.safety import Examination, HeldTarget, Objection, examine, require_clear
+from cliffwatch.errors import Problem
+from cliffwatch.journal import JournalReader
+from cliffwatch.journal.events import EventType
+from cliffwatch.runs.submission import Submission
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.load import LoadOutcome
+
+
+def examine_again(context: RunContext) -> Examination:
+    """The target as it is now. Raises Problem, also when a link leads elsewhere than when the run was asked for."""
+    order = context.order
+    # The service looked at the directory of all journals; the run knows its own.
+    examination = examine(order.target, order.run_id, journals=context.directory)
+    first = next(JournalReader(context.directory).events())
+    asked = Submission.from_detail(first.event.detail, str(order.target)).target_path
+    present = place_of(examination)
+    if asked is not None and asked != present:
+        path = str(order.target).partition(":")[2]
+        message = (
+            f"{path} led to {asked} when the run was asked for and leads to {present} now; name the directory itself"
+        )
+        require_clear([Objection("target_changed", message)])
+    return examination
+
+
+def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
+    """Whether what the engine wrote is wanted to look at: its workload asks for that, and its load failed."""
+    return outcome.end is LoadEnd.FAILED and getattr(context.load, "keep_files", False)
+
+
+def clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None:
+    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now."""
+    if outcome.end is LoadEnd.INTERRUPTED or keeps_files(context, outcome):
+        return
+    try:
+        place = target.clear()
+    except (Problem, OSError) as error:
+        context.tell(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
+        return
+    if place is not None:
+        message = f"{target.path} was moved there while the run went on; its files were removed, remove what is left"
+        context.tell(EventType.NOTE, "files_left_behind", path=str(place), message=message)
