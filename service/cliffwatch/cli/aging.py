@@ -7,12 +7,14 @@ import typer
 import yaml
 
 from cliffwatch.cli import completion
+from cliffwatch.cli.drive_settings import check_names, with_typed
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
 from cliffwatch.cli.run_order import read_document
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.clock import SystemClock
 from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, clean, detach
 from cliffwatch.drives.aging.place import FileSystem
+from cliffwatch.drives.aging.serving import require_program
 from cliffwatch.errors import Code, Problem
 from cliffwatch.units import format_size, parse_size
 
@@ -78,7 +80,11 @@ def attach_drive(
             discard=bool(discard),
             unpartitioned=unpartitioned or 0.0,
         )
-    drive = attach(state_directory, name, SystemClock(), order)
+    check_names(require_program(state_directory), settings or [], Code.DRIVE_INVALID)
+    try:
+        drive = attach(state_directory, name, SystemClock(), order)
+    except Problem as problem:
+        raise with_typed(problem, settings or []) from problem
     print_facts(_body(drive), _facts(drive), session.how(output))
 
 
@@ -138,7 +144,7 @@ def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) 
         key, separator, value = assignment.partition("=")
         if not separator or not key:
             raise Problem(Code.DRIVE_INVALID, f"--set: {assignment!r} has no value; write KEY=VALUE, as in channels=2")
-        settings[key] = _value(value)
+        settings[key.strip().replace("_", "-")] = _value(value)
     return settings
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.cli.drive_settings import check_names
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.clock import SystemClock
@@ -106,6 +107,7 @@ def what_if(
     if program is None:
         detail = f"{DRIVE} is not there; `make binaries` builds it"
         raise Problem(Code.COMPONENT_MISSING, detail)
+    check_names(program, settings or [], Code.BAD_REQUEST)
     result = answer(plan, _simulate(program, plan))
     if to is not None:
         write_page(result, to)

@@ -119,7 +119,7 @@ def test_what_does_not_fit_is_left_out_unless_it_was_asked_for(simulator: Path, 
     [
         (("--unpartitioned=2",), ("unpartitioned", "write 0.1 or 10%")),
         (("--set=rate",), ("--set", "NAME=VALUE")),
-        (("--set=no-such-setting=1",), ("--no-such-setting",)),
+        (("--set=no-such-setting=1",), ("--set no-such-setting=1", "unknown setting")),
         (("--set=gc-pacing=fast", *ONE_BAND), ("gc-pacing", "fast")),
         (("--set=pages-per-block=7", *ONE_BAND), ("pages-per-block",)),
         (("--set=capacity=9000TB",), ("--scale", "fewer --jobs")),
