@@ -12,12 +12,13 @@ from tests.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
 from tests.report.telemetry_home import take_home
 from tests.report.test_document import document_of
 
+from cliffwatch.detect.analysis import grouped
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
 from cliffwatch.detect.wording import so_did
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
-from cliffwatch.report.findings import grouped, with_detection
+from cliffwatch.report.findings import with_detection
 
 WINDOWS, CLIFF = 660, 300
 OPERATIONS = 1000
@@ -178,7 +179,7 @@ def test_series_that_change_together_are_one_finding() -> None:
         Finding(Kind.CLIFF, 1000.0, "write.p99", 1.0, 9.0, 9.0, 0.9, detected=1020.0),
         Finding(Kind.CLIFF, 5000.0, "write.p99", 9.0, 90.0, 10.0, 0.9),
     ]
-    first, second = grouped(findings, series, "write", 10.0)
+    first, second = grouped(findings, series, 10.0)
     assert (first.series, first.kind, first.onset) == ("write.p99", Kind.CLIFF, 1000.0)
     assert first.corroborated_by == ("write.p50", "device.write_latency")
     assert first.detected == 1010.0
@@ -200,8 +201,8 @@ def test_of_two_operations_that_changed_together_both_are_named() -> None:
     known = {name: Series(f"{name}.p99", Role.LATENCY, name, 0.99) for name in ("append", "read", "sync")}
     series = {one.name: one for one in known.values()}
     findings = [Finding(Kind.CLIFF, 1000.0 + shift, name, 1.0, 9.0, 9.0, 0.9) for shift, name in enumerate(series)]
-    (finding,) = grouped(findings, series, "append", 10.0)
-    assert so_did(finding, series) == "; so did the read p99 and the sync p99"
+    (finding,) = grouped(findings, series, 10.0)
+    assert so_did(finding, series) == "; so did the sync p99 and the read p99"
     assert so_did(replace(finding, kind=Kind.RECOVERY), series) == ""
 
 
@@ -209,7 +210,7 @@ def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, m
     def fail(*_: object) -> list[Finding]:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("cliffwatch.report.findings.analyse", fail)
+    monkeypatch.setattr("cliffwatch.report.findings.analysis", fail)
     document = document_of(make_journal(tmp_path))
     assert document["verdict"]["name"] == "invalid"
     assert "The analysis failed" in document["headline"]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cliffwatch.detect.finding import Kind, Role, Series
+from cliffwatch.detect.finding import Baseline, Kind, Role, Series, Size
 from cliffwatch.detect.forecast import Forecast
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
@@ -25,6 +25,7 @@ DETECTION = DetectionFigures(
     baselines={"write.p99": 0.004, "device.write_latency": 0.0015, "device.write_latency.259:0": 0.001},
     ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
     active=frozenset({("write.p99", Kind.CLIFF), ("write.p99", Kind.DRIFT)}),
+    sizes={("write.p99", Kind.CLIFF): Size(Baseline("write.p99", 0.004, 0.0, 60.0, 0.003, 0.005), 0.5, 1.0)},
     forecasts={"write.p99": Forecast(0.02, 3600.0, 7200.0, float("inf"))},
 )
 

@@ -2,12 +2,14 @@
 
 import math
 from collections import deque
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.detect.finding import Baseline, Series
-from cliffwatch.detect.spans import BLOCK, FAST, HALF_BLOCKS, HOUR_BLOCKS, REFERENCE_BLOCKS
+from cliffwatch.detect.finding import Baseline, Role, Series
+from cliffwatch.detect.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
+from cliffwatch.detect.spans import BLOCK, FAST, HALF_BLOCKS, HOUR, HOUR_BLOCKS, REFERENCE_BLOCKS
 from cliffwatch.detect.spread import Spread, middle
 
 _RING = 640
@@ -19,8 +21,21 @@ _DITHERED = 0.8
 _LOWEST_HOURS = 3
 #: Blocks that say where a run is that improves fast, and by how much it has to.
 _LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
+#: Series of which changes are told with their sizes.
+_REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
 #: A run that improves by this much gets a new baseline.
 _IMPROVEMENT = 0.02
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Hour:
+    """The median window of an hour (logarithm), and where nine of ten of its windows were."""
+
+    level: float
+    start: float
+    end: float
+    low: float
+    high: float
 
 
 class Channel:
@@ -33,6 +48,8 @@ class Channel:
         self.series = series
         self.windows = 0
         self.recent: deque[float] = deque(maxlen=60)
+        #: Start and level of the last windows: those before a change, and those since.
+        self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
         self.block_count = 0
         #: Medians of half an hour, each with its number of blocks so far and its end.
         self.halves: deque[tuple[int, float, float]] = deque(maxlen=96)
@@ -48,7 +65,8 @@ class Channel:
         self._first: list[float] = []
         self._fast: list[float] = []
         self._window_spread = Spread(256)
-        self._hours: list[tuple[float, float, float]] = []
+        self._hours: list[_Hour] = []
+        self._hour_values: list[float] = []
         self._hour_start: float | None = None
         self._hours_seen = 0
         self._phase_values: list[float] = []
@@ -66,6 +84,10 @@ class Channel:
             return None
         self.windows += 1
         self.recent.append(level)
+        if self.series.role in _REMEMBERED:
+            self._history.append((start, level))
+        if not self.declared:
+            self._hour_values.append(level)
         if self.usual is None:
             self._first.append(level)
             if len(self._first) >= 2 * BLOCK:
@@ -169,15 +191,34 @@ class Channel:
     def _end_hour(self, end: float) -> None:
         """The first hour is warm-up. The mean of the three lowest: degradation cannot raise it, one hour not set it."""
         start, self._hour_start = self._hour_start or end, end
+        values, self._hour_values = self._hour_values, []
         self._hours_seen += 1
-        if self._hours_seen == 1 or self.declared:
+        if self._hours_seen == 1 or self.declared or not values:
             return
-        self._hours = sorted([*self._hours, (middle(self._tail(HOUR_BLOCKS)), start, end)])[:_LOWEST_HOURS]
+        hour = _Hour(middle(np.array(values)), start, end, *band(values))
+        self._hours = sorted([*self._hours, hour])[:_LOWEST_HOURS]
         if len(self._hours) < _LOWEST_HOURS:
             return
-        level = sum(entry[0] for entry in self._hours) / _LOWEST_HOURS
+        level = sum(each.level for each in self._hours) / _LOWEST_HOURS
         if self.baseline is None or level < math.log(self.baseline.level) - _IMPROVEMENT:
-            self._freeze(level, min(entry[1] for entry in self._hours), max(entry[2] for entry in self._hours))
+            self.baseline = Baseline(
+                self.series.name,
+                math.exp(level),
+                min(each.start for each in self._hours),
+                max(each.end for each in self._hours),
+                min(each.low for each in self._hours),
+                max(each.high for each in self._hours),
+            )
+
+    def baseline_before(self, onset: float) -> Baseline | None:
+        """The baseline, or what stands for it at an onset while there is none."""
+        if self.baseline is not None:
+            return self.baseline
+        return recent_baseline(self.series.name, [each for each in self._history if each[0] < onset - 1e-6])
+
+    def levels_since(self, onset: float) -> list[float]:
+        """Of the windows from an onset on, as far back as they are remembered."""
+        return [level for start, level in self._history if start >= onset - 1e-6]
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
         """A phase that was declared to be the baseline is where the baseline is taken."""
@@ -191,11 +232,9 @@ class Channel:
             hour = HOUR_BLOCKS * BLOCK
             pieces = [values[at : at + hour] for at in range(0, max(1, len(values) - hour + 1), hour)]
             self.declared = True
-            self._phase_values = []
-            self._freeze(min(middle(piece) for piece in pieces), self._phase_start, start)
-
-    def _freeze(self, level: float, start: float, end: float) -> None:
-        self.baseline = Baseline(self.series.name, math.exp(level), start, end)
+            level = min(middle(piece) for piece in pieces)
+            self.baseline = baseline_of(self.series.name, level, self._phase_values, self._phase_start, start)
+            self._phase_values, self._hour_values = [], []
 
     def _logarithm(self, value: float) -> float | None:
         """A coarse clock's values are spread over its tick, so that medians move before a whole tick is passed."""

@@ -70,20 +70,47 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What healthy was for one series in this run: its `level`, over the samples from `start` to `end`."""
+    """What healthy was for one series in this run: its `level`, over the samples from `start` to `end`.
+
+    Nine of ten of these samples are between `low` and `high`.
+    """
 
     series: str
     level: float
     start: float
     end: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How large a change of one series is, as `detect.sizes` defines it."""
+
+    baseline: Baseline
+    level: float
+    worst: float
+
+    @property
+    def series(self) -> str:
+        return self.baseline.series
+
+    @property
+    def ratio(self) -> float:
+        return self.level / self.baseline.level
+
+    @property
+    def worst_ratio(self) -> float:
+        return self.worst / self.baseline.level
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One change for the worse (or back): what, since when, how much, how sure.
 
-    `baseline` and `level` are in the series' unit; `ratio` is level / baseline. `detected` is the moment at which
-    online detection raised it, None where it did not. `until` is when it was over, None while it lasts.
+    `baseline` and `level` are in the series' unit; `ratio` is level / baseline; `size` has them with the worst level
+    and the baseline's band, `affected` those of other operations that changed with it. `detected` is the moment at
+    which online detection raised it, None where it did not. `until` is when it was over, None while it lasts.
     `confidence` is from 0 to 1. `corroborated_by` names the other series that moved with it.
     """
 
@@ -97,3 +124,9 @@ class Finding:
     detected: float | None = None
     until: float | None = None
     corroborated_by: tuple[str, ...] = field(default=())
+    size: Size | None = None
+    affected: tuple[Size, ...] = field(default=())
+
+    @property
+    def worst(self) -> float:
+        return self.level if self.size is None else self.size.worst

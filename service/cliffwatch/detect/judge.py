@@ -5,6 +5,7 @@ import math
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import Excursions
 from cliffwatch.detect.finding import Finding
+from cliffwatch.detect.sizes import Sizing
 from cliffwatch.detect.spikes import Spikes
 from cliffwatch.detect.steps import SpanStatistics
 
@@ -23,7 +24,12 @@ class Judge:
         self.spikes = Spikes()
         self.statistics = SpanStatistics()
         self.active: Finding | None = None
+        #: The sizes of what is active, and of the train of spikes.
+        self.sizing: Sizing | None = None
+        self.train_sizing: Sizing | None = None
         self.found_window = 0
+        #: The window at which what is active began.
+        self.began_window = 0
         #: Up to this window it settles after a change that is told of another series and was its own, too.
         self.quiet_until = 0
         #: The level (logarithm) that was usual before what is active began.
@@ -46,6 +52,22 @@ class Judge:
         if self.channel.baseline is not None:
             return math.log(self.channel.baseline.level)
         return self.channel.usual or 0.0
+
+    def sized(self, finding: Finding) -> Finding:
+        """A version of what is active, with the sizes that it has by now."""
+        return finding if self.sizing is None else self.sizing.of(finding)
+
+    def sized_train(self) -> Finding:
+        """The train of spikes, as large as it is by now."""
+        assert self.train is not None, "called for a train"
+        assert self.train_sizing is not None, "every train has one"
+        return self.train_sizing.of(self.train)
+
+    def measure(self, finding: Finding, sizing: Sizing) -> None:
+        """Take this judge's series into the sizes of a finding, with what it has been since the onset."""
+        baseline = self.channel.baseline_before(finding.onset)
+        if baseline is not None:
+            sizing.follow(baseline, self.channel.levels_since(finding.onset))
 
     def put_aside(self) -> None:
         self.statistics.discard_recent()

@@ -8,9 +8,10 @@ import numpy as np
 
 from cliffwatch.detect import onset, ramps, segments
 from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Notice, Role, Sample, Series
-from cliffwatch.detect.online import OnlineDetector, primary_series
+from cliffwatch.detect.online import OnlineDetector
 from cliffwatch.detect.recurring import recurring_spikes
 from cliffwatch.detect.spans import HOUR_BLOCKS, log_ratio
+from cliffwatch.detect.spoken import primary_series
 from cliffwatch.detect.whole import Array, Whole, whole_run
 
 #: Online detection may see the device before the client by so many windows.
@@ -44,6 +45,8 @@ def replay(
             detector.notice(pending.pop(0))
         for finding in detector.feed(sample):
             findings[finding.series, finding.kind, finding.onset] = finding
+    for finding in detector.active:
+        findings[finding.series, finding.kind, finding.onset] = finding
     return list(findings.values())
 
 
@@ -61,6 +64,13 @@ def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], windo
         else:
             told.append(finding)
     return told
+
+
+def belongs_to(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    """Whether what was raised is this finding, which began near it: its sizes are the finding's."""
+    is_same_kind = raised.kind == finding.kind or {raised.kind, finding.kind} <= SUDDEN
+    is_near = raised.kind is Kind.DRIFT or abs(raised.onset - finding.onset) <= EASED_WINDOWS * window_seconds
+    return is_same_kind and is_near
 
 
 def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:

@@ -12,26 +12,25 @@ from dataclasses import replace
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.drift import find_course, find_drift
 from cliffwatch.detect.excursion import RATIO_MINIMUM, Evidence
-from cliffwatch.detect.finding import Baseline, Finding, Kind, Notice, Role, Sample, Series
+from cliffwatch.detect.finding import SUDDEN, Baseline, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.judge import Judge
-from cliffwatch.detect.spans import BLOCK, FAST, HOUR, NOTICE_MASK, WARM_UP, log_ratio
-from cliffwatch.detect.spikes import LENGTH_MAXIMUM, QUIET
+from cliffwatch.detect.mask import Mask
+from cliffwatch.detect.sizes import Sizing
+from cliffwatch.detect.spans import BLOCK, FAST, HOUR, WARM_UP, log_ratio
+from cliffwatch.detect.spoken import primary_series, rank_of
 from cliffwatch.detect.spread import middle
 from cliffwatch.detect.steps import blocks_since, find_step, is_gradual
 from cliffwatch.detect.surroundings import Surroundings
+from cliffwatch.detect.trains import Present, follow_spikes
 
-#: Phases in which nothing is judged.
-UNJUDGED = frozenset({"prepare", "warm_up", "cool_down"})
-#: The quantile that findings are about, where it is there: what comes first.
-PREFERRED_QUANTILES = (0.99, 0.999, 0.95, 0.9, 0.5, 0.9999)
 #: Windows after a finding in which its level settles and nothing else is judged of the series.
 SETTLING = 60
+#: A change of another operation that begins so many windows after one that lasts is the same.
+JOIN_WINDOWS = 60
 #: A series that findings are not about has to change alone for so many windows.
 ALONE_WINDOWS = 90
 #: How much larger a further change has to be in a run that has degraded already.
 FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
-#: A train of spikes is over after at least so many windows without one: a notice alone hides 120.
-TRAIN_OVER_WINDOWS = 180
 #: A finding that is over after fewer windows than this was no more than a transient.
 RECOVERY_WINDOWS = 180
 #: Windows whose median is compared with the baseline, by the span's name.
@@ -56,8 +55,7 @@ class OnlineDetector:
         ]
         self._judges = [Judge(self._channels[name], True) for name in primary]
         self._judges += [Judge(self._channels[name], False) for name in others]
-        self._window = 0
-        self._masked_until = 0
+        self._mask = Mask()
         self._explained_until = 0
         #: Up to here the hour before has a burst of load in it.
         self._burst_until = 0
@@ -66,13 +64,12 @@ class OnlineDetector:
 
     def notice(self, notice: Notice) -> None:
         """Tell of a restart or the like, before the sample in which it happened is fed."""
-        self._masked_until = self._window + NOTICE_MASK
+        self._mask.notice()
 
     def feed(self, sample: Sample) -> list[Finding]:
         """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
-        self._window += 1
         self._ends.append(sample.end)
-        if sample.phase in UNJUDGED or self._window <= self._masked_until:
+        if not self._mask.is_judged(sample):
             for judge in self._judges:
                 judge.found_window += 1  # what was just found has not settled while nothing was looked at
             return []
@@ -88,6 +85,8 @@ class OnlineDetector:
             self._present[name] = level
             if channel.block_count != blocks:
                 self._surroundings.end_block(channel)
+        for sizing in (each for judge in self._judges if (each := judge.sizing) is not None):
+            sizing.add(self._present)
         found: list[Finding] = []
         for judge in self._judges:
             level = self._present.get(judge.name)
@@ -95,6 +94,17 @@ class OnlineDetector:
                 follow = self._primary if judge.is_primary else self._other
                 found += follow(judge, sample, level - judge.channel.usual)
         return found
+
+    @property
+    def _window(self) -> int:
+        return self._mask.window
+
+    @property
+    def active(self) -> list[Finding]:
+        """What was found and is not over, each as large as it is by now."""
+        changes = [judge.sized(judge.active) for judge in self._judges if judge.active is not None]
+        trains = [judge.sized_train() for judge in self._judges if judge.train is not None]
+        return [*changes, *trains]
 
     def _primary(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
         channel = judge.channel
@@ -128,9 +138,10 @@ class OnlineDetector:
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
             if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
                 confidence = 0.95 if evidence.corroborates(height, sigma) else 0.6 if evidence.device is None else 0.5
-                yield self._changed(judge, sample, height, judge.excursions.windows, evidence.device_names, confidence)
+                names = evidence.device_names
+                yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
                 return
-        yield from self._spikes(judge, sample, deviation)
+        yield from follow_spikes(judge, deviation, self._present_for_spikes(sample, deviation))
         if (
             is_block
             and not judge.excursions.is_settling
@@ -138,6 +149,12 @@ class OnlineDetector:
             and (height is None or height < log_ratio(RATIO_MINIMUM))
         ):
             yield from self._slow(judge, sample)
+
+    def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:
+        more_load = self._surroundings.is_busy() or self._evidence(FAST).more_load
+        raised = self._surroundings.is_device_raised(self._present, deviation)
+        devices = tuple(self._surroundings.devices)
+        return Present(self._window, sample, self._window_seconds, more_load, raised, devices)
 
     def _take_out(self, judge: Judge, windows: int) -> None:
         """A transient is over: the slow detectors have not seen it."""
@@ -165,54 +182,6 @@ class OnlineDetector:
             return
         yield self._changed(judge, sample, height, excursions.windows, (), 0.5)
 
-    def _spikes(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
-        if self._surroundings.is_busy() or self._evidence(FAST).more_load:
-            judge.spikes.forget()
-            return
-        if judge.excursions.windows > LENGTH_MAXIMUM:
-            # A rise that flickers is one rise.
-            judge.spikes.drop(self._window - judge.excursions.windows - QUIET)
-            return
-        spike = judge.spikes.follow(
-            self._window,
-            sample.start,
-            deviation,
-            judge.channel.window_sigma(),
-            self._surroundings.is_device_raised(self._present, deviation),
-        )
-        if judge.train is not None:
-            if spike is not None:
-                judge.train_last = self._window
-            elif self._window - judge.train_last > max(TRAIN_OVER_WINDOWS, 10 * judge.train_gap):
-                quiet = (self._window - judge.train_last) * self._window_seconds
-                ended, judge.train = replace(judge.train, until=sample.end - quiet), None
-                yield ended
-            return
-        train = None if spike is None else judge.spikes.train(spike)
-        if train is not None and judge.excursions.is_open and train[0].window > self._window - 2 * LENGTH_MAXIMUM:
-            return
-        if train is None or judge.active is not None:
-            return
-        if judge.channel.windows < WARM_UP and not judge.channel.declared:
-            return
-        judge.train_gap = (train[-1].window - train[0].window) // (len(train) - 1)
-        judge.train_last = self._window
-        base = judge.base()
-        level = (judge.channel.usual or 0.0) + sorted(one.height for one in train)[len(train) // 2]
-        is_corroborated = all(one.corroborated for one in train)
-        judge.train = Finding(
-            Kind.SPIKES,
-            onset=train[0].start,
-            series=judge.name,
-            baseline=math.exp(base),
-            level=math.exp(level),
-            ratio=math.exp(level - base),
-            confidence=0.9 if is_corroborated else 0.6,
-            detected=sample.end,
-            corroborated_by=tuple(self._surroundings.devices) if is_corroborated else (),
-        )
-        yield judge.train
-
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel, devices = judge.channel, self._surroundings.statistics
         at = sample.start / self._window_seconds
@@ -233,7 +202,7 @@ class OnlineDetector:
         if step is not None and not is_gradual(channel):
             confidence = 0.9 if step.corroborated else 0.5 if step.has_device else 0.6
             windows = blocks_since(channel, step.span) * BLOCK
-            yield self._changed(judge, sample, step.height, windows, step.device_names, confidence)
+            yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
         elif (
             channel.block_count % 5 == 0
             and self._window >= self._burst_until
@@ -264,15 +233,31 @@ class OnlineDetector:
             corroborated_by=drift.devices,
         )
         judge.found_window = self._window
-        yield judge.active
+        judge.sizing = Sizing(Kind.DRIFT)
+        judge.measure(judge.active, judge.sizing)
+        yield judge.sized(judge.active)
+
+    def _found(
+        self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
+    ) -> Iterator[Finding]:
+        """A change of an operation: a finding, unless it belongs to one that there is."""
+        if not self._joins(judge, windows):
+            yield self._changed(judge, sample, height, windows, names, confidence)
 
     def _changed(
         self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
     ) -> Finding:
+        together = list(self._together(judge, height, windows))
+        owner = min([judge, *together], key=lambda one: rank_of(one.channel.series))
+        if owner is not judge:
+            # What a client waits for is told of, whichever of its parts was seen first.
+            together = [judge, *(one for one in together if one is not owner)]
+            height = (owner.channel.level(min(windows, HOUR)) or 0.0) - (owner.channel.usual or 0.0)
+            judge = owner
         usual, base = judge.channel.usual or 0.0, judge.base()
         level = usual + height
         first = max(0, len(self._ends) - windows)
-        together = list(self._together(judge, height, windows))
+        judge.began_window = self._window - windows
         finding = Finding(
             Kind.CLIFF if height >= log_ratio(RATIO_MINIMUM) else Kind.STEP,
             onset=self._ends[first] - self._window_seconds,
@@ -287,6 +272,9 @@ class OnlineDetector:
         if judge.active is None:
             judge.healthy = usual
         judge.active, judge.found_window, judge.floor = finding, self._window, level
+        judge.sizing = Sizing(finding.kind)
+        for one in (judge, *together):
+            one.measure(finding, judge.sizing)
         if judge.is_primary:
             self._surroundings.discard_recent()
             # Each series' level is what it is since; what it was is no longer usual.
@@ -296,7 +284,21 @@ class OnlineDetector:
             one.put_aside()
         for one in together:
             one.quiet_until = self._window + SETTLING
-        return finding
+        return judge.sized(finding)
+
+    def _joins(self, judge: Judge, windows: int) -> bool:
+        """Whether a change of another operation that was just found is this one too, and takes it in."""
+        began = self._window - windows
+        for other in self._judges:
+            if other is judge or not other.is_primary or other.active is None or other.active.kind not in SUDDEN:
+                continue
+            if judge.active is None and other.sizing is not None and began - other.began_window <= JOIN_WINDOWS:
+                judge.measure(other.active, other.sizing)
+                judge.quiet_until = self._window + SETTLING
+                judge.channel.begin_regime(windows)
+                judge.put_aside()
+                return True
+        return False
 
     def _together(self, judge: Judge, height: float, windows: int) -> Iterator[Judge]:
         """The other operations that became slower at the same moment, which is one change and not several."""
@@ -313,6 +315,9 @@ class OnlineDetector:
     def _settled(self, judge: Judge) -> Iterator[Finding]:
         """A change's size once its level has settled."""
         assert judge.active is not None
+        if judge.sizing is not None and judge.active.kind in SUDDEN:
+            for one in self._together(judge, math.log(judge.active.level) - judge.healthy, SETTLING):
+                one.measure(judge.active, judge.sizing)
         blocks = judge.channel.last_blocks(SETTLING // BLOCK)
         if judge.active.kind is Kind.DRIFT or len(blocks) < SETTLING // BLOCK:
             return
@@ -320,7 +325,7 @@ class OnlineDetector:
         judge.active = replace(
             judge.active, level=math.exp(level), ratio=math.exp(level - math.log(judge.active.baseline))
         )
-        yield judge.active
+        yield judge.sized(judge.active)
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """A change that has come back is over."""
@@ -331,7 +336,8 @@ class OnlineDetector:
         if present - judge.healthy > 0.3 * jump:
             return
         until = sample.end - 5 * BLOCK * self._window_seconds
-        ended, judge.active = replace(judge.active, until=until), None
+        ended, judge.active = judge.sized(replace(judge.active, until=until)), None
+        judge.sizing = None
         yield ended
         if not self._has_degraded():
             for one in self._judges:
@@ -350,6 +356,8 @@ class OnlineDetector:
                 detected=sample.end,
                 level=math.exp(present),
                 ratio=math.exp(present) / ended.baseline,
+                size=None,
+                affected=(),
             )
 
     def _has_degraded(self) -> bool:
@@ -375,19 +383,3 @@ class OnlineDetector:
                 if level is not None:
                     ratios[name, span] = math.exp(level) / channel.baseline.level
         return ratios
-
-
-def primary_series(series: Sequence[Series]) -> list[str]:
-    """The series that findings are about: one quantile of each operation, or devices where no latency is measured."""
-    operations: dict[str | None, list[Series]] = {}
-    for one in series:
-        if one.role is Role.LATENCY:
-            operations.setdefault(one.operation, []).append(one)
-
-    def preference(one: Series) -> int:
-        known = one.quantile is not None and one.quantile in PREFERRED_QUANTILES
-        return PREFERRED_QUANTILES.index(one.quantile) if known and one.quantile is not None else 9
-
-    if not operations:
-        return [one.name for one in series if one.role is Role.DEVICE_LATENCY]
-    return [min(group, key=preference).name for group in operations.values()]

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.detect.finding import Notice, Role, Sample, Series
+from cliffwatch.detect.mask import UNJUDGED
 from cliffwatch.detect.spans import BLOCK, NOTICE_MASK
 
 Array = NDArray[np.float64]
-UNJUDGED = frozenset({"prepare", "warm_up", "cool_down"})
 #: A run of fewer windows than this has blocks of one window.
 _SHORT_RUN = 1500
 #: Fewer windows than this say nothing of a series.

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
 from cliffwatch.units import format_latency, format_number
 
+#: The worst is told where it is so many times the level.
+WORST_TOLD_FROM = 1.2
 _QUANTILES = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
 
 
@@ -30,9 +32,11 @@ def so_did(finding: Finding, known: Mapping[str, Series]) -> str:
     if finding.kind is Kind.RECOVERY or finding.series not in known:
         return ""
     named = {known[finding.series].operation: ""}
+    sizes = {size.series: size for size in finding.affected}
     for name in finding.corroborated_by:
         if name in known and known[name].role is Role.LATENCY:
-            named.setdefault(known[name].operation, f"the {subject_of(known[name])}")
+            size = f" ({fold(sizes[name].ratio)} times)" if name in sizes else ""
+            named.setdefault(known[name].operation, f"the {subject_of(known[name])}{size}")
     subjects = list(named.values())[1:]
     if not subjects:
         return ""
@@ -50,15 +54,28 @@ def sentence_of(
     return f"{_statement(finding, series, device_names)}{also}."
 
 
+def fold(ratio: float) -> str:
+    """A ratio, with no more digits than anybody would say aloud; the same wherever one is stated."""
+    return f"{ratio:.2f}" if ratio < 2 else f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
+
+
+def at_worst(finding: Finding, series: Series) -> str:
+    """What follows the level in a sentence where a change was much worse for a while than at first; else empty."""
+    size = finding.size
+    if size is None or finding.kind is Kind.SPIKES or size.worst < WORST_TOLD_FROM * size.level:
+        return ""
+    return f" at first and {_quantity(size.worst, series)} at worst ({fold(size.worst_ratio)} times)"
+
+
 def _statement(finding: Finding, series: Series, device_names: Mapping[str, str] | None) -> str:
     subject = subject_of(series, device_names)
     before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
-    times = f"{format_number(finding.ratio)} times"
+    times, worst = f"{fold(finding.ratio)} times", at_worst(finding, series)
     match finding.kind:
         case Kind.CLIFF:
-            return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much"
+            return f"The {subject} fell off a cliff: from {before} to {after}, {times} as much{worst}"
         case Kind.STEP:
-            return f"The {subject} stepped up from {before} to {after}, {times} as much"
+            return f"The {subject} stepped up from {before} to {after}, {times} as much{worst}"
         case Kind.DRIFT:
             return f"The {subject} drifts upwards: from {before} to {after} so far, {times} as much"
         case Kind.SPIKES:

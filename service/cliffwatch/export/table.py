@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.detect.coverage import Gap, MeasuredInterval, measure_coverage
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.windows import QUANTILE_NAMES
 from cliffwatch.report.collect import (
@@ -16,7 +17,6 @@ from cliffwatch.report.collect import (
     status_in,
     told_gaps,
 )
-from cliffwatch.report.headline import primary_latency
 
 Value = str | int | float | None
 Row = dict[str, Value]

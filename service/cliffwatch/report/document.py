@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.stalls import Stall, stalls_in
 from cliffwatch.detect.verdict import Verdict
 from cliffwatch.histogram import Histogram
@@ -17,7 +18,7 @@ from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
 from cliffwatch.report.findings import Found, unconfirmed
 from cliffwatch.report.found_document import findings_document, limits_document
-from cliffwatch.report.headline import headline, primary_latency
+from cliffwatch.report.headline import headline
 from cliffwatch.report.layers import layers_document
 from cliffwatch.report.limits import Judged
 from cliffwatch.report.steady import steadiness_of, steady_document

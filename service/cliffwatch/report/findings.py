@@ -1,32 +1,26 @@
 """What the analysis found in a run: each finding with its drive, its layer and its cause, and a sentence for it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cliffwatch.detect.analysis import analysis
 from cliffwatch.detect.causes import Cause, Diagnosis, explain
 from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Role, Series
 from cliffwatch.detect.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
 from cliffwatch.detect.layers import TITLES, LayerComparison
-from cliffwatch.detect.offline import EASED_WINDOWS, analyse, eased_before
+from cliffwatch.detect.offline import EASED_WINDOWS, eased_before
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
-from cliffwatch.detect.wording import so_did, subject_of
-from cliffwatch.histogram import Histogram
-from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.detect.wording import at_worst, fold, so_did, subject_of
+from cliffwatch.journal import Event, EventType
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
-from cliffwatch.report.headline import primary_latency
-from cliffwatch.report.measures import Comparison, compare_around
+from cliffwatch.report.measures import compare_around
 from cliffwatch.report.spans import Drive, drives_of
 from cliffwatch.units import format_latency
 
-#: Changes of several series so many windows apart are one finding.
-_TOGETHER_WINDOWS = 6
-#: The quantile that a finding is spoken of by, the most telling first.
-_SPOKEN_OF = (0.99, 0.999, 0.9, 0.9999, 0.5)
 #: Held back by a processor limit for so much of the whole load, the client was its own limit.
 CLIENT_LIMITED_RATIO = 0.2
-#: The latency that a run is spoken of by rose too when it rose by this factor.
-TOLD_OF_PRIMARY_FROM = 1.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,35 +50,14 @@ def findings_of(run: Collected) -> tuple[Found, ...]:
     notices = notices_from_events(run.events)
     by_name = {one.name: one for one in series}
     primary = primary_latency(sorted({name for window in windows for name in window.latency}))
-    groups = grouped(analyse(series, samples, notices, window_seconds), by_name, primary, window_seconds)
     return tuple(
-        _found(run, with_detection(finding, run.events, window_seconds), by_name, primary, windows)
-        for finding in groups
+        _found(run, with_detection(finding, run.events, window_seconds), by_name, primary)
+        for finding in analysis(series, samples, notices, window_seconds)
     )
 
 
-def grouped(
-    findings: Iterable[Finding], series: dict[str, Series], primary: str | None, window_seconds: float
-) -> list[Finding]:
-    """One finding for the series that changed together: the most telling one, corroborated by the others."""
-    ranked = sorted(findings, key=lambda finding: _rank(series[finding.series], primary))
-    kept: list[Finding] = []
-    for finding in ranked:
-        reach = _TOGETHER_WINDOWS * window_seconds + 1e-6
-        for index, other in enumerate(kept):
-            if _are_one(other, finding, reach):
-                names = dict.fromkeys([*other.corroborated_by, finding.series, *finding.corroborated_by])
-                names.pop(other.series, None)
-                moments = [each.detected for each in (other, finding) if each.detected is not None]
-                kept[index] = replace(other, corroborated_by=tuple(names), detected=min(moments, default=None))
-                break
-        else:
-            kept.append(finding)
-    return sorted(kept, key=lambda finding: finding.onset)
-
-
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
-    """The finding with the moment at which it was raised while the run went on, if an event tells that.
+    """The finding with the moment at which it was raised while the run went on, if an event tells that; else without.
 
     It began where that did if it `eased_before`.
     """
@@ -92,7 +65,7 @@ def with_detection(finding: Finding, events: Sequence[Event], window_seconds: fl
     told = (event for event in events if event.type is EventType.FINDING and _tells_of(event, finding, reach))
     first = min(told, key=lambda event: event.at, default=None)
     if first is None:
-        return finding
+        return replace(finding, detected=None)
     kind, onset = Kind(first.detail.get("kind", first.name)), float(first.detail.get("onset", first.at))
     raised = replace(finding, kind=kind, onset=onset, detected=first.at, until=_end_of(first, events))
     is_earlier = eased_before(raised, finding, window_seconds)
@@ -148,32 +121,16 @@ def summaries(found: Sequence[Found]) -> tuple[FindingSummary, ...]:
     return tuple(FindingSummary(each.finding.kind.value, each.sentence) for each in found if each.degrades)
 
 
-def _rank(series: Series, primary: str | None) -> tuple[int, int, int, str]:
-    """The client before devices, the operation that the run is spoken of by before others, p99 before the rest."""
-    quantile = _SPOKEN_OF.index(series.quantile) if series.quantile in _SPOKEN_OF else len(_SPOKEN_OF)
-    return (series.role is not Role.LATENCY, series.operation != primary, quantile, series.name)
-
-
-def _are_one(one: Finding, other: Finding, reach: float) -> bool:
-    is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= SUDDEN
-    return is_same_kind and abs(one.onset - other.onset) <= reach
-
-
 def _found(
     run: Collected,
     finding: Finding,
     known: dict[str, Series],
     primary: str | None,
-    windows: Sequence[JournalWindow],
 ) -> Found:
     series = known[finding.series]
     if finding.kind is Kind.RECOVERY:
         return Found(finding, series, False, None, None, None, sentence_of(run, finding, series, None, None, None))
     comparison = compare_around(run, finding, series.operation or primary)
-    if series.role is Role.LATENCY:
-        finding, series = _measured(finding, series, primary, comparison)
-        if series.operation == primary:
-            comparison = compare_around(run, finding, primary)
     layers, diagnosis = explain(comparison.measures, comparison.layers_before, comparison.layers_after)
     return Found(
         finding,
@@ -184,35 +141,6 @@ def _found(
         layers=layers,
         sentence=sentence_of(run, finding, series, comparison.drive, diagnosis, layers, so_did(finding, known)),
     )
-
-
-def _measured(finding: Finding, series: Series, primary: str | None, comparison: Comparison) -> tuple[Finding, Series]:
-    """The finding with its size read off the merged histograms of the windows after it.
-
-    Where the latency that the run is spoken of by rose too, the finding is told of that one: whoever waits for an
-    append does not care which of its parts was slow. Spikes stay as they are, since most of their windows are healthy.
-    """
-    if series.operation is None or series.quantile is None or finding.kind is Kind.SPIKES:
-        return finding, series
-    before = _quantile(comparison.before, primary, series.quantile)
-    after = _quantile(comparison.after, primary, series.quantile)
-    if series.operation != primary and before and after and after > before * TOLD_OF_PRIMARY_FROM:
-        name = series.name.replace(series.operation, str(primary), 1)
-        also = tuple(dict.fromkeys([series.name, *finding.corroborated_by]))
-        told = Series(name, Role.LATENCY, primary, series.quantile)
-        also = tuple(each for each in also if each != name)
-        return replace(
-            finding, series=name, baseline=before, level=after, ratio=after / before, corroborated_by=also
-        ), told
-    level = _quantile(comparison.after, series.operation, series.quantile)
-    if level is None or finding.baseline <= 0:
-        return finding, series
-    return replace(finding, level=level, ratio=level / finding.baseline), series
-
-
-def _quantile(histograms: dict[str, Histogram], operation: str | None, quantile: float) -> float | None:
-    histogram = histograms.get(operation or "")
-    return None if histogram is None else histogram.percentiles_seconds([quantile])[0]
 
 
 def sentence_of(
@@ -228,16 +156,12 @@ def sentence_of(
     zero = run.load.start if run.load else finding.onset
     names = {each.major_minor: each.name for each in drives_of(run)}
     verb = "fell" if finding.level < finding.baseline else "rose"
-    size = f"{_fold(finding.ratio)}-fold, " if finding.ratio >= 1.5 else ""
-    levels = f"{size}from {_value(series, finding.baseline)} to {_value(series, finding.level)}"
+    size = f"{fold(finding.ratio)}-fold, " if finding.ratio >= 1.5 else ""
+    worst = at_worst(finding, series)
+    levels = f"{size}from {_value(series, finding.baseline)} to {_value(series, finding.level)}{worst}"
     where = f" on drive {drive.name}" + (f" ({drive.serial})" if drive.serial else "") if drive is not None else ""
     place = f"{finding.kind.value.capitalize()} at {elapsed(finding.onset - zero)}"
     return f"{place}: the {subject_of(series, names)} {verb} {levels}{where}{also}{_why(diagnosis, layers)}."
-
-
-def _fold(ratio: float) -> str:
-    """No more digits than anybody would say aloud."""
-    return f"{ratio:.1f}" if ratio < 10 else f"{ratio:,.0f}"
 
 
 def _value(series: Series, value: float) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from cliffwatch.detect.causes import Suspect
-from cliffwatch.detect.finding import Role
+from cliffwatch.detect.finding import Role, Size
 from cliffwatch.detect.layers import TITLES, LayerComparison, LayerTimes
 from cliffwatch.report.findings import Found
 from cliffwatch.report.limits import SPAN_LIMIT, Judged
@@ -67,6 +67,10 @@ def _finding(found: Found, zero: float) -> dict[str, Any]:
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
     }
+    if finding.size is not None:
+        body |= _sizes(finding.size, zero)
+    if finding.affected:
+        body["affected"] = [{"series": size.series} | _figures(size) for size in finding.affected]
     if found.drive is not None:
         drive = found.drive
         body["drive"] = {"name": drive.name, "major_minor": drive.major_minor, "serial": drive.serial}
@@ -78,6 +82,26 @@ def _finding(found: Found, zero: float) -> dict[str, Any]:
             body["runner_up"] = _suspect(found.diagnosis.runner_up)
         body["tell_apart"] = found.diagnosis.tell_apart
     return body
+
+
+def _figures(size: Size) -> dict[str, float]:
+    figures = {"baseline": size.baseline.level, "level": size.level, "worst": size.worst}
+    return {name: _six_digits(value) for name, value in figures.items()} | {
+        "ratio": round(size.ratio, 4),
+        "worst_ratio": round(size.worst_ratio, 4),
+    }
+
+
+def _sizes(size: Size, zero: float) -> dict[str, Any]:
+    """What goes with baseline and level: the worst since the onset, and where and when the baseline's windows were."""
+    figures = {name: value for name, value in _figures(size).items() if name.startswith("worst")}
+    baseline = size.baseline
+    return figures | {
+        "baseline_low": _six_digits(baseline.low),
+        "baseline_high": _six_digits(baseline.high),
+        "baseline_start_seconds": round(baseline.start - zero, 3),
+        "baseline_end_seconds": round(baseline.end - zero, 3),
+    }
 
 
 def _suspect(suspect: Suspect) -> dict[str, Any]:

@@ -2,19 +2,12 @@
 
 from typing import Any
 
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.report.format import count, duration, latency
 from cliffwatch.runs.states import VerdictName
 
-#: The latency that a run is spoken of by, the most telling first: what a client waits for comes before what it causes.
-_SPOKEN_OF = ("publish", "end_to_end", "append", "write", "sync", "read")
-
 #: An hour is told apart from the first and the last when it was so many times as slow as both.
 _WORTH_MENTIONING = 1.1
-
-
-def primary_latency(names: list[str]) -> str | None:
-    """The latency that headlines speak of and charts show first."""
-    return next((name for name in _SPOKEN_OF if name in names), names[0] if names else None)
 
 
 def headline(document: dict[str, Any]) -> str:

@@ -14,9 +14,10 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.verdict import percent
+from cliffwatch.detect.wording import fold
 from cliffwatch.report import format as formats
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.report.heat import drawn
 from cliffwatch.report.series import Series, as_data
 from cliffwatch.runs.states import VerdictName
@@ -117,6 +118,7 @@ def environment(templates: Path) -> Environment:
     made.filters |= {
         "latency": formats.latency,
         "duration": formats.duration,
+        "fold": fold,
         "elapsed": formats.elapsed,
         "count": formats.count,
         "size": formats.size,

@@ -17,6 +17,7 @@ from cliffwatch.detect.limits import (
     sliding,
     span_of,
 )
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.verdict import LimitOutcome
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import JournalReader, JournalWindow
@@ -24,7 +25,6 @@ from cliffwatch.journal.windows import QUANTILE_NAMES
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import Found
 from cliffwatch.report.format import byte_rate, elapsed, latency
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.telemetry.increases import increase
 from cliffwatch.telemetry.series import HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.units import format_number

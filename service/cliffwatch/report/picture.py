@@ -21,9 +21,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.report import format as formats
 from cliffwatch.report.build import Report, build
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.report.picture_text import Writing, plain
 from cliffwatch.report.series import Column, Series
 
@@ -231,16 +231,16 @@ class _Picture:
         axes.plot(times[alone], values[alone], ".", color=tone, markersize=3)
 
     def _baseline(self, axes: Axes) -> None:
-        """A tenth either way of what was healthy, of the findings that are about this latency."""
-        levels = {
-            finding["baseline"]
+        """Where nine of ten of the baseline's windows were, of the findings that are about this latency."""
+        found = [
+            (finding["baseline"], *finding["baseline_band"])
             for finding in self._series.findings
-            if finding.get("latency") == self._primary and finding.get("baseline")
-        }
-        for level in sorted(levels)[:3]:
-            axes.axhspan(level / 1.1, level * 1.1, color=BASELINE, alpha=0.22, linewidth=0, zorder=1.5)
-        if levels:
-            words = f"baseline {formats.latency(min(levels) / 1e6)}"
+            if finding.get("latency") == self._primary and finding.get("baseline_band")
+        ]
+        for _, low, high in sorted(set(found))[:3]:
+            axes.axhspan(low, high, color=BASELINE, alpha=0.22, linewidth=0, zorder=1.5)
+        if found:
+            words = f"baseline {formats.latency(min(found)[0] / 1e6)}"
             axes.plot([], [], color=BASELINE, alpha=0.35, linewidth=6, label=words)
 
     def _dress(self, axes: Axes, labelled: bool) -> None:

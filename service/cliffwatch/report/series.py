@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from cliffwatch.detect.coverage import GAP_TOLERANCE
-from cliffwatch.detect.finding import Role
+from cliffwatch.detect.finding import Finding, Role
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.stalls import stalls_in
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.report.alerts import alert_spans
@@ -18,7 +19,6 @@ from cliffwatch.report.collect import Collected
 from cliffwatch.report.evidence import evidence_columns
 from cliffwatch.report.findings import Found
 from cliffwatch.report.format import detail, label
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.report.heat import HeatMap
 from cliffwatch.report.layers import LAYERS, Layers
 from cliffwatch.runs.states import RunState
@@ -114,9 +114,19 @@ def _drawn(found: Found, zero: float) -> dict[str, Any]:
         body["until"] = round(finding.until - zero, 3)
     if series.role is Role.LATENCY:
         body |= {"latency": series.operation, "baseline": four_digits(finding.baseline * 1e6)}
+        body |= _band("baseline_band", finding)
     elif series.role is Role.DEVICE_LATENCY:
         body["device_baseline"] = four_digits(finding.baseline * 1e6)
+        body |= _band("device_baseline_band", finding)
     return body
+
+
+def _band(name: str, finding: Finding) -> dict[str, Any]:
+    """Where nine of ten of the baseline's windows were, in microseconds."""
+    if finding.size is None:
+        return {}
+    baseline = finding.size.baseline
+    return {name: [four_digits(bound * 1e6) for bound in (baseline.low, baseline.high)]}
 
 
 def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Column:

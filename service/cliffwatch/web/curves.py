@@ -7,9 +7,9 @@ windows are missing, so that a gap is drawn as a gap.
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.report.figures import mean_write_seconds
-from cliffwatch.report.headline import primary_latency
 
 QUANTILES = ("p50", "p99", "p999", "max")
 #: Part of a window that may be missing between two windows before it is a gap.

@@ -7,16 +7,17 @@ detection and never the run.
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from math import log
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.clock import Clock, SystemClock
-from cliffwatch.detect.finding import Finding, Kind, Notice, Series
+from cliffwatch.detect.finding import Finding, Kind, Notice, Series, Size
 from cliffwatch.detect.forecast import Forecast, Trend, limit_for
 from cliffwatch.detect.journal_series import ENDED_NOTE, notice_of, sample_of, series_of
 from cliffwatch.detect.limits import Limit
-from cliffwatch.detect.online import OnlineDetector, primary_series
+from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.detect.spoken import primary_series
 from cliffwatch.detect.wording import sentence_of
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
@@ -24,6 +25,7 @@ from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
 #: Names of the notes that detection leaves in the journal.
 BASELINE_NOTE = "baseline"
 FAILED_NOTE = "detection_failed"
+UPDATED_NOTE = "finding_updated"
 #: A finding whose onset is so few windows from that of one that was told is that one.
 SAME_ONSET_WINDOWS = 10
 #: A baseline is told again when it has moved by more than this part of what was told.
@@ -33,6 +35,10 @@ CATCH_UP_SECONDS = 0.05
 
 #: So many findings of a run are told. More are not findings any more but its state, which the gauges show.
 FINDINGS_LIMIT = 500
+
+#: The size of a finding that lasts is told again when it has changed by this much (a logarithm: a fifth), and so often
+#: in a run.
+SIZE_MOVED, UPDATES_LIMIT = 0.18, 1000
 
 Tell = Callable[..., Any]
 #: Kind, series and onset.
@@ -64,6 +70,9 @@ class Detection:
         self._ended: list[FindingKey] = []
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
+        #: Ratio and worst ratio that were told last of what is active.
+        self._sizes: dict[FindingKey, tuple[float, float]] = {}
+        self._updates_told = 0
         self._notices: list[Notice] = []
         self._series: dict[str, Series] = {}
         self._trends: dict[str, Trend] = {}
@@ -120,6 +129,8 @@ class Detection:
                 self._told.append(_key_in(event))
             elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE):
                 self._ended.append(_key_in(event))
+            elif (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE):
+                self._sizes[_key_in(event)] = (float(event.detail["ratio"]), float(event.detail["worst_ratio"]))
             elif (event.type, event.name) == (EventType.NOTE, BASELINE_NOTE):
                 self._baselines.update(event.detail["levels"])
         if reader.last_window() is not None:
@@ -154,6 +165,8 @@ class Detection:
         sample = sample_of(window)
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
+        for finding in self._detector.active:
+            self._take_size(finding)
         for name, trend in self._trends.items():
             if (value := sample.values.get(name, 0.0)) > 0:
                 trend.add(sample.end, value)
@@ -197,8 +210,8 @@ class Detection:
         if finding.until is not None and not self._is_among(self._ended, key):
             self._ended.append(key)
             if len(self._ended) <= FINDINGS_LIMIT:
-                told = {"kind": finding.kind.value, "series": finding.series, "onset": finding.onset}
-                self._tell(EventType.NOTE, ENDED_NOTE, **told, until=finding.until)
+                told = detail_of(finding, series, self._device_names, self._series)
+                self._tell(EventType.NOTE, ENDED_NOTE, **told)
         if finding.kind is Kind.RECOVERY:
             self._active = {
                 each: other for each, other in self._active.items()
@@ -208,6 +221,33 @@ class Detection:
             self._active[key] = finding
         else:
             self._active.pop(key, None)
+
+    def _take_size(self, finding: Finding) -> None:
+        """What lasts, as large as it is by now: shown at once, and told when it has changed by much."""
+        key = (finding.kind.value, finding.series, finding.onset)
+        if key not in self._active:
+            return
+        self._active[key] = finding
+        ratio, worst = self._sizes.setdefault(key, (finding.ratio, finding.worst / finding.baseline))
+        moved = max(abs(log(finding.ratio / ratio)), abs(log(finding.worst / finding.baseline / worst)))
+        if self._behind is None and moved > SIZE_MOVED:
+            self._tell_size(key, finding)
+
+    def _tell_size(self, key: FindingKey, finding: Finding) -> None:
+        self._sizes[key] = (finding.ratio, finding.worst / finding.baseline)
+        self._updates_told += 1
+        if self._updates_told <= UPDATES_LIMIT:
+            detail = detail_of(finding, self._series[finding.series], self._device_names, self._series)
+            self._tell(EventType.NOTE, UPDATED_NOTE, **detail)
+
+    def finish(self) -> None:
+        """The load is over: tell how large what lasts has become."""
+        self._guard(self._tell_sizes)
+
+    def _tell_sizes(self) -> None:
+        for key, finding in self._active.items():
+            if self._sizes.get(key, (0.0, 0.0)) != (finding.ratio, finding.worst / finding.baseline):
+                self._tell_size(key, finding)
 
     def _is_among(self, keys: list[FindingKey], key: FindingKey) -> bool:
         kind, series, onset = key
@@ -256,14 +296,31 @@ def detail_of(
 
     `known`: the run's series by name.
     """
-    body = {name: value for name, value in asdict(finding).items() if value is not None and value != ()}
+    names = ("kind", "onset", "series", "detected", "until")
     # Times stay exact: a finding is known again by its onset.
-    body |= {name: float(f"{body[name]:.6g}") for name in ("baseline", "level", "ratio", "confidence")}
+    body: dict[str, Any] = {name: getattr(finding, name) for name in names}
+    body |= {name: _six_digits(getattr(finding, name)) for name in ("baseline", "level", "ratio", "confidence")}
+    body["corroborated_by"] = list(finding.corroborated_by) or None
+    if finding.size is not None:
+        body |= {"worst": _six_digits(finding.size.worst), "worst_ratio": _six_digits(finding.size.worst_ratio)}
+        body |= {"baseline_low": _six_digits(finding.size.baseline.low)}
+        body |= {"baseline_high": _six_digits(finding.size.baseline.high)}
+    body["affected"] = [_affected(size, known) for size in finding.affected] or None
     body["summary"] = sentence_of(finding, series, device_names, known)
     body["operation"], body["quantile"] = series.operation, series.quantile
     if series.device is not None:
         body["device"] = device_names.get(series.device, series.device)
     return {name: value for name, value in body.items() if value is not None}
+
+
+def _affected(size: Size, known: Mapping[str, Series]) -> dict[str, Any]:
+    figures = {"baseline": size.baseline.level, "level": size.level, "ratio": size.ratio, "worst": size.worst}
+    names = {"series": size.series, "operation": known[size.series].operation}
+    return names | {name: _six_digits(value) for name, value in figures.items()}
+
+
+def _six_digits(value: float) -> float:
+    return float(f"{value:.6g}")
 
 
 def _key_in(event: Event) -> FindingKey:

@@ -1,11 +1,11 @@
 """What detection shows Prometheus: healthy levels, how far each series is from its own, what was found and lasts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from cliffwatch.detect.finding import Finding, Kind, Role, Series
+from cliffwatch.detect.finding import Finding, Kind, Role, Series, Size
 from cliffwatch.detect.forecast import Forecast
 from cliffwatch.detect.online import OnlineDetector
 
@@ -20,13 +20,14 @@ class DetectionFigures:
     """Detection's state after a window. Never changed: a scrape reads it while the next one is made.
 
     `baselines` are levels in the unit of the series, `ratios` are by series name and span, `active` holds the series
-    name and kind of what was found and is not over, `forecasts` are of series that drift.
+    name and kind of what was found and is not over, `sizes` how large that is, `forecasts` are of series that drift.
     """
 
     series: tuple[Series, ...]
     baselines: Mapping[str, float]
     ratios: Mapping[tuple[str, str], float]
     active: frozenset[tuple[str, Kind]]
+    sizes: Mapping[tuple[str, Kind], Size]
     forecasts: Mapping[str, Forecast]
 
 
@@ -45,6 +46,7 @@ def figures_of(
         baselines,
         ratios | dict(detector.ratios),
         frozenset((finding.series, finding.kind) for finding in active),
+        {(finding.series, finding.kind): finding.size for finding in active if finding.size is not None},
         forecasts,
     )
 
@@ -54,6 +56,7 @@ def detection_metrics(
 ) -> Iterator[Metric]:
     """Every family, without samples where nothing is known. `device_names`: kernel names by major:minor."""
     yield from _of_clients(run_id, figures)
+    yield from _of_findings(run_id, figures)
     yield from _of_drifts(run_id, figures)
     yield from _of_devices(run_id, figures, device_names)
 
@@ -74,6 +77,28 @@ def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metri
         for kind in LASTING_KINDS:
             active.add_sample(active.name, about | {"kind": kind.value}, float((series.name, kind) in figures.active))
     yield from (baseline, ratio, active)
+
+
+def _of_findings(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
+    """What a finding itself says, so that its alert says the same."""
+    families: dict[str, tuple[Callable[[Size], float], str]] = {
+        "baseline_seconds": (lambda size: size.baseline.level, "The healthy latency that a finding is told against."),
+        "level_seconds": (lambda size: size.level, "The latency that a finding rose to."),
+        "ratio": (lambda size: size.ratio, "That latency, by the healthy one."),
+        "worst_ratio": (
+            lambda size: size.worst_ratio,
+            "The worst latency since a finding's onset, by the healthy one.",
+        ),
+    }
+    roles = {series.name: series for series in _with_role(figures, Role.LATENCY)}
+    for name, (figure, text) in families.items():
+        metric = Metric(f"cliffwatch_finding_{name}", text, "unknown")
+        for (series, kind), size in sorted(figures.sizes.items()) if figures is not None else ():
+            if series in roles:
+                about = {"run_id": run_id, "operation": str(roles[series].operation)}
+                about |= {"quantile": str(roles[series].quantile), "kind": kind.value}
+                metric.add_sample(metric.name, about, figure(size))
+        yield metric
 
 
 def _of_drifts(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:

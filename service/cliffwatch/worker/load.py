@@ -82,6 +82,7 @@ class Load:
                 self._freezes.close()
         if outcome.end is not LoadEnd.INTERRUPTED:
             self._catch_up(float("inf"))
+            self._detection.finish()
         return outcome
 
     def _carry_out(self) -> LoadOutcome:

@@ -117,14 +117,14 @@
     }
     pen.restore();
   }
-  // What was healthy: a tenth either way of the baseline of a finding on this chart.
+  // What was healthy: where nine of ten of the baseline's windows were, of a finding on this chart.
   function bands(chart, id) {
     const pen = chart.ctx, box = chart.bbox, seen = new Set();
     for (const finding of data.findings) {
-      const level = id === "latency-chart" && finding.latency === latencyName ? finding.baseline : id === "evidence-latency" ? finding.device_baseline : null;
-      if (level == null || seen.has(level) || chart.scales.y.min == null) continue;
-      seen.add(level);
-      const top = Math.max(box.top, chart.valToPos(level * 1.1, "y", true)), bottom = Math.min(box.top + box.height, chart.valToPos(level / 1.1, "y", true));
+      const band = id === "latency-chart" && finding.latency === latencyName ? finding.baseline_band : id === "evidence-latency" ? finding.device_baseline_band : null;
+      if (!band || seen.has(band.join()) || chart.scales.y.min == null) continue;
+      seen.add(band.join());
+      const top = Math.max(box.top, chart.valToPos(band[1], "y", true)), bottom = Math.min(box.top + box.height, chart.valToPos(band[0], "y", true));
       if (bottom <= top) continue;
       pen.save();
       pen.fillStyle = colour("baseline");
