@@ -71,3 +71,14 @@ def test_deaths_restarts_and_gaps_explain_and_phases_do_not() -> None:
         Event(5.0, EventType.ENGINE, "segment_deleted"),
     ]
     assert notices_from_events(events) == [Notice(1, "died"), Notice(2, "broker_restarted"), Notice(3, "gap")]
+
+
+def test_a_window_in_which_nothing_completed_is_as_slow_as_its_oldest_operation_is_old() -> None:
+    healthy = JournalWindow(
+        0, 0.0, 1.0, "soak", {"operations": 10}, {}, {"append": {"count": 10, "p99": 0.004}}, (0, 0)
+    )
+    gauges = {"oldest_outstanding_seconds": 7.5}
+    stalled = JournalWindow(1, 1.0, 2.0, "soak", {"operations": 0}, gauges, {}, (0, 0))
+    idle = JournalWindow(2, 2.0, 3.0, "soak", {"operations": 0}, {}, {}, (0, 0))
+    _, samples = samples_from_windows([healthy, stalled, idle])
+    assert [sample.values.get("append.p99") for sample in samples] == [0.004, 7.5, None]

@@ -6,12 +6,13 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from tests.detect.drills import SERIES, START, drill
+from tests.detect.drills import BASELINE, SERIES, START, WARM_UP, drill
 from tests.detect.generators import heavy, lognormal, queue
 from tests.detect.generators.lognormal import LOOK_ALIKES
 from tests.detect.generators.soak import Soak
 from tests.detect.scoring import score
 
+from cliffwatch.detect.analysis import analysis
 from cliffwatch.detect.finding import Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.offline import replay
 from cliffwatch.detect.online import OnlineDetector
@@ -179,3 +180,35 @@ def test_an_operation_that_stays_as_fast_as_it_was_is_not_named() -> None:
     (finding,) = replay((*SERIES, reads), samples, [], 1.0)
     assert finding.series == "append.p99"
     assert "read.p99" not in finding.corroborated_by
+
+
+def noisy(seed: int, factor: float, device: bool, windows: int = 330, cliff: int = 150) -> list[Sample]:
+    """A run whose baseline wavers by factors of several, for minutes at a time, around 34 ms."""
+    random, wave, samples = np.random.default_rng(seed), 0.0, []
+    for index in range(windows):
+        wave = 0.9 * wave + random.normal(0, 0.35)
+        values = {
+            "append.p99": 0.034 * np.exp(wave) * (factor if index >= cliff else 1.0),
+            "operations_per_second": 400 * np.exp(random.normal(0, 0.02)),
+        }
+        if device:
+            values["device.write_latency"] = 0.0002 * np.exp(random.normal(0, 0.3)) * (20 if index >= cliff else 1)
+        phase = "warm_up" if index < WARM_UP else "baseline" if index < WARM_UP + BASELINE else "soak"
+        samples.append(Sample(START + index, START + index + 1, values, phase))
+    return samples
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_a_hundredfold_rise_that_stays_is_a_finding_in_any_baseline(device: bool) -> None:
+    series = [one for one in SERIES if one.role is not Role.DEVICE_LATENCY or device]
+    for seed in range(6):
+        found = analysis(series, noisy(seed, 100.0, device), [], 1.0)
+        assert any(one.kind is Kind.CLIFF and abs(one.onset - START - 150) <= 30 and one.ratio > 20 for one in found), (
+            seed
+        )
+
+
+def test_a_noisy_run_without_a_rise_has_no_cliff() -> None:
+    for seed in range(12):
+        found = analysis(SERIES, noisy(seed, 1.0, False), [], 1.0)
+        assert [one for one in found if one.kind is Kind.CLIFF] == [], seed

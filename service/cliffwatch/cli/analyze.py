@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,7 +17,6 @@ from cliffwatch.errors import Code, FieldFault, Problem
 from cliffwatch.units import format_number
 
 if TYPE_CHECKING:
-    from cliffwatch.detect.finding import Finding
     from cliffwatch.detect.table import Table
 
 EXIT_NOT_PASSED = 1
@@ -98,39 +96,46 @@ def analyze(
 
 
 def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
-    from cliffwatch.detect.coverage import MeasuredInterval, measure_coverage
-    from cliffwatch.detect.offline import analyse, replay, with_detection
-    from cliffwatch.detect.table import COLUMNS, read_notices, read_table
+    from cliffwatch.detect.analysis import analysis
+    from cliffwatch.detect.coverage import Gap, MeasuredInterval, measure_coverage
+    from cliffwatch.detect.finding import Role
+    from cliffwatch.detect.offline import replay
+    from cliffwatch.detect.table import read_notices, read_table
     from cliffwatch.detect.verdict import COVERAGE_MINIMUM, DEGRADING_KINDS, percent
     from cliffwatch.detect.wording import sentence_of
 
     table = read_table(_lines(path, "the table"), path.name)
-    notices = read_notices(_lines(events, "--events"), events.name) if events is not None else []
-    judged = (table.series, table.samples, notices, table.window_seconds)
-    raised = replay(*judged)
-    findings = raised
-    if mode is Mode.OFFLINE:
-        told = with_detection(analyse(*judged), raised, table.window_seconds)
-        findings = [_sized(finding, table) for finding in told]
-    rows = [_row(finding, 0.0, sentence_of(finding, COLUMNS[finding.series])) for finding in findings]
+    notices = [*table.notices, *(read_notices(_lines(events, "--events"), events.name) if events is not None else [])]
+    find = analysis if mode is Mode.OFFLINE else replay
+    findings = find(table.series, table.samples, notices, table.window_seconds)
+    known = {one.name: one for one in table.series}
+    rows = [_row(finding, 0.0, sentence_of(finding, known[finding.series], None, known)) for finding in findings]
     left_out = _left_out(table)
     if fault := _unmeasured(table):
         return Analysis("invalid", (fault, *left_out), rows)
-    measured = [sample for sample in table.samples if sample.values]
     coverage = measure_coverage(
-        [MeasuredInterval(sample.start, sample.end, sample.end - sample.start) for sample in measured],
-        table.samples[0].start,
-        table.samples[-1].end,
+        [
+            MeasuredInterval(sample.start, sample.end, seconds)
+            for sample, seconds in zip(table.samples, table.measured, strict=True)
+            if sample.values
+        ],
+        min([table.samples[0].start, *(start for start, _ in table.gaps)]),
+        max([table.samples[-1].end, *(end for _, end in table.gaps)]),
         table.window_seconds,
+        [Gap(start, end, "gap") for start, end in table.gaps],
     )
     if coverage.ratio < COVERAGE_MINIMUM:
         reason = (
             f"Only {percent(coverage.ratio)} of the time was measured, less than the {COVERAGE_MINIMUM:.0%} needed."
         )
         return Analysis("invalid", (reason, *left_out), rows)
-    worse = [row for row in rows if row["kind"] in DEGRADING_KINDS]
-    reasons = tuple(row["sentence"] for row in worse) or ("Nothing changed for the worse.",)
-    return Analysis("degraded" if worse else "pass", (*reasons, *left_out), rows)
+    # As in a report: of a drive alone, with clients that did not feel it, a change degrades nothing.
+    clients = {one.name for one in table.series if one.role is Role.LATENCY} or set(known)
+    worse = [row for row in rows if row["kind"] in DEGRADING_KINDS and row["series"] in clients]
+    failed = (f"{table.errors:,} operations failed.",) if table.errors else ()
+    reasons = (*(row["sentence"] for row in worse), *table.limits, *failed)
+    verdict = "degraded" if reasons else "pass"
+    return Analysis(verdict, (*(reasons or ("Nothing changed for the worse.",)), *left_out), rows)
 
 
 def _unmeasured(table: "Table") -> str:
@@ -152,29 +157,12 @@ def _left_out(table: "Table") -> tuple[str, ...]:
     return (f"Values below zero count as not measured: {', '.join(counts)}.",) if counts else ()
 
 
-def _sized(finding: "Finding", table: "Table") -> "Finding":
-    """A sudden change with the level that is typical of the time from its onset until it was over.
-
-    A journal has histograms to merge instead.
-    """
-    from cliffwatch.detect.finding import SUDDEN
-
-    end = table.samples[-1].end if finding.until is None else finding.until
-    lasting = (sample.values for sample in table.samples if finding.onset <= sample.start < end)
-    values = [each[finding.series] for each in lasting if finding.series in each]
-    if finding.kind not in SUDDEN or not values:
-        return finding
-    level = median(values)
-    return replace(finding, level=level, ratio=level / finding.baseline)
-
-
 def _of_journal(directory: Path, mode: Mode) -> Analysis:
-    from cliffwatch.detect.journal_series import notices_from_events, samples_from_windows
-    from cliffwatch.detect.offline import replay
-    from cliffwatch.detect.verdict import FindingSummary, judge
-    from cliffwatch.detect.wording import sentence_of
+    from cliffwatch.detect.verdict import judge
     from cliffwatch.report.build import build
-    from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, collect, evidence_of
+    from cliffwatch.report.collect import collect, evidence_of
+    from cliffwatch.report.findings import raised_in, summaries
+    from cliffwatch.report.found_document import findings_document
 
     if mode is Mode.OFFLINE:
         report = build(directory)
@@ -182,15 +170,10 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
         rows = [_row_of_document(finding) for finding in body.get("findings", ())]
         return Analysis(report.verdict.name.value, report.verdict.reasons, rows)
     run = collect(directory)
-    series, samples = samples_from_windows(run.windows)
-    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
-    findings = replay(series, samples, notices_from_events(run.events), window_seconds)
-    by_name = {one.name: one for one in series}
-    zero = run.load.start if run.load else (samples[0].start if samples else 0.0)
-    sentences = [sentence_of(finding, by_name[finding.series], None, by_name) for finding in findings]
-    rows = [_row(finding, zero, sentence) for finding, sentence in zip(findings, sentences, strict=True)]
-    summaries = tuple(FindingSummary(f.kind.value, s) for f, s in zip(findings, sentences, strict=True))
-    verdict = judge(replace(evidence_of(run), findings=summaries))
+    found = raised_in(run)
+    zero = run.load.start if run.load else 0.0
+    verdict = judge(replace(evidence_of(run), findings=summaries(found)))
+    rows = [_row_of_document(finding) for finding in findings_document(found, zero)]
     return Analysis(verdict.name.value, verdict.reasons, rows)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from cliffwatch.detect.absolute import CORROBORATED_RATIO
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Notice, Sample, Series, Size
 from cliffwatch.detect.mask import Mask
@@ -73,7 +74,8 @@ def _lasting(raised: Sequence[Finding], found: Sequence[Finding], window_seconds
     kept = []
     for one in raised:
         lasted = one.until is None or one.until - one.onset >= _LASTED_WINDOWS * window_seconds
-        is_large = one.ratio >= _LASTED_RATIO and one.confidence >= _LASTED_CONFIDENCE
+        is_sure = one.confidence >= _LASTED_CONFIDENCE or one.ratio >= CORROBORATED_RATIO
+        is_large = one.ratio >= _LASTED_RATIO and is_sure
         is_covered = any(_covers(each, one, window_seconds) for each in worse)
         if one.kind is Kind.CLIFF and lasted and is_large and not is_covered:
             kept.append(one)
@@ -101,6 +103,9 @@ def _measured(
 ) -> Finding:
     """The finding with its sizes, told of the operation that the run is spoken of by if that rose with it."""
     sizes: dict[str, Size | None] = {}
+    if raised and finding.kind in SUDDEN:
+        # A cliff and a step differ by their size alone, which has been told.
+        finding = replace(finding, kind=raised[0].kind)
     for one in raised[:1]:
         assert one.size is not None, "only those with sizes are looked at"
         sizes |= {each.series: each for each in (one.size, *one.affected)}

@@ -12,6 +12,8 @@ QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=Tru
 #: The name of the note that says that a finding, named by kind, series and onset, was over.
 ENDED_NOTE = "finding_ended"
 RATE = "operations_per_second"
+#: The gauge of how old the oldest operation is that was begun, or was due, and is not done.
+OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
 DEVICE = "device"
 #: Words in the names of an engine's events that explain what is measured after them.
 EXPLAINING = ("died", "restart", "leader", "rebalance", "failover")
@@ -23,7 +25,7 @@ def samples_from_windows(windows: Sequence[JournalWindow]) -> tuple[list[Series]
     for window in windows:
         for series in series_of(window):
             seen.setdefault(series.name, series)
-    return list(seen.values()), [sample_of(window) for window in windows]
+    return list(seen.values()), [sample_of(window, seen.values()) for window in windows]
 
 
 def series_of(window: JournalWindow) -> list[Series]:
@@ -41,9 +43,16 @@ def series_of(window: JournalWindow) -> list[Series]:
     return series
 
 
-def sample_of(window: JournalWindow) -> Sample:
-    """A window's values; what it did not measure is absent."""
+def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
+    """A window's values; what it did not measure is absent.
+
+    `known` are the run's series. A window in which operations were outstanding and none completed is a stall: its
+    latencies are at least the age of the oldest one.
+    """
     values: dict[str, float] = {}
+    age = window.gauges.get(OLDEST_OUTSTANDING)
+    if age and not window.counters.get("operations", 1):
+        values = {series.name: age for series in known if series.role is Role.LATENCY}
     for operation in preferred_latencies(window.latency):
         summary = window.latency[operation]
         for name in QUANTILES:
@@ -82,7 +91,11 @@ def notice_of(event: Event) -> Notice | None:
     explains = event.type is EventType.GAP or (
         event.type is EventType.ENGINE and any(word in event.name for word in EXPLAINING)
     )
-    return Notice(event.at, event.name) if explains else None
+    if not explains:
+        return None
+    # A gap is told after the window that ends it, and explains what follows its start.
+    start = event.detail.get("start") if event.type is EventType.GAP else None
+    return Notice(round(float(start), 6) if isinstance(start, int | float) else event.at, event.name)
 
 
 def _devices(window: JournalWindow) -> dict[str, str | None]:

@@ -2,6 +2,7 @@
 
 import math
 
+from cliffwatch.detect.absolute import Absolute
 from cliffwatch.detect.channel import Channel
 from cliffwatch.detect.excursion import Excursions
 from cliffwatch.detect.finding import Finding
@@ -22,6 +23,7 @@ class Judge:
         self.is_primary = is_primary
         self.excursions = Excursions()
         self.spikes = Spikes()
+        self.absolute = Absolute()
         self.statistics = SpanStatistics()
         self.active: Finding | None = None
         #: The sizes of what is active, and of the train of spikes.

@@ -15,6 +15,7 @@ from cliffwatch.detect.excursion import RATIO_MINIMUM, Evidence
 from cliffwatch.detect.finding import SUDDEN, Baseline, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.judge import Judge
 from cliffwatch.detect.mask import Mask
+from cliffwatch.detect.ratios import ratios_of
 from cliffwatch.detect.sizes import Sizing
 from cliffwatch.detect.spans import BLOCK, FAST, HOUR, WARM_UP, log_ratio
 from cliffwatch.detect.spoken import primary_series, rank_of
@@ -33,8 +34,8 @@ ALONE_WINDOWS = 90
 FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
 #: A finding that is over after fewer windows than this was no more than a transient.
 RECOVERY_WINDOWS = 180
-#: Windows whose median is compared with the baseline, by the span's name.
-RATIO_SPANS = {"fast": BLOCK, "slow": 180, "drift": 720}
+#: What has changed already is far beyond that when it is so many times as high.
+_FAR_BEYOND = 3.0
 _ENDS_KEPT = 720
 #: A rise that came back within so many windows is no part of any level (30 min).
 _TRANSIENT_WINDOWS = 180
@@ -96,10 +97,6 @@ class OnlineDetector:
         return found
 
     @property
-    def _window(self) -> int:
-        return self._mask.window
-
-    @property
     def active(self) -> list[Finding]:
         """What was found and is not over, each as large as it is by now."""
         changes = [judge.sized(judge.active) for judge in self._judges if judge.active is not None]
@@ -112,20 +109,29 @@ class OnlineDetector:
         if is_block:
             evidence = self._evidence(8 * BLOCK)
             if evidence.more_load:
-                self._burst_until = self._window + HOUR
+                self._burst_until = self._mask.window + HOUR
             if evidence.more_load or self._surroundings.is_busy():
-                self._explained_until = self._window + _AFTER_LOAD
-            is_busy = self._window < self._explained_until
+                self._explained_until = self._mask.window + _AFTER_LOAD
+            is_busy = self._mask.window < self._explained_until
             judge.statistics.update(channel, is_busy or evidence.contradicts)
             if judge.active is None and not is_busy:
                 judge.statistics.pair(self._surroundings.statistics)
             yield from self._end(judge, sample)
-        if judge.active is not None and self._window - judge.found_window <= SETTLING:
-            if self._window - judge.found_window == SETTLING:
+        if judge.active is not None and self._mask.window - judge.found_window <= SETTLING:
+            if self._mask.window - judge.found_window == SETTLING:
                 yield from self._settled(judge)
             return
-        if self._window <= judge.quiet_until:
+        if self._mask.window <= judge.quiet_until:
             return
+        found = self._absolute(judge, sample)
+        if found is None:
+            yield from self._relative(judge, sample, deviation, is_block)
+        else:
+            yield found
+
+    def _relative(self, judge: Judge, sample: Sample, deviation: float, is_block: bool) -> Iterator[Finding]:
+        """What is a change by the run's own noise."""
+        channel = judge.channel
         sigma = channel.fast_sigma()
         at = sample.start / self._window_seconds
         height = judge.excursions.follow(at, deviation + channel.below, sigma)
@@ -150,11 +156,28 @@ class OnlineDetector:
         ):
             yield from self._slow(judge, sample)
 
+    def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
+        """A rise that no noise explains, in a run in which nothing has changed yet."""
+        more_load = self._mask.window < self._explained_until
+        rise = judge.absolute.follow(judge.channel, self._present[judge.name], self._surroundings, more_load)
+        if rise is None:
+            return None
+        levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
+        if levels and (judge.active is None or rise.level < max(levels) + log_ratio(_FAR_BEYOND)):
+            return None
+        height = max(rise.level - (judge.channel.usual or 0.0), log_ratio(RATIO_MINIMUM))
+        confidence = 0.9 if rise.devices else 0.5 if self._surroundings.devices else 0.6
+        finding = self._changed(judge, sample, height, rise.windows, rise.devices, confidence)
+        if judge.active is not None:
+            # What is usual may have risen with it.
+            judge.healthy = judge.base()
+        return finding
+
     def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:
         more_load = self._surroundings.is_busy() or self._evidence(FAST).more_load
         raised = self._surroundings.is_device_raised(self._present, deviation)
         devices = tuple(self._surroundings.devices)
-        return Present(self._window, sample, self._window_seconds, more_load, raised, devices)
+        return Present(self._mask.window, sample, self._window_seconds, more_load, raised, devices)
 
     def _take_out(self, judge: Judge, windows: int) -> None:
         """A transient is over: the slow detectors have not seen it."""
@@ -205,7 +228,7 @@ class OnlineDetector:
             yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
         elif (
             channel.block_count % 5 == 0
-            and self._window >= self._burst_until
+            and self._mask.window >= self._burst_until
             and channel.baseline is not None
             and judge.active is None
         ):
@@ -232,7 +255,7 @@ class OnlineDetector:
             detected=sample.end,
             corroborated_by=drift.devices,
         )
-        judge.found_window = self._window
+        judge.found_window = self._mask.window
         judge.sizing = Sizing(Kind.DRIFT)
         judge.measure(judge.active, judge.sizing)
         yield judge.sized(judge.active)
@@ -257,7 +280,7 @@ class OnlineDetector:
         usual, base = judge.channel.usual or 0.0, judge.base()
         level = usual + height
         first = max(0, len(self._ends) - windows)
-        judge.began_window = self._window - windows
+        judge.began_window = self._mask.window - windows
         finding = Finding(
             Kind.CLIFF if height >= log_ratio(RATIO_MINIMUM) else Kind.STEP,
             onset=self._ends[first] - self._window_seconds,
@@ -271,7 +294,7 @@ class OnlineDetector:
         )
         if judge.active is None:
             judge.healthy = usual
-        judge.active, judge.found_window, judge.floor = finding, self._window, level
+        judge.active, judge.found_window, judge.floor = finding, self._mask.window, level
         judge.sizing = Sizing(finding.kind)
         for one in (judge, *together):
             one.measure(finding, judge.sizing)
@@ -283,18 +306,18 @@ class OnlineDetector:
         for one in self._judges if judge.is_primary else [judge]:
             one.put_aside()
         for one in together:
-            one.quiet_until = self._window + SETTLING
+            one.quiet_until = self._mask.window + SETTLING
         return judge.sized(finding)
 
     def _joins(self, judge: Judge, windows: int) -> bool:
         """Whether a change of another operation that was just found is this one too, and takes it in."""
-        began = self._window - windows
+        began = self._mask.window - windows
         for other in self._judges:
             if other is judge or not other.is_primary or other.active is None or other.active.kind not in SUDDEN:
                 continue
             if judge.active is None and other.sizing is not None and began - other.began_window <= JOIN_WINDOWS:
                 judge.measure(other.active, other.sizing)
-                judge.quiet_until = self._window + SETTLING
+                judge.quiet_until = self._mask.window + SETTLING
                 judge.channel.begin_regime(windows)
                 judge.put_aside()
                 return True
@@ -330,7 +353,7 @@ class OnlineDetector:
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """A change that has come back is over."""
         recent = judge.channel.last_blocks(10)
-        if judge.active is None or len(recent) < 10 or self._window - judge.found_window < SETTLING // 2:
+        if judge.active is None or len(recent) < 10 or self._mask.window - judge.found_window < SETTLING // 2:
             return
         jump, present = math.log(judge.active.level) - judge.healthy, middle(recent)
         if present - judge.healthy > 0.3 * jump:
@@ -374,12 +397,4 @@ class OnlineDetector:
     @property
     def ratios(self) -> Mapping[tuple[str, str], float]:
         """Degradation ratios by (series name, span): median level of a `fast`, `slow`, `drift` span / baseline."""
-        ratios = {}
-        for name, channel in self._channels.items():
-            if channel.baseline is None or channel.series.role not in (Role.LATENCY, Role.DEVICE_LATENCY):
-                continue
-            for span, windows in RATIO_SPANS.items():
-                level = channel.level(windows)
-                if level is not None:
-                    ratios[name, span] = math.exp(level) / channel.baseline.level
-        return ratios
+        return ratios_of(self._channels.values())

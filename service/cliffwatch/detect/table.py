@@ -1,4 +1,4 @@
-"""A CSV that others made, as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
+"""A CSV of windows as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
 
 `elapsed_seconds` is the start of a row's window. Latencies are seconds; an empty field was not measured. A second
 table, `elapsed_seconds,name`, tells of restarts and the like.
@@ -18,6 +18,16 @@ from cliffwatch.errors import Code, FieldFault, Problem
 TIME_COLUMN = "elapsed_seconds"
 NAME_COLUMN = "name"
 PHASE_COLUMN = "phase"
+#: What the export of a run adds: a row's end, how much of it was measured, operations that failed, the operation of the
+#: latencies without a name; why it was a gap; what happened in it, and when; what was said of a limit that it broke.
+END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN = "end_elapsed_seconds", "measured_seconds", "errors"
+OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
+NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
+_TEXT = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
+_ABOUT = (END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN, NOTICE_TIME_COLUMN, *_TEXT)
+#: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
+DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
+_DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
 #: The columns that mean something, in the order in which they are spoken of.
 COLUMNS: dict[str, Series] = {
     "p50": Series("p50", Role.LATENCY, quantile=0.5),
@@ -39,13 +49,29 @@ GAP_DISTANCES = 2.5
 class Table:
     """`samples` in order of time; `window_seconds` is the usual distance between rows.
 
-    `below_zero` is how many values of each column were left out because they are negative.
+    `below_zero` is how many values of each column were left out because they are negative. `measured` is how many
+    seconds of each sample were. `gaps` are rows that say that nothing was measured; `notices`, `limits` and `errors`
+    are what rows say besides.
     """
 
     series: tuple[Series, ...]
     samples: tuple[Sample, ...]
     window_seconds: float
     below_zero: Mapping[str, int] = field(default_factory=dict)
+    measured: tuple[float, ...] = ()
+    gaps: tuple[tuple[float, float], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    limits: tuple[str, ...] = ()
+    errors: int = 0
+
+
+@dataclass(slots=True)
+class _Row:
+    """One row as it was read: text by column, numbers by column, its start."""
+
+    at: float
+    texts: dict[str, str]
+    numbers: dict[str, float]
 
 
 def read_table(lines: Iterable[str], name: str = "table") -> Table:
@@ -56,14 +82,11 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
     """
     faults: list[FieldFault] = []
     rows = csv.reader(lines)
-    header = _header(rows, name, (TIME_COLUMN, *COLUMNS, PHASE_COLUMN))
-    if not set(header) & {column for column, series in COLUMNS.items() if series.role is Role.LATENCY} and (
-        "device_write_latency" not in header
-    ):
+    header = _header(rows, name, (TIME_COLUMN, *COLUMNS, *_ABOUT))
+    found = {column: series for column in header if (series := series_of_column(column)) is not None}
+    if not any(series.role in (Role.LATENCY, Role.DEVICE_LATENCY) for series in found.values()):
         raise _refusal(name, [FieldFault(f"{name} line 1", "no column holds a latency; name one p50, p99, …")])
-    times: list[float] = []
-    values: list[dict[str, float]] = []
-    phases: list[str | None] = []
+    read: list[_Row] = []
     below_zero: Counter[str] = Counter()
     for number, row in _rows(rows, name):
         fields = _fields(header, row, f"{name} line {number}", faults)
@@ -72,24 +95,37 @@ def read_table(lines: Iterable[str], name: str = "table") -> Table:
         at = _time(fields.pop(TIME_COLUMN), f"{name} line {number}, {TIME_COLUMN}", faults)
         if at is None:
             continue
-        if times and at <= times[-1]:
+        if read and at <= read[-1].at:
             faults.append(
                 FieldFault(
                     f"{name} line {number}, {TIME_COLUMN}",
-                    f"{at:g} is not after {times[-1]:g} of the row before; rows have to be in order of time",
+                    f"{at:g} is not after {read[-1].at:g} of the row before; rows have to be in order of time",
                 )
             )
             continue
-        phases.append(fields.pop(PHASE_COLUMN, "").strip() or None)
-        read = {column: _value(text, f"{name} line {number}, {column}", faults) for column, text in fields.items()}
-        below_zero.update(column for column, value in read.items() if value is not None and value < 0)
-        times.append(at)
-        values.append({column: value for column, value in read.items() if value is not None and value >= 0})
+        texts = {column: text for column in _TEXT if (text := fields.pop(column, "").strip())}
+        numbers = {column: _value(text, f"{name} line {number}, {column}", faults) for column, text in fields.items()}
+        known = {column: value for column, value in numbers.items() if value is not None}
+        below_zero.update(column for column, value in known.items() if value < 0)
+        read.append(_Row(at, texts, {column: value for column, value in known.items() if value >= 0}))
     if faults:
         raise _refusal(name, faults)
-    if len(times) < 2:
+    if len(read) < 2:
         raise _refusal(name, [FieldFault(name, "holds fewer than two rows; a series needs at least two windows")])
-    return replace(_table(header, times, values, phases), below_zero=dict(below_zero))
+    return replace(_table(found, read), below_zero=dict(below_zero))
+
+
+def series_of_column(column: str) -> Series | None:
+    """What a column holds; None where it is none of a series."""
+    if column in COLUMNS:
+        return COLUMNS[column]
+    plain, _, quantile = column.rpartition(".")
+    if plain and quantile in COLUMNS and COLUMNS[quantile].role is Role.LATENCY:
+        return replace(COLUMNS[quantile], name=column, operation=plain)
+    plain, _, device = column.partition(".")
+    if plain in _DEVICE_SERIES and device:
+        return replace(COLUMNS[plain], name=f"{_DEVICE_SERIES[plain]}.{device}", device=device)
+    return None
 
 
 def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
@@ -115,18 +151,52 @@ def read_notices(lines: Iterable[str], name: str = "events") -> list[Notice]:
     return sorted(notices, key=lambda notice: notice.at)
 
 
-def _table(
-    header: Sequence[str], times: Sequence[float], values: Sequence[dict[str, float]], phases: Sequence[str | None]
-) -> Table:
+def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> Table:
+    times = [row.at for row in read]
     distances = [later - earlier for earlier, later in pairwise(times)]
     usual = median(distances)
     lengths = [distance if distance <= GAP_DISTANCES * usual else usual for distance in [*distances, usual]]
-    samples = tuple(
-        Sample(at, at + length, row, phase)
-        for at, length, row, phase in zip(times, lengths, values, phases, strict=True)
+    operation = next((row.texts[OPERATION_COLUMN] for row in read if OPERATION_COLUMN in row.texts), None)
+    series = {column: _named(one, operation) for column, one in found.items()}
+    samples, measured, gaps, notices = [], [], [], []
+    for row, length in zip(read, lengths, strict=True):
+        end = row.numbers.get(END_COLUMN, row.at + length)
+        if NOTICE_COLUMN in row.texts:
+            notices.append(Notice(row.numbers.get(NOTICE_TIME_COLUMN, row.at), row.texts[NOTICE_COLUMN]))
+        if GAP_COLUMN in row.texts:
+            gaps.append((row.at, end))
+            continue
+        values = {one.name: row.numbers[column] for column, one in series.items() if column in row.numbers}
+        samples.append(Sample(row.at, end, values, row.texts.get(PHASE_COLUMN)))
+        measured.append(row.numbers.get(MEASURED_COLUMN, end - row.at))
+    return Table(
+        tuple(sorted(series.values(), key=_order) if operation is not None else series.values()),
+        tuple(samples),
+        usual,
+        measured=tuple(measured),
+        gaps=tuple(gaps),
+        notices=tuple(notices),
+        limits=tuple(row.texts[LIMIT_COLUMN] for row in read if LIMIT_COLUMN in row.texts),
+        errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
     )
-    series = tuple(series for column, series in COLUMNS.items() if column in header)
-    return Table(series, samples, usual)
+
+
+def _named(series: Series, operation: str | None) -> Series:
+    """In the export of a run, series have the names that the run's own have."""
+    if operation is None:
+        return series
+    if series.role is Role.LATENCY and series.operation is None:
+        return replace(series, name=f"{operation}.{series.name}", operation=operation)
+    return replace(series, name=_DEVICE_SERIES.get(series.name, series.name))
+
+
+def _order(series: Series) -> tuple[int, str, int]:
+    """The order in which a journal has its series: operations, the rate, all devices together, each of them."""
+    if series.role is Role.LATENCY:
+        return (0, series.operation or "", round(1e6 * (series.quantile or 0.0)))
+    if series.role is Role.RATE:
+        return (1, "", 0)
+    return (2, series.device or "", int(series.role is Role.QUEUE_DEPTH))
 
 
 def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[str]:
@@ -143,11 +213,15 @@ def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[
             place, f"{cell!r} is no column that is known; rename it or leave it out: there are {', '.join(known)}"
         )
         for cell in header
-        if cell not in known
+        if cell not in known and series_of_column(cell) is None
     ]
     if TIME_COLUMN not in header:
         faults.append(FieldFault(place, f"has no column {TIME_COLUMN}; it says at which second each row begins"))
-    faults += [FieldFault(place, f"{cell!r} stands twice; leave one out") for cell in known if header.count(cell) > 1]
+    faults += [
+        FieldFault(place, f"{cell!r} stands twice; leave one out")
+        for cell in dict.fromkeys(header)
+        if header.count(cell) > 1
+    ]
     if faults:
         raise _refusal(name, faults)
     return header

@@ -11,12 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cliffwatch import __version__
-from cliffwatch.detect.coverage import Gap
-from cliffwatch.detect.table import COLUMNS, PHASE_COLUMN, TIME_COLUMN
-from cliffwatch.errors import Code, Problem
+from cliffwatch.export.analyzable import analyzable
 from cliffwatch.export.table import TEXT_COLUMNS, WHOLE_COLUMNS, WindowTable
-from cliffwatch.journal import JournalWindow
-from cliffwatch.journal.windows import QUANTILE_NAMES
 
 #: Rows of one piece of a Parquet file: what is held in memory at a time.
 _ROWS_AT_ONCE = 5_000
@@ -48,33 +44,9 @@ def write_parquet(table: WindowTable, output: BinaryIO) -> None:
 
 
 def write_analyzable(table: WindowTable, output: BinaryIO) -> None:
-    """The CSV that `cliffwatch analyze` reads: the run's main operation, and an empty line where nothing was measured.
-
-    Raises Problem(bad_request) for a run without any latency.
-    """
-    if table.primary is None or table.load is None:
-        raise Problem(Code.BAD_REQUEST, f"run {table.run_id} has no window with a latency, so nothing can be analysed")
-    header = (TIME_COLUMN, PHASE_COLUMN, *COLUMNS)
-    zero, primary = table.load.start, table.primary
-
-    def row(piece: JournalWindow | Gap) -> list[Any]:
-        known = _analyzable(piece, primary) if isinstance(piece, JournalWindow) else {}
-        return [round(piece.start - zero, 6), *(known.get(column) for column in header[1:])]
-
-    pieces = (piece for piece in table.pieces() if piece.start >= zero)
-    _write_lines(header, map(row, pieces), output)
-
-
-def _analyzable(window: JournalWindow, primary: str) -> dict[str, Any]:
-    summary = window.latency.get(primary, {})
-    writes = window.counters.get("device_write_operations", 0)
-    known: dict[str, Any] = {name: summary.get(name) for name in QUANTILE_NAMES} | {PHASE_COLUMN: window.phase}
-    if writes:
-        known["device_write_latency"] = window.counters.get("device_write_milliseconds", 0) / 1000 / writes
-    known["queue_depth"] = window.gauges.get("device_queue_depth")
-    if "operations" in window.counters and window.seconds > 0:
-        known["operations_per_second"] = window.counters["operations"] / window.seconds
-    return known
+    """The CSV that `cliffwatch analyze` reads; raises Problem(bad_request) for a run without any latency."""
+    found = analyzable(table)
+    _write_lines(found.header, found.rows, output)
 
 
 def _write_lines(header: Iterable[str], rows: Iterable[list[Any]], output: BinaryIO) -> None:

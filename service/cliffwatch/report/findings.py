@@ -1,14 +1,14 @@
 """What the analysis found in a run: each finding with its drive, its layer and its cause, and a sentence for it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.detect.analysis import analysis
 from cliffwatch.detect.causes import Cause, Diagnosis, explain
-from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Role, Series
+from cliffwatch.detect.finding import SUDDEN, Finding, Kind, Notice, Role, Sample, Series
 from cliffwatch.detect.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
 from cliffwatch.detect.layers import TITLES, LayerComparison
-from cliffwatch.detect.offline import EASED_WINDOWS, eased_before
+from cliffwatch.detect.offline import EASED_WINDOWS, eased_before, replay
 from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.verdict import DEGRADING_KINDS, FindingSummary, percent
 from cliffwatch.detect.wording import at_worst, fold, so_did, subject_of
@@ -42,18 +42,34 @@ class Found:
 
 def findings_of(run: Collected) -> tuple[Found, ...]:
     """Everything that was found in the windows of a run, in order of onset."""
+    judged = _judged(run)
+    if judged is None:
+        return ()
+    findings = (with_detection(finding, run.events, judged[3]) for finding in analysis(*judged))
+    return _explained(run, findings, judged[0])
+
+
+def raised_in(run: Collected) -> tuple[Found, ...]:
+    """What detection raises while such a run goes on, with what is known of the whole of it."""
+    judged = _judged(run)
+    return () if judged is None else _explained(run, replay(*judged), judged[0])
+
+
+def _judged(run: Collected) -> tuple[list[Series], list[Sample], list[Notice], float] | None:
+    """Series, samples, notices and the length of a window; None where there is nothing to look at."""
     windows = [window for window in run.windows if window.seconds > 0]
     if run.load is None or not windows:
-        return ()
-    series, samples = samples_from_windows(windows)
+        return None
     window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
-    notices = notices_from_events(run.events)
+    return *samples_from_windows(windows), notices_from_events(run.events), window_seconds
+
+
+def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Series]) -> tuple[Found, ...]:
+    """The findings, each with its drive, its layer and its cause."""
     by_name = {one.name: one for one in series}
-    primary = primary_latency(sorted({name for window in windows for name in window.latency}))
-    return tuple(
-        _found(run, with_detection(finding, run.events, window_seconds), by_name, primary)
-        for finding in analysis(series, samples, notices, window_seconds)
-    )
+    operations = {one.operation for one in series if one.role is Role.LATENCY and one.operation is not None}
+    primary = primary_latency(sorted(operations))
+    return tuple(_found(run, finding, by_name, primary) for finding in findings)
 
 
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:

@@ -140,9 +140,7 @@ class Detection:
         found = notice_of(event)
         if found is None:
             return
-        # A gap is told after the window that ends it; detection has to know of it before.
-        at = float(event.detail["start"]) if event.type is EventType.GAP else event.at
-        self._notices.append(Notice(round(at, 6), found.name))
+        self._notices.append(found)
         self._notices.sort(key=lambda notice: notice.at)
 
     def _follow(self, seconds: float) -> None:
@@ -162,7 +160,7 @@ class Detection:
         self._next_seq, self._figures = window.seq + 1, None
         while self._notices and self._notices[0].at < window.end:
             self._detector.notice(self._notices.pop(0))
-        sample = sample_of(window)
+        sample = sample_of(window, self._series.values())
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
         for finding in self._detector.active:
