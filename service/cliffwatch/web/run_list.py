@@ -9,11 +9,11 @@ from statistics import median
 
 from cliffwatch.api.context import Services
 from cliffwatch.api.run_resource import RunSummary, run_summary
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.detect.verdict import DEGRADING_KINDS
 from cliffwatch.journal import JournalReader
 from cliffwatch.report.curve import Curve, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import first_findings
