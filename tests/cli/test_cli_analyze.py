@@ -47,11 +47,11 @@ def test_a_cliff_in_a_csv_is_degraded_and_told_with_when_it_was_raised(tmp_path:
     assert 0 < finding["detected_seconds"] - onset <= 180
 
 
-def test_a_cliff_in_a_csv_is_as_deep_as_all_of_it(tmp_path: Path) -> None:
+def test_a_cliff_in_a_csv_is_as_deep_as_its_first_sixty_windows(tmp_path: Path) -> None:
     soak = lognormal.make(4, ("cliff",), (), HOURS).only("p99", "device_write_latency")
     (finding,) = document(analyze(stored(soak, tmp_path), "--format", "json"))["findings"]
     after = soak.columns["p99"][soak.times >= finding["onset_seconds"]]
-    assert finding["level"] == pytest.approx(float(np.nanmedian(after)), rel=1e-4)
+    assert finding["level"] == pytest.approx(float(np.nanmedian(after[:60])), rel=0.01)
 
 
 def test_a_healthy_csv_passes(tmp_path: Path) -> None:
