@@ -12,8 +12,6 @@ QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=Tru
 #: The name of the note that says that a finding, named by kind, series and onset, was over.
 ENDED_NOTE = "finding_ended"
 RATE = "operations_per_second"
-#: The gauge of how old the oldest operation is that was begun, or was due, and is not done.
-OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
 DEVICE = "device"
 #: Words in the names of an engine's events that explain what is measured after them.
 EXPLAINING = ("died", "restart", "leader", "rebalance", "failover")
@@ -50,8 +48,8 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
     latencies are at least the age of the oldest one.
     """
     values: dict[str, float] = {}
-    age = window.gauges.get(OLDEST_OUTSTANDING)
-    if age and not window.counters.get("operations", 1):
+    age = window.oldest_outstanding_seconds
+    if age and window.stalled:
         values = {series.name: age for series in known if series.role is Role.LATENCY}
     for operation in preferred_latencies(window.latency):
         summary = window.latency[operation]

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from cliffwatch.detect.limits import JUDGED_FROM, Limit, Subject, parse_limit
+from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.errors import Problem
 from cliffwatch.histogram import Histogram
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.report.format import byte_rate, duration, elapsed, latency
-from cliffwatch.report.headline import primary_latency
 from cliffwatch.units import format_number
 
 #: Windows that are read for one answer; a watch that is further behind says so and goes on with the next one.
