@@ -38,3 +38,11 @@ def test_time_and_not_a_count_makes_a_run_hopeless() -> None:
     # A service that was down for a day has tried nothing yet.
     assert not losses_of([death(0.0, 3)] * (LEAST_WORKERS - 1), 3).is_hopeless(86_400.0)
     assert losses_of([death(0.0, 3)] * LEAST_WORKERS, 3).is_hopeless(GIVE_UP_SECONDS)
+
+
+def test_an_engine_that_says_that_its_load_ended_ends_no_run() -> None:
+    told = Event(5.0, EventType.ENGINE, "load_ended", {"unwritten_records": 0})
+    losses = losses_of([death(1.0, 3), told, death(9.0, 3)], 3)
+    assert (losses.count, losses.ended) == (2, False)
+    ended = losses_of([death(1.0, 3), Event(5.0, EventType.ENGINE, "load_ended", {"how": "failed"}), death(9.0, 3)], 3)
+    assert (ended.count, ended.ended) == (1, True)
