@@ -11,8 +11,8 @@ import httpx
 
 from cliffwatch.clock import SystemClock
 from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, detach
-from cliffwatch.drives.aging.machine import process_ids_of
 from cliffwatch.drives.aging.place import Place
+from cliffwatch.drives.aging.users import process_ids_of
 from cliffwatch.drives.mounts import read_mounts
 
 ROOT = Path(__file__).parents[3]

@@ -14,6 +14,8 @@ import yaml
 
 from cliffwatch.clock import Clock
 from cliffwatch.drives.aging.machine import (
+    BUSY_PATIENCE_SECONDS,
+    LoopDevice,
     attach_loop,
     detach_loop,
     is_mounted,
@@ -21,9 +23,11 @@ from cliffwatch.drives.aging.machine import (
     make_file_system,
     mount,
     unmount,
+    wait_until,
 )
 from cliffwatch.drives.aging.place import Description, FileSystem, Place, check_unpartitioned, place_of, places
 from cliffwatch.drives.aging.serving import end, require_program, serve
+from cliffwatch.drives.aging.users import mounts_elsewhere
 from cliffwatch.errors import Code, Problem
 from cliffwatch.runs.identity import ProcessIdentity
 
@@ -123,12 +127,12 @@ def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = Fal
 def clean(state_directory: Path, clock: Clock) -> list[str]:
     """Take down what killed processes left; gives a sentence for each thing. Living drives that are wanted stay.
 
-    Of this state directory: drives whose serving process, or whose keeper, has gone. Of others: drives whose serving
-    process has gone. Raises Problem(conflict) when something of it is still in use.
+    Of this state directory: drives whose serving process, or whose keeper, has gone, and those that were taken down by
+    half. Of others: drives whose serving process has gone. Raises Problem(conflict) that names who still uses what.
     """
     program = require_program(state_directory)
     _require_privilege()
-    said = []
+    said, in_use = [], []
     for place in places(state_directory):
         if place.has_turn_taken():
             # Somebody is at work on it, who undoes what does not succeed.
@@ -137,11 +141,19 @@ def clean(state_directory: Path, clock: Clock) -> list[str]:
             if _is_leftover(place):
                 # Drives with a keeper are of no use to anybody else.
                 is_kept = place.exists() and place.read().keeper is None
-                _take_down(place, clock, keep_content=is_kept)
+                try:
+                    _take_down(place, clock, keep_content=is_kept)
+                except Problem as problem:
+                    # The others can be taken down all the same.
+                    in_use.append(problem.detail)
+                    continue
                 if not is_kept:
                     place.remove()
                 said.append(f"{'detached' if is_kept else 'removed'} the drive {place.name}")
-    return [*said, *_clean_others(program)]
+    said += _clean_others(program)
+    if in_use:
+        raise Problem(Code.CONFLICT, "; ".join([*said, *in_use]))
+    return said
 
 
 def aging_drives(state_directory: Path) -> list[AgingDrive]:
@@ -207,18 +219,45 @@ def _put_up(place: Place, description: Description, program: Path, clock: Clock)
 def _take_down(place: Place, clock: Clock, *, keep_content: bool) -> None:
     """Everything that there is of the drive, from the top. What lies on a dead process is taken away even in use."""
     is_dead = not place.is_served()
-    for device in loop_devices(place):
+    devices = loop_devices(place)
+    if not is_dead:
+        _require_no_mounts_elsewhere(place, devices, clock)
+    for device in devices:
         for mount_point in device.mount_points:
-            unmount(mount_point, clock, lazily=is_dead)
+            unmount(mount_point, clock, lazily=is_dead, device=device)
         detach_loop(device, clock, lazily=is_dead)
     end(place, clock, keep_content=keep_content)
+
+
+def _require_no_mounts_elsewhere(place: Place, devices: list[LoopDevice], clock: Clock) -> None:
+    """Look before anything is taken down: with such a mount, the rest could not be, and the drive would stay half."""
+    found: list[str] = []
+
+    def is_free() -> bool:
+        nonlocal found
+        found = list(
+            dict.fromkeys(
+                mount
+                for directory, number in [(place.flash, None), *((place.files, each.major_minor) for each in devices)]
+                for mount in mounts_elsewhere(directory, number)
+            )
+        )
+        return not found
+
+    if not wait_until(is_free, clock, BUSY_PATIENCE_SECONDS):
+        detail = f"the drive {place.name} is mounted at {', '.join(found)}; unmount it there, or end what is named"
+        raise Problem(Code.CONFLICT, f"{detail}, then detach again")
 
 
 def _is_leftover(place: Place) -> bool:
     if not place.exists():
         return True
-    is_up = bool(loop_devices(place)) or is_mounted(place.flash)
-    return place.read().is_abandoned() or (is_up and not place.is_served())
+    devices = loop_devices(place)
+    is_served = place.is_served()
+    is_dead = not is_served and (bool(devices) or is_mounted(place.flash))
+    # Whoever took it down was killed, or gave up because somebody used it.
+    is_half = is_served and (not devices or any(device.is_detaching for device in devices))
+    return is_dead or is_half or place.read().is_abandoned()
 
 
 def _clean_others(program: Path) -> list[str]:

@@ -2,12 +2,13 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.clock import Clock
 from cliffwatch.drives.aging.place import Description, FileSystem, Place
+from cliffwatch.drives.aging.users import users_of, users_of_device
 from cliffwatch.drives.mounts import read_mounts
 from cliffwatch.drives.signatures import default_search_path
 from cliffwatch.drives.sysfs import SYS, read_number, read_text
@@ -21,11 +22,16 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class LoopDevice:
-    """A loop device over a drive's file, and where it is mounted, the newest mount first."""
+    """A loop device over a drive's file, and where it is mounted, the newest mount first.
+
+    `is_detaching`: it was detached while somebody used it, and goes with its last user.
+    """
 
     name: str
     size_bytes: int
     mount_points: tuple[Path, ...]
+    major_minor: str = ""
+    is_detaching: bool = False
 
     @property
     def node(self) -> Path:
@@ -40,39 +46,14 @@ def loop_devices(place: Place) -> list[LoopDevice]:
             continue
         number = read_text(entry / "dev")
         mounts = tuple(mount.mount_point for mount in reversed(read_mounts()) if mount.major_minor == number)
-        found.append(LoopDevice(entry.name, (read_number(entry / "size") or 0) * _SECTOR_BYTES, mounts))
+        size_bytes = (read_number(entry / "size") or 0) * _SECTOR_BYTES
+        is_detaching = read_text(entry / "loop" / "autoclear") == "1"
+        found.append(LoopDevice(entry.name, size_bytes, mounts, number or "", is_detaching))
     return found
 
 
 def is_mounted(directory: Path) -> bool:
     return any(mount.mount_point == directory for mount in read_mounts())
-
-
-def users_of(path: Path) -> list[str]:
-    """Processes that have something at or below `path` open, or work there, as `pid (command)`."""
-    found = []
-    for process in sorted(Path("/proc").glob("[0-9]*"), key=lambda entry: int(entry.name)):
-        if any(each == path or path in each.parents for each in _opened(process)):
-            found.append(f"{process.name} ({read_text(process / 'comm') or 'unknown'})")
-    return found
-
-
-def process_ids_of(path: Path) -> list[int]:
-    """Processes that have the very file `path` open."""
-    processes = Path("/proc").glob("[0-9]*")
-    return [int(process.name) for process in processes if path in _opened(process)]
-
-
-def _opened(process: Path) -> Iterator[Path]:
-    try:
-        links = [process / "cwd", process / "root", *(process / "fd").iterdir()]
-    except OSError:
-        return
-    for link in links:
-        try:
-            yield link.readlink()
-        except OSError:
-            continue
 
 
 def attach_loop(file: Path) -> str:
@@ -95,11 +76,11 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
     attached = SYS / "block" / device.name / "loop" / "backing_file"
     # The kernel detaches an open one when the last of its users closes it.
     if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
-        raise Problem(Code.CONFLICT, f"{device.node} is still open; end {_listed(device.node)}, then detach again")
+        raise Problem(Code.CONFLICT, f"{device.node} is still in use; end {listed(device)}, then detach again")
 
 
-def unmount(directory: Path, clock: Clock, *, lazily: bool) -> None:
-    """Unmount; `lazily` even what is in use. Raises Problem(conflict) that says who uses it."""
+def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
+    """Unmount; `lazily` even what is in use. Raises Problem(conflict) that says who uses it, or `device` below it."""
     if lazily:
         run_program(["umount", "--lazy", str(directory)], f"{directory} cannot be unmounted", "run as root")
         return
@@ -112,9 +93,8 @@ def unmount(directory: Path, clock: Clock, *, lazily: bool) -> None:
         return done.returncode == 0 or not is_mounted(directory)
 
     if not wait_until(unmounted, clock, BUSY_PATIENCE_SECONDS):
-        detail = (
-            f"{directory} cannot be unmounted ({said}); end {_listed(directory)}, or stop the run, then detach again"
-        )
+        users = listed(device) if device else ", ".join(users_of(directory)) or "whatever uses it"
+        detail = f"{directory} cannot be unmounted ({said}); end {users}, or stop the run, then detach again"
         raise Problem(Code.CONFLICT, detail)
 
 
@@ -164,9 +144,9 @@ def _last_line(text: str) -> str:
     return lines[-1].strip().rstrip(".") if lines else ""
 
 
-def _listed(path: Path) -> str:
-    users = users_of(path)
-    return f"process {', '.join(users)}" if users else "whatever uses it"
+def listed(device: LoopDevice) -> str:
+    """All who use the device, for a sentence."""
+    return ", ".join(users_of_device(device.node)) or "whatever uses it"
 
 
 def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:

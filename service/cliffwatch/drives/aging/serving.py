@@ -6,8 +6,9 @@ import subprocess
 from pathlib import Path
 
 from cliffwatch.clock import Clock
-from cliffwatch.drives.aging.machine import is_mounted, process_ids_of, unmount, wait_until
+from cliffwatch.drives.aging.machine import BUSY_PATIENCE_SECONDS, is_mounted, unmount, wait_until
 from cliffwatch.drives.aging.place import Description, Place
+from cliffwatch.drives.aging.users import mounts_elsewhere, process_ids_of
 from cliffwatch.errors import Code, Problem
 from cliffwatch.programs import DRIVE, find_program
 from cliffwatch.runs.identity import ProcessIdentity
@@ -100,7 +101,20 @@ def end(place: Place, clock: Clock, *, keep_content: bool) -> None:
         unmount(place.flash, clock, lazily=not is_alive)
     elif is_alive:
         _signal(place, signal.SIGTERM)
-    if not wait_until(lambda: not place.is_served(), clock, END_PATIENCE_SECONDS):
+    elsewhere: list[str] = []
+
+    def is_settled() -> bool:
+        nonlocal elsewhere
+        elsewhere = mounts_elsewhere(place.flash)
+        return not place.is_served() or bool(elsewhere)
+
+    if not wait_until(lambda: not place.is_served(), clock, BUSY_PATIENCE_SECONDS):
+        # It serves for as long as a copy of its mount is there; what is left then is to make the content durable.
+        wait_until(is_settled, clock, END_PATIENCE_SECONDS)
+    if place.is_served() and elsewhere:
+        detail = f"the drive {place.name} is still mounted at {', '.join(elsewhere)}; end that, then detach again"
+        raise Problem(Code.CONFLICT, detail)
+    if place.is_served():
         raise Problem(Code.CONFLICT, f"the process that serves the drive {place.name} does not end; see {place.log}")
     place.ready.unlink(missing_ok=True)
 
