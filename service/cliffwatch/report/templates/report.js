@@ -42,7 +42,7 @@
   function percent(value) { return value == null ? "–" : round3(value * 100) + " %"; }
   const EVIDENCE = [
     { key: "device_write_latency", id: "evidence-latency", label: "of each window", format: latency, logarithmic: true },
-    { key: "write_amplification", id: "evidence-amplification", label: "bytes to flash for each byte given", format: times, logarithmic: false },
+    { key: "write_amplification", id: "evidence-amplification", label: "NAND bytes / host bytes", format: times, logarithmic: false },
     { key: "clean_blocks", id: "evidence-clean", label: "of all blocks", format: percent, logarithmic: false },
   ].filter(({ key }) => key in data.evidence);
   function two(number) { return String(number).padStart(2, "0"); }
@@ -314,22 +314,24 @@
     latencyChart = rateChart = layerChart = depthChart = null;
     evidenceCharts = [];
     const narrow = charts.clientWidth < 600;
-    if (hasLatency) latencyChart = new uPlot(
-      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10 }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
-      latencyData(), byId("latency-chart"));
+    // Some room below and above, so that a line that is even does not lie on the edge.
+    const logRange = (chart, min, max) => (min == null ? [null, null] : uPlot.rangeLog(min / 1.2, max * 1.2, 10, false));
     // A little below 0, so that a line along 0 is seen whole: nothing that was measured hides in the axis.
     const range = (chart, min, max) => (max > 0 ? [-0.02 * max, max * 1.2] : [-0.02, 1]);
+    if (hasLatency) latencyChart = new uPlot(
+      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10, range: logRange }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
+      latencyData(), byId("latency-chart"));
     if (hasRates) rateChart = new uPlot(
       optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
       rateData(), byId("rate-chart"));
     if (hasLayers) layerChart = new uPlot(
-      optionsFor(byId("layer-chart"), narrow ? 220 : 280, { distr: 3, log: 10 }, latency, LAYERS.map(([, label, tone, width]) => seriesOf(label, tone, width, true))),
+      optionsFor(byId("layer-chart"), narrow ? 220 : 280, { distr: 3, log: 10, range: logRange }, latency, LAYERS.map(([, label, tone, width]) => seriesOf(label, tone, width, true))),
       layerData(), byId("layer-chart"));
     if (hasDepth) depthChart = new uPlot(
       optionsFor(byId("depth-chart"), narrow ? 140 : 160, { range: range }, depth, [seriesOf("queue depth", "rate", 1.5, true)]),
       [elapsedColumn, column(data.layers.queue_depth)], byId("depth-chart"));
     evidenceCharts = EVIDENCE.map(({ key, id, label, format, logarithmic }) => new uPlot(
-      optionsFor(byId(id), narrow ? 150 : 160, logarithmic ? { distr: 3, log: 10 } : { range: range }, format, [seriesOf(label, "rate", 1.5, true)]),
+      optionsFor(byId(id), narrow ? 150 : 160, logarithmic ? { distr: 3, log: 10, range: logRange } : { range: range }, format, [seriesOf(label, "rate", 1.5, true)]),
       [elapsedColumn, (logarithmic ? logColumn : column)(data.evidence[key])], byId(id)));
     zoom(keep);
   }
