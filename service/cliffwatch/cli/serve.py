@@ -1,6 +1,7 @@
 """The service in the foreground: one process, until a signal ends it."""
 
 import ipaddress
+import itertools
 import logging
 import os
 import socket
@@ -12,12 +13,13 @@ import uvicorn
 
 from cliffwatch.api.app import create_app
 from cliffwatch.cli.output import say
+from cliffwatch.cli.waiting import await_database
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
 from cliffwatch.privacy import keep_private, tighten
 from cliffwatch.settings import Settings
 from cliffwatch.store.database import open_database, upgrade
-from cliffwatch.store.tokens import Scope, create_token, ensure_first_token
+from cliffwatch.store.tokens import FIRST_TOKEN_NAME, Scope, create_token, ensure_first_token, is_known
 
 #: How long answers in progress may take once a signal came. Live streams never end by themselves.
 _SHUTDOWN_GRACE_SECONDS = 3
@@ -33,6 +35,7 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
     listener = _listen(settings.listen_host, settings.listen_port)
     with listener:
         port = listener.getsockname()[1]
+        await_database(settings.database_url, listener, SystemClock())
         _make_first_token(settings, token_path)
         say(f"listening on http://{settings.listen_host}:{port}")
         configuration = uvicorn.Config(
@@ -75,13 +78,19 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _make_first_token(settings: Settings, token_path: Path) -> None:
-    """On a database without tokens, make one and put it where its owner alone, and the command line, can read it."""
+    """Where the token in the file is none of the database's, as after a change of databases, or the database has none:
+    make one and put it where its owner alone, and the command line, can read it. The other is kept beside it."""
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
         with database.session() as session:
+            present = _token_in(token_path)
             token = ensure_first_token(session, time.time())
+            if token is None and present and not is_known(session, present):
+                token = create_token(session, FIRST_TOKEN_NAME, Scope.ADMIN, time.time())[1]
             if token is not None:
+                if present:
+                    _keep_aside(token_path)
                 # Inside the transaction: a token that cannot be kept is not made either.
                 _write_privately(token_path, token)
     finally:
@@ -91,6 +100,26 @@ def _make_first_token(settings: Settings, token_path: Path) -> None:
         # Where nobody looks on, output is a log, and a log is no place for a secret.
         if sys.stdout.isatty():
             print(token)
+
+
+def _token_in(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except FileNotFoundError:
+        return ""
+    except OSError as error:
+        raise Problem(Code.NOT_READY, f"the token file {path} cannot be read: {error.strerror}") from error
+
+
+def _keep_aside(path: Path) -> None:
+    """The token of another database stays, under the next name that is free: whoever goes back there needs it."""
+    number = next(number for number in itertools.count(1) if not path.with_name(f"{path.name}.{number}").exists())
+    aside = path.with_name(f"{path.name}.{number}")
+    try:
+        path.rename(aside)
+    except OSError as error:
+        raise Problem(Code.NOT_READY, f"{path} cannot be renamed to {aside}: {error.strerror}") from error
+    say(f"the token in {path} was of another database; it is kept in {aside}")
 
 
 def _write_privately(path: Path, token: str) -> None:

@@ -59,6 +59,12 @@ def find_token(session: Session, text: str) -> TokenRow | None:
     return row if usable else None
 
 
+def is_known(session: Session, text: str) -> bool:
+    """Whether a token of this id was ever made here, revoked or not."""
+    token_id = text.partition("_")[2].partition("_")[0]
+    return token_id.isalnum() and session.get(TokenRow, token_id) is not None
+
+
 def revoke_token(session: Session, token_id: str, now: float) -> None:
     """Raises Problem(not_found), and Problem(conflict) for the last token that could make new ones."""
     take_turns(session, "tokens")

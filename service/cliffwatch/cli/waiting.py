@@ -1,0 +1,93 @@
+"""A service whose database does not answer yet: it waits, says so once a pause, and is not ready meanwhile."""
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+from cliffwatch.cli.output import say
+from cliffwatch.clock import Clock
+from cliffwatch.errors import KINDS, Code
+from cliffwatch.store.database import open_database
+
+_FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
+
+
+def await_database(url: str, listener: socket.socket, clock: Clock) -> None:
+    """Returns when the database can be connected to; until then every request is answered that it is not ready."""
+    reason = _why_away(url)
+    if reason is None:
+        return
+    with _not_ready(listener):
+        pause_seconds = _FIRST_PAUSE_SECONDS
+        while reason is not None:
+            say(f"the database does not answer ({reason}); trying again in {pause_seconds:g} s")
+            clock.sleep(pause_seconds)
+            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            reason = _why_away(url)
+    say("the database answers")
+
+
+def _why_away(url: str) -> str | None:
+    """Why a database on another machine cannot be connected to; a file is there or is made."""
+    if url.startswith("sqlite"):
+        return None
+    database = open_database(url)
+    try:
+        with database.engine.connect():
+            return None
+    except (OperationalError, InterfaceError) as error:
+        return " ".join(str(error.orig or error).split())[:200]
+    finally:
+        database.close()
+
+
+class _Answer(BaseHTTPRequestHandler):
+    """503 to everything, also to who asks whether the service is ready."""
+
+    timeout = 2
+
+    def _refuse(self) -> None:
+        kind = KINDS[Code.NOT_READY]
+        body = json.dumps(
+            {
+                "type": f"urn:cliffwatch:problem:{Code.NOT_READY}",
+                "title": kind.title,
+                "status": kind.status,
+                "detail": "the service waits for its database, which does not answer",
+                "instance": self.path,
+                "code": Code.NOT_READY,
+                "errors": [],
+            }
+        ).encode()
+        self.send_response(kind.status)
+        self.send_header("Content-Type", "application/problem+json")
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Retry-After", "5")
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _refuse  # noqa: N815  names of http.server
+
+    def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name in http.server
+        """Not a line for each request."""
+
+
+@contextmanager
+def _not_ready(listener: socket.socket) -> Iterator[None]:
+    server = HTTPServer(listener.getsockname()[:2], _Answer, bind_and_activate=False)
+    server.socket.close()
+    server.socket = listener.dup()
+    server.socket.listen(16)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
