@@ -275,8 +275,9 @@ def test_the_command_line_packs_here_and_imports_there(elsewhere: Api, tmp_path:
 
 
 def test_a_refusal_leaves_no_file_behind(tmp_path: Path) -> None:
-    (tmp_path / "state" / "runs" / "empty").mkdir(parents=True)
-    done = cliffwatch(tmp_path / "state", "run", "bundle", "empty", "--to", str(tmp_path / "run.tar.zst"))
+    empty = tmp_path / "state" / "runs" / "empty"
+    empty.mkdir(parents=True)
+    done = cliffwatch(tmp_path / "state", "run", "bundle", str(empty), "--to", str(tmp_path / "run.tar.zst"))
     assert done.returncode == 2
     assert "is no journal: there is no order.json in it; name a run" in done.stderr
     assert list(tmp_path.glob("*tar*")) == list(tmp_path.glob(".*")) == []

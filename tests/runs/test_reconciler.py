@@ -234,8 +234,9 @@ def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> 
     machine.tick_until(directory, RunState.RUNNING)
     heartbeat = Heartbeat.read(directory)
     assert heartbeat is not None
-    heartbeat.worker.send(signal.SIGSTOP)
+    # The other way round the worker might be frozen while it holds the lock of its events.
     change_state(EventLog(directory), RunState.STOPPING, 0.0)
+    heartbeat.worker.send(signal.SIGSTOP)
     machine.tick_until(directory, RunState.FINISHED)
     assert "worker_killed" in names(directory, "note")
     assert status(directory).verdict is VerdictName.STOPPED
@@ -253,8 +254,12 @@ def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> 
     assert (directory / files.REPORT_HTML).exists()
 
 
-def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine) -> None:
+@pytest.mark.parametrize("damage", ["noise", "an event without its detail"])
+def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine, damage: str) -> None:
     damaged = machine.submit("a-damaged", target="one")
     healthy = machine.submit("b-healthy", target="two", soak="300ms")
-    (damaged / files.EVENTS).write_bytes(b"\x00" * 100 + b"\n")
+    if damage == "noise":
+        (damaged / files.EVENTS).write_bytes(b"\x00" * 100 + b"\n")
+    else:
+        EventLog(damaged).append(Event(1.0, EventType.STATE, RunState.RUNNING.value))
     machine.tick_until(healthy, RunState.FINISHED)

@@ -4,8 +4,10 @@ Two processes write here, so every append holds the file's lock, and a state cha
 same lock. A line that a dying process left half written is closed off, never removed: readers report it.
 """
 
+import errno
 import fcntl
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,6 +17,10 @@ from typing import Any
 
 from cliffwatch.finite import json_text, lenient_json
 from cliffwatch.journal import files
+
+#: Nobody holds the lock longer than an append takes, unless the process was frozen or its disk does not answer.
+LOCK_WAIT_SECONDS = 5.0
+_LOCK_POLL_SECONDS = 0.01
 
 
 class EventType(StrEnum):
@@ -65,7 +71,10 @@ def ends_load(event: Event) -> bool:
 
 
 class EventLog:
-    """The one way to append to a run's events.jsonl."""
+    """The one way to append to a run's events.jsonl.
+
+    Raises OSError: TimeoutError while another process holds the lock and does nothing, as one that was frozen does.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / files.EVENTS
@@ -104,10 +113,21 @@ class EventLog:
     def _locked(self) -> Iterator[int]:
         descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._take_lock(descriptor)
             yield descriptor
         finally:
             os.close(descriptor)
+
+    def _take_lock(self, descriptor: int) -> None:
+        deadline = time.monotonic() + LOCK_WAIT_SECONDS
+        while True:
+            try:
+                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    message = f"another process has held its lock for {LOCK_WAIT_SECONDS:g} s"
+                    raise TimeoutError(errno.ETIMEDOUT, message, str(self._path)) from None
+                time.sleep(_LOCK_POLL_SECONDS)
 
     @staticmethod
     def _write(descriptor: int, events: list[Event]) -> None:

@@ -32,6 +32,11 @@ def is_full(error: OSError) -> bool:
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 
+def may_pass(error: OSError) -> bool:
+    """Whether a write failed for a reason that may go away by itself: no room, or a lock that was held too long."""
+    return is_full(error) or error.errno == errno.ETIMEDOUT
+
+
 def private(path: str, flags: int) -> int:
     """An opener for `open` that makes files for their owner alone."""
     return os.open(path, flags, PRIVATE_FILE)

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.runs.states import RunState, change_state, status_of
 from cliffwatch.worker.heartbeat import Heartbeat
@@ -18,6 +19,7 @@ from cliffwatch.worker.heartbeat import Heartbeat
 _WORKER_OUTPUT = "worker.log"
 _LOG_END_BYTES = 4096
 _SETTLE_SECONDS = 5.0
+_BY_FORCE = "a stop by force was asked for"
 
 
 def launch(directory: Path) -> subprocess.Popen[bytes]:
@@ -62,15 +64,29 @@ def worker_is_alive(directory: Path) -> bool:
 def request_stop(directory: Path, force: bool) -> None:
     """Ask a run to stop: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
 
-    Raises Problem(wrong_state) when the run is past stopping.
+    Raises Problem: wrong_state when the run is past stopping, not_ready when a frozen worker holds its journal.
     """
     status = status_of(stored.event for stored in JournalReader(directory).events())
     if status is None or status.state is not RunState.STOPPING:
-        change_state(EventLog(directory), RunState.STOPPING, time.time(), {"force": force})
+        _enter_stopping(directory, force)
     if force:
-        kill_worker(directory, "a stop by force was asked for")
+        kill_worker(directory, _BY_FORCE)
     elif (heartbeat := Heartbeat.read(directory)) is not None:
         heartbeat.worker.send(signal.SIGTERM)
+
+
+def _enter_stopping(directory: Path, force: bool) -> None:
+    def enter() -> None:
+        change_state(EventLog(directory), RunState.STOPPING, time.time(), {"force": force})
+
+    try:
+        enter()
+    except TimeoutError as error:
+        if not force:
+            detail = f"{error}; where it is the run's worker, which may be frozen, `--force` kills it"
+            raise Problem(Code.NOT_READY, detail) from error
+        kill_worker(directory, _BY_FORCE)
+        enter()
 
 
 def kill_worker(directory: Path, reason: str) -> None:
@@ -78,13 +94,25 @@ def kill_worker(directory: Path, reason: str) -> None:
     heartbeat = Heartbeat.read(directory)
     if heartbeat is None:
         return
-    EventLog(directory).append(Event(time.time(), EventType.NOTE, "worker_killed", {"reason": reason}))
+    log, note = EventLog(directory), Event(time.time(), EventType.NOTE, "worker_killed", {"reason": reason})
+    noted = _append_unless_held(log, note)
     heartbeat.worker.send(signal.SIGKILL)
     deadline = time.monotonic() + _SETTLE_SECONDS
     # The lock goes with the last of its threads, which may be a moment after the process counts as dead.
     while (heartbeat.worker.is_alive() or worker_is_alive(directory)) and time.monotonic() < deadline:
         time.sleep(0.01)
     kill_leftover_engine(directory)
+    if not noted:
+        log.append(note)
+
+
+def _append_unless_held(log: EventLog, event: Event) -> bool:
+    """False where the file's lock is held: by the very worker that is to be killed, if it was frozen at it."""
+    try:
+        log.append(event)
+    except TimeoutError:
+        return False
+    return True
 
 
 def kill_leftover_engine(directory: Path) -> None:

@@ -99,7 +99,7 @@ class Reconciler:
             state = act(run)
             with self._database.session() as session:
                 index_run(session, run.directory)
-        except (Problem, OSError, ValueError, SQLAlchemyError) as error:
+        except (Problem, OSError, ValueError, KeyError, TypeError, SQLAlchemyError) as error:
             self._tell_trouble(run, error)
             return None
         self._troubles.pop(run.run_id, None)

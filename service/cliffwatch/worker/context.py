@@ -97,7 +97,7 @@ class RunContext:
         return self.order.workload
 
     def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
-        """Append an event, now, or as soon as the disk has room for it."""
+        """Append an event, now, or as soon as the disk has room for it and nobody holds the file."""
         event = Event(self.run_clock.now(), type_, name, detail)
         self._untold.append(event)
         self.catch_up()
@@ -105,12 +105,12 @@ class RunContext:
             self.detection.notice(event)
 
     def catch_up(self) -> bool:
-        """Append the events that the disk had no room for, in their order; says whether none is left."""
+        """Append the events that could not be appended so far, in their order; says whether none is left."""
         while self._untold:
             try:
                 self.events.append(self._untold[0])
             except OSError as error:
-                if not files.is_full(error):
+                if not files.may_pass(error):
                     raise
                 return False
             self._untold.popleft()
@@ -123,13 +123,13 @@ class RunContext:
         return status
 
     def enter(self, state: RunState, **detail: Any) -> RunStatus:
-        """Change the run's state, as soon as the disk has room for that. Raises Problem(wrong_state)."""
+        """Change the run's state, as soon as the journal can be written. Raises Problem(wrong_state)."""
         while True:
             try:
                 if self.catch_up():
                     return change_state(self.events, state, self.run_clock.now(), detail)
             except OSError as error:
-                if not files.is_full(error):
+                if not files.may_pass(error):
                     raise
             self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
