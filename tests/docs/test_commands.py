@@ -67,7 +67,7 @@ REFUSED = {
 }
 #: So that simulations take seconds.
 FEW = {"CLIFFWATCH_DRIVE_WHAT_IF_SEEDS": "1", "CLIFFWATCH_DRIVE_WHAT_IF_DISORDER": "0.1"}
-#: What the reader is told to change before a command, or files that the page takes for granted.
+#: What the reader is to change before a command, or files that the page takes for granted.
 SHORT = {"window": "500ms", "phases": {"soak": "1s"}}
 FIO = SHORT | {"engine": "fio", "load": {"preset": "sequential-log", "size": "4MiB", "rate": "2MiB"}}
 STORAGE = SHORT | {

@@ -77,7 +77,7 @@ def _threshold(baseline: Baseline, ratio: float) -> float:
 
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:
-    """Since how many windows the series has been at the upper of two levels: where they are told apart best."""
+    """Since how many windows the series has been at the upper of two levels: where they differ most."""
     levels = np.array(channel.levels_since(-math.inf))
     middle, most = (low + high) / 2, (high - low) / 2
     gain = np.cumsum(np.clip(levels - middle, -most, most)[::-1])

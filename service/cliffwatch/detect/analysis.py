@@ -19,7 +19,7 @@ from cliffwatch.detect.spoken import primary_series, rank_of
 
 #: Changes of several series so many windows apart are one finding: of the client's latency, and of anything.
 TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE = 30, 6
-#: Another operation is affected, and the one that the run is spoken of by is told of, when it rose by this factor.
+#: Another operation is affected, and the primary one is named, when it rose by this factor.
 AFFECTED_FROM = 1.3
 #: What was raised and lasted so long (30 min), or to the end, and is so large and so sure, is a finding anyway.
 _LASTED_WINDOWS, _LASTED_RATIO, _LASTED_CONFIDENCE = 180, 3.0, 0.9
@@ -90,7 +90,7 @@ def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
 
 
 def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:
-    """A recovery is told against the baseline of what it came back from."""
+    """A recovery is measured against the baseline of what it came back from."""
     worse = [one for one in before if one.series == finding.series and one.size is not None and one.until is not None]
     if not worse:
         return finding

@@ -21,7 +21,7 @@ _DITHERED = 0.8
 _LOWEST_HOURS = 3
 #: Blocks that say where a run is that improves fast, and by how much it has to.
 _LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
-#: Series of which changes are told with their sizes.
+#: Series whose changes are reported with their sizes.
 _REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
 #: A run that improves by this much gets a new baseline.
 _IMPROVEMENT = 0.02

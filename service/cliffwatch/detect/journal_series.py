@@ -91,7 +91,7 @@ def notice_of(event: Event) -> Notice | None:
     )
     if not explains:
         return None
-    # A gap is told after the window that ends it, and explains what follows its start.
+    # A gap is recorded after the window that ends it, and explains what follows its start.
     start = event.detail.get("start") if event.type is EventType.GAP else None
     return Notice(round(float(start), 6) if isinstance(start, int | float) else event.at, event.name)
 

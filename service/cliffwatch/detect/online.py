@@ -273,7 +273,7 @@ class OnlineDetector:
         together = list(self._together(judge, height, windows))
         owner = min([judge, *together], key=lambda one: rank_of(one.channel.series))
         if owner is not judge:
-            # What a client waits for is told of, whichever of its parts was seen first.
+            # What a client waits for is named, whichever of its parts was seen first.
             together = [judge, *(one for one in together if one is not owner)]
             height = (owner.channel.level(min(windows, HOUR)) or 0.0) - (owner.channel.usual or 0.0)
             judge = owner

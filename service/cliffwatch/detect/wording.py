@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from cliffwatch.detect.finding import Finding, Kind, Role, Series
 from cliffwatch.units import format_latency, format_number
 
-#: The worst is told where it is so many times the level.
+#: The worst is named where it is so many times the level.
 WORST_TOLD_FROM = 1.2
 _QUANTILES = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
 

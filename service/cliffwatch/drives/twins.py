@@ -61,7 +61,7 @@ def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
     if one.wwn and other.wwn:
         return f"{one.name} and {other.name} have one WWN, {one.wwn}" if one.wwn == other.wwn else None
     if one.serial and one.serial == other.serial and one.size_bytes == other.size_bytes:
-        # Namespaces of one controller share its serial, and are told apart by it.
+        # Namespaces of one controller share its serial, and are different blocks.
         if _hardware(one, sys) is not None and _hardware(one, sys) == _hardware(other, sys):
             return None
         return f"{one.name} and {other.name} have one serial, {one.serial}, and one size"

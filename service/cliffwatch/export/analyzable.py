@@ -103,7 +103,7 @@ def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known
 
 
 def _broken_limits(table: WindowTable) -> dict[float, str]:
-    """What is said of each limit that was broken, by when it was; `no cliff` and the like are told by the findings."""
+    """What is said of each limit that was broken, by when it was; `no cliff` and the like are what the findings say."""
     run = collect(table.directory)
     judged = [each for each in judge_limits(run, ()) if each.broken]
     return {

@@ -73,7 +73,7 @@ def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Ser
 
 
 def with_detection(finding: Finding, events: Sequence[Event], window_seconds: float) -> Finding:
-    """The finding with the moment at which it was raised while the run went on, if an event tells that; else without.
+    """The finding with the moment at which it was raised while the run went on, if an event records that; else without.
 
     It began where that did if it `eased_before`.
     """

@@ -40,7 +40,7 @@ _FORMS = {
     "tuple_type": "a list",
 }
 _TYPED_LIMIT = 80
-#: So many are told one by one.
+#: So many are listed one by one.
 FAULTS_LIMIT = 20
 
 
@@ -57,7 +57,7 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
-    """Faults of which no more are told than somebody would read, and how many there are besides."""
+    """No more faults than somebody would read, and how many there are besides."""
     shown = faults[:FAULTS_LIMIT]
     return shown if count <= len(shown) else [*shown, FieldFault("more", f"and {count - len(shown)} more faults")]
 

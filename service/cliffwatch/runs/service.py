@@ -152,7 +152,7 @@ class RunService:
             with self._database.session(_INDEX_PATIENCE_SECONDS) as session:
                 return index_run(session, directory)
         except DATABASE_ERRORS as error:
-            _LOG.warning("run %s is told to stop; the database has to catch up with that later: %s", run_id, error)
+            _LOG.warning("run %s is asked to stop; the database has to catch up with that later: %s", run_id, error)
             write_status(row, status_in(directory))
             return row
 

@@ -39,7 +39,7 @@ class Health(Protocol):
 
 
 def health_figures(health: Health) -> list[Figure]:
-    """What is known, in the order in which it tells of a cliff."""
+    """What is known, in the order in which it shows a cliff."""
     found = []
     if health.answers is not None and not health.answers:
         found.append(Figure("health", "no answer", "the drive was asked and did not answer", is_bad=True))

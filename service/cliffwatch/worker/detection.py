@@ -36,8 +36,8 @@ CATCH_UP_SECONDS = 0.05
 #: So many findings of a run are told. More are not findings any more but its state, which the gauges show.
 FINDINGS_LIMIT = 500
 
-#: The size of a finding that lasts is told again when it has changed by this much (a logarithm: a fifth), and so often
-#: in a run.
+#: The size of a finding that lasts is recorded again when it has changed by this much (a logarithm: a fifth), and so
+#: often in a run.
 SIZE_MOVED, UPDATES_LIMIT = 0.18, 1000
 
 Tell = Callable[..., Any]
@@ -70,7 +70,7 @@ class Detection:
         self._ended: list[FindingKey] = []
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
-        #: Ratio and worst ratio that were told last of what is active.
+        #: Ratio and worst ratio that were recorded last of what is active.
         self._sizes: dict[FindingKey, tuple[float, float]] = {}
         self._updates_told = 0
         self._notices: list[Notice] = []

@@ -82,7 +82,10 @@ def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metri
 def _of_findings(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
     """What a finding itself says, so that its alert says the same."""
     families: dict[str, tuple[Callable[[Size], float], str]] = {
-        "baseline_seconds": (lambda size: size.baseline.level, "The healthy latency that a finding is told against."),
+        "baseline_seconds": (
+            lambda size: size.baseline.level,
+            "The healthy latency that a finding is measured against.",
+        ),
         "level_seconds": (lambda size: size.level, "The latency that a finding rose to."),
         "ratio": (lambda size: size.ratio, "That latency, by the healthy one."),
         "worst_ratio": (

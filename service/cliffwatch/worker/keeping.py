@@ -27,7 +27,7 @@ class Keeper:
         phase_at: Callable[[float], str],
         kept: Callable[[EngineWindow, JournalWindow, float | None], None],
     ) -> None:
-        """`kept(window, committed, previous_end)` is told of each; `previous_end` is None for the journal's first."""
+        """`kept(window, committed, previous_end)` is called for each; `previous_end` is None for the first of all."""
         self._context = context
         self._phase_at = phase_at
         self._kept = kept

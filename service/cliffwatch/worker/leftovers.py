@@ -10,7 +10,7 @@ from cliffwatch.runs.specification import DirectoryTarget, RunOrder
 
 
 def remove_files(order: RunOrder, tell: Callable[..., None]) -> None:
-    """Remove them. What cannot be removed is told; it does not fail the run."""
+    """Remove them. What cannot be removed is recorded; it does not fail the run."""
     if not isinstance(order.target, DirectoryTarget):
         return
     path = run_directory(Path(order.target.path), order.run_id)

@@ -234,7 +234,7 @@ class Load:
         """Take what was frozen of a window off what was measured of it; False when nothing of it can be believed.
 
         A window that is longer than the grid's step holds what was done before and after a freeze, in no proportion
-        that anybody knows: it is a gap as a whole, and what it counted is told.
+        that anybody knows: it is a gap as a whole, and what it counted is recorded.
         """
         if self._freezes is None:
             return True
@@ -317,7 +317,7 @@ class Load:
             self._context.tell(EventType.NOTE, "steady_state_not_reached", why=watch.told().why_not)
 
     def _tell_gap(self, start: float, end: float) -> None:
-        """Tell what lies between two windows, unless the freeze that it is was told."""
+        """Record what lies between two windows, unless the freeze that it is was recorded."""
         if end - start <= self._window_seconds * GAP_TOLERANCE:
             return
         reason = JOURNAL_FULL if self._keeper.lost else self._gap_reason
