@@ -19,7 +19,12 @@ from cliffwatch.worker.host import HostConditions
 
 CGROUPS = Path("/sys/fs/cgroup")
 #: Of the synthetic engine.
-OWN_GAUGES = {"schedule_debt_seconds", "requested_operations_per_second", "requested_bytes_per_second"}
+OWN_GAUGES = {
+    "oldest_outstanding_seconds",
+    "schedule_debt_seconds",
+    "requested_operations_per_second",
+    "requested_bytes_per_second",
+}
 HOST_GAUGES = {"host_cpu_busy_ratio", "host_cpu_steal_ratio", "host_dirty_bytes", "host_dirty_limit_bytes"}
 
 
