@@ -244,6 +244,25 @@ def test_what_another_loop_device_lies_on_must_be_known(tree: Tree, tmp_path: Pa
     assert any("what loop90002 lies on cannot be found out" in message for message in messages)
 
 
+def test_a_file_that_is_mounted_by_its_name_on_an_overlay_is_not_overwritten(tmp_path: Path) -> None:
+    below, above, work = (tmp_path / name for name in ("below", "above", "work"))
+    for directory in (below, above, work):
+        directory.mkdir()
+    layers = f"lowerdir={below},upperdir={above},workdir={work}"
+    with (
+        loop_drive(above / "one.img") as drive,
+        mounted("none", tmp_path / "both", "-t", "overlay", "-o", layers) as both,
+    ):
+        with loop_drive(both / "one.img") as twin:
+            for each in (drive, twin):
+                examination = examine(each.target(), "r1")
+                assert codes(examination) == {"in_use"}
+                assert "on an overlay" in message_of(examination, "in_use")
+        # Of another size it is another file.
+        with loop_drive(both / "other.img", 16 * MIB):
+            assert examine(drive.target(), "r1").objections == ()
+
+
 def test_the_drive_that_the_journals_are_on_is_no_target(drive: LoopDrive, tmp_path: Path) -> None:
     command("mkfs.ext4", "-q", drive.node)
     other = tmp_path / "other.img"

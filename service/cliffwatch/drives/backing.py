@@ -10,13 +10,14 @@ import struct
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.drives.sysfs import SYS, number_of, read_text
+from cliffwatch.drives.sysfs import SYS, number_of, read_number, read_text
 
 _LOOP_GET_STATUS64 = 0x4C05
 #: struct loop_info64 of linux/loop.h: device, inode and rdevice of the file are the first three of its 232 bytes.
 _LOOP_INFO = struct.Struct("=QQQ208x")
 #: struct flock of fcntl.h: type, whence, start, length, process id.
 _FLOCK = struct.Struct("hhqqi4x")
+_SECTOR_BYTES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,17 @@ class Backing:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop device in use. `backing` is None where this user can neither ask the kernel nor reach the file."""
+    """A loop device in use. `backing` is None where this user can neither ask the kernel nor reach the file.
+
+    `end_bytes`: where in the file the device ends, which is the file's own end; None when it ends before that.
+    """
 
     name: str
     major_minor: str
     directory: Path
     backing_file: Path
     backing: Backing | None
+    end_bytes: int | None
 
 
 def read_loops(sys: Path = SYS) -> list[Loop]:
@@ -62,7 +67,8 @@ def read_loops(sys: Path = SYS) -> list[Loop]:
         file = read_text(entry / "loop" / "backing_file")
         if file is not None:
             number = read_text(entry / "dev") or ""
-            found.append(Loop(entry.name, number, entry.resolve(), Path(file), _backing(entry.name, number, file)))
+            backing = _backing(entry.name, number, file)
+            found.append(Loop(entry.name, number, entry.resolve(), Path(file), backing, _end_bytes(entry)))
     return found
 
 
@@ -85,6 +91,13 @@ def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
     finally:
         os.close(descriptor)
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def _end_bytes(entry: Path) -> int | None:
+    sectors, offset = read_number(entry / "size"), read_number(entry / "loop" / "offset")
+    if sectors is None or offset is None or read_number(entry / "loop" / "sizelimit") != 0:
+        return None
+    return offset + sectors * _SECTOR_BYTES
 
 
 def _backing(name: str, major_minor: str, file: str) -> Backing | None:

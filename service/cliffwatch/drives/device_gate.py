@@ -63,7 +63,7 @@ def _twin_objections(
 ) -> list[Objection]:
     """A use of the same blocks under another name is a use of the drive."""
     own = {layer.major_minor for layer in layers}
-    twins = twins_of(drive, sys)
+    twins = twins_of(drive, sys, proc)
     objections = []
     for twin in twins.known:
         # What lies on the drive itself was reported for it.
@@ -76,6 +76,12 @@ def _twin_objections(
         message = (
             f"what {loop.name} lies on cannot be found out, and it may be what {drive.name} lies on; run the service "
             f"as root with the node /dev/{loop.name}, or detach {loop.name}"
+        )
+        objections.append(Objection("in_use", message))
+    for loop in twins.overlaid:
+        message = (
+            f"{loop.name} lies on {loop.backing_file}, which may be the file that {drive.name} lies on: one of the two "
+            f"is on an overlay, which gives a file another identity; detach {loop.name}, or use a file of another size"
         )
         objections.append(Objection("in_use", message))
     return objections

@@ -1,7 +1,8 @@
 """Drives that are one set of blocks under two names: whoever writes to one of them overwrites the other.
 
 Two loop devices over one file; one logical unit or NVMe namespace reached through two controllers where no multipath
-driver has joined its paths.
+driver has joined its paths. A file on an overlay is a file of the file system below it too, under another device and
+inode, and nothing says of which: where one of two files is on one, they are the same unless they end elsewhere.
 """
 
 from dataclasses import dataclass
@@ -9,7 +10,10 @@ from pathlib import Path
 
 from cliffwatch.drives.backing import Loop, read_loops
 from cliffwatch.drives.inventory import Drive, list_drives
-from cliffwatch.drives.sysfs import SYS, device_directory
+from cliffwatch.drives.mounts import foreign_mounts, mount_of, read_mounts
+from cliffwatch.drives.sysfs import PROC, SYS, device_directory
+
+_OVERLAY = "overlay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +27,15 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class Twins:
-    """`unknown` are loop devices that may lie on the same file: neither the kernel nor the file can be asked."""
+    """Loop devices that may lie on the same file: of those that are `unknown`, neither the kernel nor the file can be
+    asked; of those that are `overlaid`, or whose twin is, the answer proves nothing."""
 
     known: tuple[Twin, ...]
     unknown: tuple[Loop, ...] = ()
+    overlaid: tuple[Loop, ...] = ()
 
 
-def twins_of(drive: Drive, sys: Path = SYS) -> Twins:
+def twins_of(drive: Drive, sys: Path = SYS, proc: Path = PROC) -> Twins:
     """Other names of the drive's blocks, and of those of the drives below it, which themselves are none."""
     own = {drive.major_minor, *_below(drive)}
     others = [other for other in list_drives(sys) if other.major_minor not in own]
@@ -43,7 +49,10 @@ def twins_of(drive: Drive, sys: Path = SYS) -> Twins:
                 found.setdefault(other.major_minor, Twin(other, leaf, reason))
     # Of a target of this kind, too, nothing is proven while nobody can say what it lies on.
     unknown = [loop for number, loop in loops.items() if loop.backing is None and number not in own]
-    return Twins(tuple(found.values()), tuple(unknown))
+    strangers = [loop for number, loop in loops.items() if number not in own]
+    mine = [loops[leaf.major_minor] for leaf in file_backed if leaf.major_minor in loops]
+    overlaid = [loop for loop in strangers if any(_may_be_one_file(each, loop, proc) for each in mine)]
+    return Twins(tuple(found.values()), tuple(unknown), tuple(overlaid))
 
 
 def _below(drive: Drive) -> set[str]:
@@ -55,6 +64,34 @@ def _same_file(one: Drive, other: Drive, loops: dict[str, Loop]) -> str | None:
     if mine is None or its is None or mine.backing is None or mine.backing != its.backing:
         return None
     return f"{one.name} and {other.name} are loop devices over one file, {mine.backing_file}"
+
+
+def _may_be_one_file(one: Loop, other: Loop, proc: Path) -> bool:
+    """Whether the files could be one that an overlay shows under another device and inode."""
+    if one.backing is None or other.backing is None or one.backing.file.device == other.backing.file.device:
+        return False
+    if one.backing.block_device is not None or other.backing.block_device is not None:
+        return False
+    if None not in (one.end_bytes, other.end_bytes) and one.end_bytes != other.end_bytes:
+        return False
+    return _is_overlaid(one, proc) or _is_overlaid(other, proc)
+
+
+def _is_overlaid(loop: Loop, proc: Path) -> bool:
+    """Whether the file is on an overlay, in whichever mount namespace that is."""
+    assert loop.backing is not None, "what a loop device lies on is known here"
+    number = loop.backing.file.major_minor
+    if not number.startswith("0:"):
+        return False  # On a device of its own, as the file system below an overlay mostly is.
+    mounts = [*read_mounts(proc), *(each.mount for each in foreign_mounts(proc))]
+    kinds = {mount.file_system for mount in mounts if mount.major_minor == number}
+    if not kinds:
+        # Over several file systems an overlay gives numbers that are in no list. So does btrfs.
+        try:
+            kinds = {mount_of(loop.backing_file, proc).file_system}
+        except OSError:
+            return True
+    return _OVERLAY in kinds
 
 
 def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
