@@ -10,6 +10,38 @@ from contextlib import contextmanager
 from playwright.sync_api import Browser, expect, sync_playwright
 
 PATIENCE_MILLISECONDS = 60_000
+#: Texts, buttons, fields and pictures that are meant to be seen and are not wholly on the screen: sideways beyond it,
+#: or cut off by something around them. Charts scroll and zoom by themselves, and what is only for screen readers is not
+#: meant to be seen.
+CUT_OFF = """() => {
+  const cut = [];
+  const unmeant = "[hidden], .skip, thead, .chart, svg.heat, script, style, dialog:not([open])";
+  const isMeant = (element) => !element.closest(unmeant)
+    && element.checkVisibility({ visibilityProperty: true });
+  const look = (element, box, what) => {
+    if (box.width === 0 || box.height === 0) return;
+    if (box.left < -0.5 || box.right > innerWidth + 0.5) { cut.push("off the screen: " + what); return; }
+    for (let around = element; around && around !== document.body; around = around.parentElement) {
+      const style = getComputedStyle(around), outer = around.getBoundingClientRect();
+      if (style.overflowX !== "visible" && (box.left < outer.left - 0.5 || box.right > outer.right + 0.5)) {
+        cut.push("cut off by " + around.tagName + "." + around.className + ": " + what);
+        return;
+      }
+    }
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.data.trim() || !isMeant(text.parentElement)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (const box of range.getClientRects()) look(text.parentElement, box, text.data.trim().slice(0, 60));
+  }
+  const controls = "button, a, input:not([type=hidden]), select, progress, svg, canvas, .badge";
+  for (const element of document.querySelectorAll(controls))
+    if (isMeant(element)) look(element, element.getBoundingClientRect(), element.outerHTML.slice(0, 80));
+  return cut;
+}"""
 
 
 @contextmanager

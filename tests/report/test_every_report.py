@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.browsers import PATIENCE_MILLISECONDS, chromium
+from tests.browsers import CUT_OFF, PATIENCE_MILLISECONDS, chromium
 from tests.report.every_run import KINDS, Kind, write_journal
 
 from cliffwatch.report.build import build, write
@@ -128,3 +128,6 @@ def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, op
         assert opened.page.get_by_text("stalled: nothing completed").count() == stalled
         opened.page.emulate_media(color_scheme=then)  # type: ignore[arg-type]
         opened.look(expected)
+        # Tables whose details are closed are seen too.
+        opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        assert opened.page.evaluate(CUT_OFF) == []

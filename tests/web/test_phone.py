@@ -6,40 +6,10 @@ import pytest
 from bench.service import Service
 from playwright.sync_api import Page, expect
 from tests.api.test_alerts_api import alert, notification
+from tests.browsers import CUT_OFF
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 PHONE_WIDTH = 390
-#: Texts, buttons, fields and pictures that are meant to be seen and are not wholly on the screen: sideways beyond it,
-#: or cut off by something around them. Charts scroll and zoom by themselves, and what is only for screen readers is not
-#: meant to be seen.
-CUT_OFF = """() => {
-  const cut = [];
-  const isMeant = (element) => !element.closest("[hidden], .skip, thead, .chart, script, style, dialog:not([open])")
-    && element.checkVisibility({ visibilityProperty: true });
-  const look = (element, box, what) => {
-    if (box.width === 0 || box.height === 0) return;
-    if (box.left < -0.5 || box.right > innerWidth + 0.5) { cut.push("off the screen: " + what); return; }
-    for (let around = element; around && around !== document.body; around = around.parentElement) {
-      const style = getComputedStyle(around), outer = around.getBoundingClientRect();
-      if (style.overflowX !== "visible" && (box.left < outer.left - 0.5 || box.right > outer.right + 0.5)) {
-        cut.push("cut off by " + around.tagName + "." + around.className + ": " + what);
-        return;
-      }
-    }
-  };
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (texts.nextNode()) {
-    const text = texts.currentNode;
-    if (!text.data.trim() || !isMeant(text.parentElement)) continue;
-    const range = document.createRange();
-    range.selectNodeContents(text);
-    for (const box of range.getClientRects()) look(text.parentElement, box, text.data.trim().slice(0, 60));
-  }
-  const controls = "button, a, input:not([type=hidden]), select, progress, svg, canvas, .badge";
-  for (const element of document.querySelectorAll(controls))
-    if (isMeant(element)) look(element, element.getBoundingClientRect(), element.outerHTML.slice(0, 80));
-  return cut;
-}"""
 
 
 @pytest.fixture(scope="module")

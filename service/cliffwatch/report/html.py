@@ -38,7 +38,7 @@ VERDICTS: dict[str, tuple[str, str]] = {
         "✓",
         "The measurement can be trusted, and neither an error nor a finding speaks against the target.",
     ),
-    VerdictName.DEGRADED: ("▲", "The measurement holds, and it shows that the target did not."),
+    VerdictName.DEGRADED: ("▲", "Valid run; target degraded."),
     VerdictName.INVALID: ("?", "The measurement cannot be trusted, so it says nothing about the target."),
     VerdictName.FAILED: ("✕", "The load could not be carried out."),
     VerdictName.STOPPED: ("■", "The load was ended early on request."),
