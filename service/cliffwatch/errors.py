@@ -17,6 +17,8 @@ class Code(StrEnum):
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     BODY_TOO_LARGE = "body_too_large"
+    REQUEST_TIMEOUT = "request_timeout"
+    TOO_MANY_CONNECTIONS = "too_many_connections"
     CONFLICT = "conflict"
     WRONG_STATE = "wrong_state"
     WORKLOAD_INVALID = "workload_invalid"
@@ -53,6 +55,8 @@ KINDS: dict[Code, Kind] = {
     Code.NOT_FOUND: Kind(404, "There is no such thing."),
     Code.METHOD_NOT_ALLOWED: Kind(405, "This resource does not answer that method."),
     Code.BODY_TOO_LARGE: Kind(413, "The request's body is too large."),
+    Code.REQUEST_TIMEOUT: Kind(408, "The request did not come to its end in time."),
+    Code.TOO_MANY_CONNECTIONS: Kind(503, "There are too many connections."),
     Code.CONFLICT: Kind(409, "Something else has this name."),
     Code.WRONG_STATE: Kind(409, "The run's state does not allow this."),
     Code.WORKLOAD_INVALID: Kind(422, "The workload is not valid."),

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from cliffwatch.api.app import create_app
+from cliffwatch.api.connections import Bounds, http_options
 from cliffwatch.api.context import Services
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.settings import Settings
@@ -81,7 +82,7 @@ class Api:
 
 
 @contextmanager
-def serving(settings: Settings, clock: Clock | None = None) -> Iterator[Api]:
+def serving(settings: Settings, clock: Clock | None = None, bounds: Bounds | None = None) -> Iterator[Api]:
     """A service on a free port, until the block ends."""
     tokens = make_tokens(settings)
     stops: list[tuple[Path, bool]] = []
@@ -91,20 +92,22 @@ def serving(settings: Settings, clock: Clock | None = None) -> Iterator[Api]:
         reconciler=NoReconciler,
         request_stop=lambda directory, force: stops.append((directory, force)),
     )
-    with listening(app) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
+    with listening(app, bounds) as url, httpx.Client(base_url=url, trust_env=False, timeout=30) as client:
         # Waits in the socket's queue until the service has started.
         client.get("/healthz").raise_for_status()
         yield Api(app, client, settings, tokens, stops)
 
 
 @contextmanager
-def listening(app: FastAPI) -> Iterator[str]:
+def listening(app: FastAPI, bounds: Bounds | None = None) -> Iterator[str]:
     """uvicorn with the application, in a thread."""
     # Named as TCP, or asyncio would leave Nagle's algorithm on and every answer would take 40 ms longer.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
-        configuration = uvicorn.Config(app, log_config=None, lifespan="on", timeout_graceful_shutdown=5)
+        configuration = uvicorn.Config(
+            app, log_config=None, lifespan="on", timeout_graceful_shutdown=5, **http_options(bounds)
+        )
         server = uvicorn.Server(configuration)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

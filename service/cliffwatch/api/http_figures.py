@@ -107,6 +107,9 @@ class BodyLimit:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
+                # Nobody reads it, and it is counted as what it is: no fault of the service's.
+                problem = Problem(Code.BAD_REQUEST, "the request ended before its body did")
+                await ProblemResponse(problem, scope["path"])(scope, receive, send)
                 return
             body += message.get("body", b"")
             if len(body) > self._limit_bytes:

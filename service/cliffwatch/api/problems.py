@@ -21,7 +21,7 @@ MEDIA_TYPE = "application/problem+json"
 _PLACES = frozenset({"body", "query", "path", "header"})
 
 
-#: When a database that was busy is worth another try.
+#: When a database or a service that was busy is worth another try.
 RETRY_AFTER_SECONDS = 5
 
 
@@ -69,7 +69,7 @@ class ProblemResponse(JSONResponse):
         given = dict(headers or {})
         if kind.status == KINDS[Code.UNAUTHENTICATED].status:
             given["WWW-Authenticate"] = "Bearer"
-        if problem.code is Code.DATABASE_UNAVAILABLE:
+        if problem.code in (Code.DATABASE_UNAVAILABLE, Code.TOO_MANY_CONNECTIONS):
             given["Retry-After"] = str(RETRY_AFTER_SECONDS)
         super().__init__(jsonable_encoder(body), status_code=kind.status, headers=given)
 

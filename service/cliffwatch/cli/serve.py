@@ -12,6 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from cliffwatch.api.app import create_app
+from cliffwatch.api.connections import http_options
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
 from cliffwatch.clock import SystemClock
@@ -44,6 +45,7 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
+            **http_options(),
         )
         server = uvicorn.Server(configuration)
         server.run(sockets=[listener])

@@ -1,0 +1,178 @@
+"""Clients that never come to the end of a request, that take no answer, or that are too many: real sockets."""
+
+import json
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from tests.api.harness import ORDER, Api, serving
+
+from cliffwatch.api.connections import Bounds
+from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.settings import Settings, read_settings
+
+#: What a busy machine may add; far below what an open connection is kept for without bounds.
+SLACK_SECONDS = 5.0
+BOUNDS = Bounds(headers_seconds=1.0, body_seconds=1.5, answer_seconds=1.0)
+POST = b"POST /api/v1/runs HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n"
+
+
+@contextmanager
+def clients(
+    api: Api, count: int, say: tuple[bytes, ...] = (b"",), receive_bytes: int | None = None
+) -> Iterator[list[socket.socket]]:
+    """Connections of one address; of what there is to say, each says one thing, in turn."""
+    url = urlsplit(str(api.client.base_url))
+    with ExitStack() as held:
+        opened = []
+        for number in range(count):
+            client = held.enter_context(socket.socket())
+            if receive_bytes is not None:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+            client.connect((url.hostname, url.port))
+            client.sendall(say[number % len(say)])
+            opened.append(client)
+        yield opened
+
+
+def ended(opened: list[socket.socket], seconds: float, meanwhile: Callable[[], object] = lambda: None) -> list[bytes]:
+    """What each of the connections was told before the service ended it, all of them within the time."""
+    told = dict.fromkeys(opened, b"")
+    waiting = set(opened)
+    deadline = time.monotonic() + seconds
+    while waiting:
+        assert time.monotonic() < deadline, f"{len(waiting)} connections are still open"
+        meanwhile()
+        for client in select.select(list(waiting), [], [], 0.05)[0]:
+            try:
+                chunk = client.recv(65_536)
+            except ConnectionResetError:
+                chunk = b""
+            told[client] += chunk
+            if not chunk:
+                waiting.discard(client)
+    return list(told.values())
+
+
+@pytest.fixture(scope="module")
+def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Api]:
+    with serving(read_settings(state_directory=tmp_path_factory.mktemp("state")), bounds=BOUNDS) as api:
+        yield api
+
+
+def test_300_half_open_requests_end_and_others_are_served_meanwhile(bounded: Api) -> None:
+    answers: list[int] = []
+
+    def ask() -> None:
+        # Each over a connection of its own: one that is open already would prove nothing.
+        answer = httpx.get(f"{bounded.client.base_url}/readyz", trust_env=False, timeout=SLACK_SECONDS)
+        answers.append(answer.status_code)
+
+    with clients(bounded, 300, (b"", b"GET /readyz HTTP/1.1\r\nHo", POST + b"\r\n{")) as opened:
+        told = ended(opened, BOUNDS.body_seconds + SLACK_SECONDS, ask)
+    assert set(answers) == {200}
+    # Who asked for nothing is told nothing, and 256 may be open for one address.
+    said = {(text[9:12], json.loads(text.partition(b"\r\n\r\n")[2])["code"]) for text in told if text}
+    assert (b"408", "request_timeout") in said
+    assert said <= {(b"408", "request_timeout"), (b"503", "too_many_connections")}
+
+
+@pytest.mark.parametrize(
+    ("start", "drop"),
+    [(b"GET /readyz HTTP/1.1\r\n", b"A: b\r\n"), (POST + b"\r\n", b" "), (b"GET /readyz HTTP/1.1\r\n", b"")],
+    ids=["headers", "body", "silence"],
+)
+def test_a_request_that_comes_in_drops_does_not_last_longer(bounded: Api, start: bytes, drop: bytes) -> None:
+    with clients(bounded, 1, (start,)) as [client]:
+
+        def send() -> None:
+            try:
+                client.sendall(drop)
+            except OSError:
+                return  # it was ended; what it was told is read next
+
+        [told] = ended([client], BOUNDS.body_seconds + SLACK_SECONDS, send)
+    assert told.startswith(b"HTTP/1.1 408 ") or told == b""  # reset by the drops that came after the answer
+
+
+def test_an_upload_that_stops_is_ended_and_leaves_nothing(bounded: Api) -> None:
+    head = (
+        f"POST /api/v1/runs/import HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {bounded.tokens['operate']}\r\n"
+        "Content-Type: application/zstd\r\nContent-Length: 100000000\r\n\r\n"
+    )
+    with clients(bounded, 1, (head.encode() + b"x" * 3_000_000,)) as [client]:
+        [told] = ended([client], 2 * BOUNDS.body_seconds + SLACK_SECONDS)
+    assert b'"code":"request_timeout"' in told
+    deadline = time.monotonic() + SLACK_SECONDS
+    while left := list(bounded.settings.runs_directory.glob("*.tar.zst")):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.01)
+
+
+def test_a_body_that_goes_on_may_take_its_time(bounded: Api) -> None:
+    began = time.monotonic()
+
+    def pieces() -> Iterator[bytes]:
+        while time.monotonic() < began + 2 * BOUNDS.body_seconds:
+            yield b" " * 4096
+            time.sleep(0.05)
+        yield b"{}"
+
+    answer = bounded.post("/runs", content=pieces(), headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.json()["code"]) == (422, "bad_request")
+
+
+def test_who_takes_no_answer_is_let_go(bounded: Api) -> None:
+    request = b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n"
+
+    def send_until_reset(client: socket.socket) -> None:
+        deadline = time.monotonic() + 2 * SLACK_SECONDS
+        while time.monotonic() < deadline:
+            client.sendall(request)
+            time.sleep(0.02)
+
+    # More answers than the kernel takes for a client that reads none.
+    with clients(bounded, 1, (request * 200,), receive_bytes=4096) as [client]:
+        client.settimeout(2 * SLACK_SECONDS)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            send_until_reset(client)
+
+
+def test_only_those_that_wait_make_room(settings: Settings) -> None:
+    with serving(settings, bounds=Bounds(connections_of_an_address=3)) as api:
+        api.put("/runs/one", ORDER, headers={"Connection": "close"}).raise_for_status()
+        url, headers = str(api.client.base_url), {"Authorization": f"Bearer {api.tokens['read']}"}
+        with clients(api, 3) as waiting, ExitStack() as held:
+            streams = []
+            # There is no place left but that of the oldest that waits.
+            for oldest in waiting:
+                client = held.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=30))
+                stream = held.enter_context(client.stream("GET", "/api/v1/runs/one/live", headers=headers))
+                # Kept: a response whose lines nobody holds any more is closed.
+                streams.append(stream.iter_lines())
+                assert next(streams[-1]).startswith("id:")
+                [told] = ended([oldest], SLACK_SECONDS)
+                assert b'"code":"too_many_connections"' in told
+            with clients(api, 1) as fourth:
+                [told] = ended(fourth, SLACK_SECONDS)
+            assert told.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 5" in told.lower()
+
+
+def test_a_live_stream_outlasts_every_bound(bounded: Api) -> None:
+    bounded.put("/runs/one", ORDER).raise_for_status()
+    headers = {"Authorization": f"Bearer {bounded.tokens['read']}"}
+    with bounded.client.stream("GET", "/api/v1/runs/one/live", headers=headers) as stream:
+        lines = stream.iter_lines()
+        assert next(lines).startswith("id:")
+        # What begins to wait now waits no longer than a part of a request may take.
+        with clients(bounded, 1, (POST + b"\r\n{",)) as opened:
+            ended(opened, BOUNDS.body_seconds + SLACK_SECONDS)
+        log = EventLog(bounded.settings.runs_directory / "one")
+        log.append(Event(time.time(), EventType.NOTE, "still_there", {}))
+        assert any("still_there" in line for line in lines)
