@@ -32,6 +32,7 @@ from cliffwatch.bundle.intake import Intake
 from cliffwatch.clock import Clock, SystemClock
 from cliffwatch.engines.registry import load_of
 from cliffwatch.errors import Code
+from cliffwatch.logs import LogKeeper, logs_below
 from cliffwatch.runs import launcher
 from cliffwatch.runs.alerts import AlertIntake
 from cliffwatch.runs.scheduler import Scheduler
@@ -44,6 +45,7 @@ from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.index import index_missing
 from cliffwatch.store.keeper import DatabaseKeeper
+from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.store.workloads import add_built_in
 from cliffwatch.web import others as other_pages
 from cliffwatch.web import run_now, run_pages
@@ -138,6 +140,9 @@ def _lifespan_of(
             watch = Watch(settings, database, clock, lambda: intake.figures()[1])
             watch.start()
             held.callback(watch.stop)
+            logs = LogKeeper(lambda: [*logs_below(settings.state_directory), *_workers_logs(database)])
+            logs.start()
+            held.callback(logs.stop)
             app.state.services = Services(
                 settings, clock, database, service, imports, scheduler, app.state.http, intake, watch, keeper
             )
@@ -147,6 +152,11 @@ def _lifespan_of(
                 app.state.services = None
 
     return lifespan
+
+
+def _workers_logs(database: Database) -> list[Path]:
+    with database.snapshot() as session:
+        return [launcher.log_of(Path(row.directory)) for row in unfinished_runs(session)]
 
 
 def _scheduler(settings: Settings, database: Database, clock: Clock, service: RunService) -> Scheduler:

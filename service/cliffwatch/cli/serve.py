@@ -17,6 +17,7 @@ from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
 from cliffwatch.clock import SystemClock
 from cliffwatch.errors import Code, Problem
+from cliffwatch.logs import Repetitions
 from cliffwatch.privacy import keep_private, tighten
 from cliffwatch.settings import Settings
 from cliffwatch.store.database import open_database, upgrade
@@ -140,6 +141,7 @@ def _log_to_stderr() -> None:
     formatter.converter = time.gmtime
     handler = logging.StreamHandler()
     handler.setFormatter(formatter)
+    handler.addFilter(Repetitions(SystemClock()))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     # It speaks whenever readiness is asked for.
     logging.getLogger("alembic").setLevel(logging.WARNING)

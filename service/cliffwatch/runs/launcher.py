@@ -24,7 +24,7 @@ _BY_FORCE = "a stop by force was asked for"
 
 def launch(directory: Path) -> subprocess.Popen[bytes]:
     """Start the worker of a run in a session of its own, so that it outlives whoever started it."""
-    with open(directory / _WORKER_OUTPUT, "ab", opener=files.private) as output:
+    with open(log_of(directory), "ab", opener=files.private) as output:
         return subprocess.Popen(
             [sys.executable, "-m", "cliffwatch.worker", str(directory)],
             stdin=subprocess.DEVNULL,
@@ -35,10 +35,15 @@ def launch(directory: Path) -> subprocess.Popen[bytes]:
         )
 
 
+def log_of(directory: Path) -> Path:
+    """What the workers of a run print."""
+    return directory / _WORKER_OUTPUT
+
+
 def last_words(directory: Path) -> str:
     """The last line that a worker of the run left in worker.log."""
     try:
-        with (directory / _WORKER_OUTPUT).open("rb") as log:
+        with log_of(directory).open("rb") as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_END_BYTES))
             lines = log.read().decode(errors="replace").split("\n")
     except OSError:

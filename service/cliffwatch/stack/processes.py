@@ -21,6 +21,7 @@ import httpx
 
 from cliffwatch.clock import Clock
 from cliffwatch.journal.files import write_json_durably
+from cliffwatch.logs import bound
 from cliffwatch.privacy import UMASK
 from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.settings import PREFIX, Settings
@@ -28,8 +29,6 @@ from cliffwatch.stack.components import COMPONENTS, HOST, Component, stack_direc
 
 WATCHER_FILE = "watcher.json"
 LOG_FILE = "output.log"
-#: A log that is longer when a watcher is started begins anew; the old one is kept beside it.
-LOG_LIMIT_BYTES = 16 * 1024**2
 READY_PATIENCE_SECONDS = 20.0
 STOP_GRACE_SECONDS = 10.0
 _POLL_SECONDS = 0.05
@@ -164,8 +163,7 @@ def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
     directory = component.directory(settings)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     log = directory / LOG_FILE
-    if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
-        log.replace(log.with_suffix(".old"))
+    bound(log)
     # Settings may hold secrets that are no business of a watcher's.
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
