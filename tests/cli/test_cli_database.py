@@ -3,7 +3,9 @@
 import json
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
+import pytest
 from tests.cli.machine import Machine
 
 from cliffwatch.store.database import upgrade
@@ -34,3 +36,32 @@ def test_status_says_what_is_wrong_with_the_database(idle: Machine) -> None:
     assert "database is locked" in json.loads(done.stdout)["reason"]
     assert "database is locked" in done.stderr
     assert idle.data("status")["reason"] is None
+
+
+@pytest.mark.parametrize("kind", ["damaged", "a directory"])
+def test_what_is_no_database_is_told_in_a_sentence_and_left_as_it_is(idle: Machine, kind: str) -> None:
+    path = idle.state / "cliffwatch.sqlite3"
+    path.parent.mkdir()
+    content = b"not a database, by any means " * 1000
+    if kind == "damaged":
+        path.write_bytes(content)
+    else:
+        path.mkdir()
+    for words in ("serve", "index rebuild", "token create --name mine --local"):
+        done = idle.run(*words.split())
+        assert done.returncode == 3
+        [line] = done.stderr.splitlines()
+        assert str(path) in line
+        assert "move it away" in line
+    assert path.is_dir() or path.read_bytes() == content
+
+
+def test_a_state_directory_that_can_be_none_is_told_in_a_sentence(idle: Machine, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    for place in (file, file / "below", tmp_path / ("n" * 300)):
+        done = idle.run("serve", CLIFFWATCH_STATE_DIRECTORY=str(place))
+        assert done.returncode == 3
+        [line] = done.stderr.splitlines()
+        assert str(place) in line
+        assert "CLIFFWATCH_STATE_DIRECTORY" in line

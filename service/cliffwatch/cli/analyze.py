@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cliffwatch.cli import completion
+from cliffwatch.cli.given_path import is_file
 from cliffwatch.cli.output import ABSENT, Output, print_json, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import OutputOption, session_of
@@ -81,7 +82,7 @@ def analyze(
     for a pass, 1 for any other verdict.
     """
     path = Path(source)
-    if path.is_file():
+    if is_file(path):
         analysis = _of_table(path, events, mode)
     else:
         if events is not None:

@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.given_path import is_directory
 from cliffwatch.cli.output import say
 from cliffwatch.documents import load_yaml, why_unreadable
 from cliffwatch.errors import Code, FieldFault, Problem
@@ -66,7 +67,7 @@ def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
     elif confirmation:
         fault = FieldFault("--confirm", "only a device is confirmed; leave it out")
         raise Problem(Code.BAD_REQUEST, "the target is not a device", [fault])
-    if isinstance(target, DirectoryTarget) and not Path(target.path).is_dir():
+    if isinstance(target, DirectoryTarget) and not is_directory(target.path):
         say(f"note: {target.path} is not a directory on this machine; the service's machine is what counts")
     return target.model_dump(mode="json")
 

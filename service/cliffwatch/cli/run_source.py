@@ -8,6 +8,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
+from cliffwatch.cli.given_path import is_directory, is_file
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.run_id import local_run
 from cliffwatch.cli.session import Session
@@ -23,13 +24,13 @@ FileOutputOption = Annotated[
 
 def is_journal(run: str) -> bool:
     """Whether this is the path of a journal, also of one without its order, and not the id of a run."""
-    return any((Path(run) / name).is_file() for name in (files.ORDER, files.EVENTS, files.WINDOWS))
+    return any(is_file(Path(run) / name) for name in (files.ORDER, files.EVENTS, files.WINDOWS))
 
 
 def journal_of(session: Session, run: str) -> Path:
     """The directory that a run of this machine, or a path, stands for. Raises Problem."""
-    directory = Path(run) if Path(run).is_dir() else local_run(session.settings().runs_directory, run)
-    if not (directory / files.ORDER).is_file():
+    directory = Path(run) if is_directory(run) else local_run(session.settings().runs_directory, run)
+    if not is_file(directory / files.ORDER):
         detail = f"{directory} is no journal: there is no {files.ORDER} in it; name a run, or a run's own directory"
         raise Problem(Code.NOT_FOUND, detail)
     return directory

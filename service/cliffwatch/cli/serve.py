@@ -31,8 +31,7 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
     """Serve until SIGTERM or SIGINT. Raises Problem when it cannot be started."""
     _log_to_stderr()
     keep_private()
-    settings.state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    tighten(settings.state_directory, settings.runs_directory)
+    _make_state(settings)
     # Bound first: a port that is taken is said before anything is made.
     listener = _listen(settings.listen_host, settings.listen_port)
     with listener:
@@ -52,6 +51,18 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
         server.run(sockets=[listener])
     if not server.started:
         raise Problem(Code.NOT_READY, "the service could not be started; the reason is above")
+
+
+def _make_state(settings: Settings) -> None:
+    place = settings.state_directory
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        tighten(place, settings.runs_directory)
+    except OSError as error:
+        remedy = "name a directory that this user may write to with CLIFFWATCH_STATE_DIRECTORY"
+        raise Problem(
+            Code.NOT_READY, f"the state directory {place} cannot be used: {error.strerror}; {remedy}"
+        ) from error
 
 
 def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:

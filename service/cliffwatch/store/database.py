@@ -18,7 +18,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -115,13 +115,15 @@ def take_turns(session: Session, subject: str) -> None:
 def upgrade(url: str, revision: str = "head") -> None:
     """Bring the tables to a revision, the newest unless told otherwise.
 
-    Raises Problem(database_newer) for tables that a newer version made.
+    Raises Problem: database_newer for tables that a newer version made, database_unavailable for what is no database.
     """
     database = open_database(url)
     try:
         with database.engine.connect() as connection:
             _require_known(connection)
             command.upgrade(_configuration(connection), revision)
+    except DatabaseError as error:
+        raise _unusable(url, error) from error
     finally:
         database.close()
 
@@ -139,6 +141,17 @@ def downgrade(url: str, revision: str) -> None:
 def is_current(session: Session) -> bool:
     """Whether the tables are at the newest revision."""
     return MigrationContext.configure(session.connection()).get_current_revision() == _newest_revision()
+
+
+def _unusable(url: str, error: DatabaseError) -> Problem:
+    """It is damaged, something else is in its place, or another program holds it."""
+    reason = " ".join(str(error.orig).split())
+    name = make_url(url).render_as_string(hide_password=True)
+    remedy = (
+        "see that it is whole and that no other program holds it, or move it away: a start makes another of the "
+        "journals, without schedules and tokens"
+    )
+    return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
 
 
 def _require_known(connection: Connection) -> None:
