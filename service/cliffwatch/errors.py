@@ -52,7 +52,7 @@ KINDS: dict[Code, Kind] = {
     Code.BAD_REQUEST: Kind(422, "The request is not valid."),
     Code.UNAUTHENTICATED: Kind(401, "A valid bearer token is needed."),
     Code.FORBIDDEN: Kind(403, "The token's scope does not allow this."),
-    Code.NOT_FOUND: Kind(404, "There is no such thing."),
+    Code.NOT_FOUND: Kind(404, "Not found."),
     Code.METHOD_NOT_ALLOWED: Kind(405, "This resource does not answer that method."),
     Code.BODY_TOO_LARGE: Kind(413, "The request's body is too large."),
     Code.REQUEST_TIMEOUT: Kind(408, "The request did not come to its end in time."),

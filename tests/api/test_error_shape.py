@@ -182,6 +182,18 @@ def test_a_failure_inside_is_logged_and_not_shown(
     assert "a secret of the inside" in caplog.text
 
 
+def test_a_failure_inside_a_page_is_a_page(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise ZeroDivisionError("a secret of the inside")
+
+    monkeypatch.setattr("cliffwatch.web.others.local_path", fail)
+    response = api.client.get("/login", headers={"Accept": "text/html,*/*;q=0.8"})
+    assert response.status_code == 500
+    assert response.headers["content-type"].startswith("text/html")
+    assert "its log says more" in response.text
+    assert "secret" not in response.text
+
+
 def test_a_service_that_is_stopping_says_so(api: Api) -> None:
     services, api.app.state.services = api.app.state.services, None
     try:

@@ -119,23 +119,31 @@ def _describe(codes: Sequence[Code]) -> str:
 def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response]) -> None:
     """Have every exception that reaches the application answered as a problem.
 
-    `show` makes the page for a person whose browser asked for what is not there, outside of `api_prefix`.
+    `show` makes the page for a person whose browser asked, outside of `api_prefix`, for what is not there or fails.
     """
+
+    def is_page(request: Request) -> bool:
+        return not request.url.path.startswith(f"{api_prefix}/") and "text/html" in request.headers.get("accept", "")
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         problem = _problem_of(request.url.path, request.method, error)
-        is_of_the_api = request.url.path.startswith(f"{api_prefix}/")
-        if problem.code is Code.NOT_FOUND and not is_of_the_api and _is_for_a_person(request):
+        if problem.code is Code.NOT_FOUND and request.method == "GET" and is_page(request):
             return show(request, problem)
         return ProblemResponse(problem, request.url.path, dict(error.headers or {}))
+
+    def on_anything(request: Request, error: Exception) -> Response:
+        # The traceback follows in the log: Starlette raises the exception again after the answer.
+        _LOG.error("%s %s failed: %r", request.method, request.url.path, error)
+        problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
+        return show(request, problem) if is_page(request) else ProblemResponse(problem, request.url.path)
 
     app.add_exception_handler(Problem, _on_problem)
     for kind in DATABASE_ERRORS:
         app.add_exception_handler(kind, _on_database)
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, on_http)
-    app.add_exception_handler(Exception, _on_anything)
+    app.add_exception_handler(Exception, on_anything)
 
 
 def _on_problem(request: Request, error: Exception) -> ProblemResponse:
@@ -179,14 +187,3 @@ def _problem_of(path: str, method: str, error: HTTPException) -> Problem:
     if error.status_code == KINDS[Code.METHOD_NOT_ALLOWED].status:
         return Problem(Code.METHOD_NOT_ALLOWED, f"{path} does not answer {method}")
     return Problem(Code.BAD_REQUEST, str(error.detail))
-
-
-def _is_for_a_person(request: Request) -> bool:
-    return request.method == "GET" and "text/html" in request.headers.get("accept", "")
-
-
-def _on_anything(request: Request, error: Exception) -> ProblemResponse:
-    # The traceback follows in the log: Starlette raises the exception again after the answer.
-    _LOG.error("%s %s failed: %r", request.method, request.url.path, error)
-    problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
-    return ProblemResponse(problem, request.url.path)

@@ -90,7 +90,8 @@ def _of_the_cliff(observed: Observed) -> list[Expectation]:
     causes = [(finding.get("cause") or {}) for finding in found]
     verdict = observed.run.get("verdict")
     highest = max((value for _, value in observed.amplifications), default=None)
-    before, after = _latency(observed.windows)
+    # A cliff is as large here as in the report; the windows speak for themselves only where it has none.
+    before, after = (found[0]["baseline"], found[0]["level"]) if found else _latency(observed.windows)
     ratio = after / before if before and after else None
     received = _cliff_alerts(observed)
     return [

@@ -77,7 +77,8 @@ class PageRoute(APIRoute):
 def show_problem(request: Request, problem: Problem) -> HTMLResponse:
     """The page that says what went wrong and what to do about it."""
     services = getattr(request.app.state, "services", None)
-    visitor = visitor_of(request, services) if services is not None else None
+    # What failed inside may be what says who the visitor is.
+    visitor = visitor_of(request, services) if services is not None and problem.code is not Code.INTERNAL else None
     return show(request, "problem.html", visitor, problem.kind.status, problem=problem)
 
 
