@@ -154,7 +154,7 @@ def _offline_figures(pooled: Pooled) -> Iterator[Figure]:
         if errors:
             yield Figure(f"detection offline: {name}, median onset error", median(errors) / MINUTE, "min", usual)
             yield Figure(f"detection offline: {name}, worst onset error", max(errors) / MINUTE, "min", worst)
-    yield Figure("detection offline: processor time for a soak, worst", max(pooled.cost_seconds), "s", 3.0)
+    yield Figure("detection offline: processor time for a soak, worst", max(pooled.cost_seconds), "s", 0.5)
 
 
 def describe(name: str, pooled: Pooled) -> Iterator[str]:
