@@ -144,9 +144,11 @@ def _bumps(course: _Course, starts: Column, lengths: Column, height: float, slop
         width = max(1, int(length))
         x = (np.arange(width) + 1) / (width + 1)
         form = np.minimum(1.0, np.minimum(x, 1 - x) / slope) if slope else np.ones(width)
-        first, last = int(start), min(course.count, int(start) + width)
+        # The first of a train may begin before the soak does.
+        begin = int(start)
+        first, last = max(0, begin), min(course.count, begin + width)
         if first < last:
-            out[first:last] = np.maximum(out[first:last], height * form[: last - first])
+            out[first:last] = np.maximum(out[first:last], height * form[first - begin : last - begin])
     return out
 
 
