@@ -201,7 +201,7 @@
     byId("limits-reading").hidden = !body.reading;
   }
   function showLeft(body) {
-    const at = column("elapsed") && column("elapsed").at(-1), phase = phases.find(([, from, to]) => at >= from && at < to);
+    const at = column("elapsed") && column("elapsed").at(-1), phase = body.left && phases.find(([, from, to]) => at >= from && at < to);
     byId("tile-left").textContent = body.left || "–";
     byId("tile-phase-left").textContent = phase ? phase[0].replaceAll("_", " ") + ": " + elapsed(phase[2] - at) + " left" : "until the end of load";
   }
@@ -235,11 +235,18 @@
     const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
     const isOver = event.type === "alert" && event.detail.status === "resolved";
     line.className = isOver ? "resolved" : event.type;
+    if (event.type === "finding") line.dataset.finding = nameOf({ kind: event.name, ...event.detail });
     when.textContent = elapsed(event.elapsed);
     kind.textContent = isOver ? "resolved" : event.type;
     text.textContent = words(event);
     line.append(when, kind, text);
     return line;
+  }
+  // A cliff goes on growing after it was raised: its line states the size that the journal states last.
+  const nameOf = (detail) => [detail.kind, detail.series, detail.onset].join(" ");
+  function grow(event) {
+    const line = [...byId("findings").children].find((each) => each.dataset.finding === nameOf(event.detail));
+    if (line) line.lastElementChild.textContent = words(event);
   }
   function addEvent(event) {
     if (!SHOWN_EVENTS.has(event.type)) return;
@@ -247,6 +254,7 @@
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
     const telling = event.type === "finding" || event.type === "alert";
     if (event.type === "finding") marks.push((event.detail.onset != null ? event.detail.onset : event.detail.onset_seconds || origin + event.elapsed) - origin);
+    if (event.type === "note" && event.name === "finding_updated") grow(event);
     for (const list of telling ? ["events", "findings"] : ["events"]) {
       byId(list).prepend(item(event));
       while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
