@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from tests.recorded_runs import JournalPlan
 
 from cliffwatch.api import bundles
 from cliffwatch.bundle import unpack as unpacking
-from cliffwatch.bundle.intake import UNBORN
+from cliffwatch.bundle.intake import UNBORN, Intake
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.settings import read_settings
 from cliffwatch.store.index import rebuild
@@ -152,6 +153,22 @@ def test_of_those_who_bring_the_same_run_at_once_one_succeeds(elsewhere: Api, pa
     assert {answer.json()["code"] for answer in answers if answer.status_code == 409} == {"conflict"}
     assert left_over(elsewhere) == []
     assert len(elsewhere.get(f"/runs/{RUN_ID}/windows").json()["items"]) == 30
+
+
+def test_bundles_are_opened_one_at_a_time(elsewhere: Api, packed: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2)
+    really = Intake.take
+
+    def take(intake: Intake, bundle: Path, imported_by: str) -> str:
+        with pytest.raises(threading.BrokenBarrierError):
+            together.wait(0.5)
+        together.reset()
+        return really(intake, bundle, imported_by)
+
+    monkeypatch.setattr(Intake, "take", take)
+    with ThreadPoolExecutor(2) as bringers:
+        answers = list(bringers.map(lambda _: bring(elsewhere, packed), range(2)))
+    assert sorted(answer.status_code for answer in answers) == [201, 409]
 
 
 def test_a_full_disk_keeps_no_half_a_bundle(few_inodes: Path, tmp_path: Path) -> None:

@@ -42,7 +42,8 @@ async def import_run(request: Request, response: Response, services: Context, ca
             await _receive(request, path)
         except OSError as error:
             raise disk_problem(path.parent, error) from error
-        run = await run_in_threadpool(_take, services, caller, path)
+        async with services.imports.turns:
+            run = await run_in_threadpool(_take, services, caller, path)
     response.headers["Location"] = f"{API_PREFIX}/runs/{run.id}"
     return run
 

@@ -3,6 +3,7 @@
 Whatever ends the service or the process that unpacks, at any moment, leaves the run whole or not at all.
 """
 
+import asyncio
 import json
 import os
 import secrets
@@ -38,6 +39,8 @@ class Intake:
         self._runs_directory = runs_directory
         self._database = database
         self._clock = clock
+        #: One bundle is opened at a time, because each may take a gigabyte. Who waits here holds no thread.
+        self.turns = asyncio.Lock()
 
     def sweep(self) -> None:
         """Remove what a service that was killed had begun to import."""
