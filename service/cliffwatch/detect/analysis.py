@@ -36,13 +36,31 @@ def analysis(
     told = with_detection(found, raised, window_seconds)
     meter = Meter(series, samples, notices)
     measured: list[Finding] = []
+    begun: dict[Finding, int] = {}
     for finding in told:
         if finding.kind is Kind.RECOVERY:
             measured.append(_recovered(finding, measured))
-        else:
-            mine = [one for one in raised if one.size is not None and belongs_to(one, finding, window_seconds)]
-            measured.append(_measured(finding, mine, meter, known, window_seconds))
+            continue
+        mine = [one for one in raised if one.size is not None and belongs_to(one, finding, window_seconds)]
+        # A fall that eases and goes on was one cliff while the run went on, and is one; its size has the worst of it.
+        place = begun.get(mine[0]) if mine and finding.kind in SUDDEN else None
+        if place is not None:
+            measured[place] = _went_on(measured[place], finding)
+            continue
+        one = _measured(finding, mine, meter, known)
+        # What ends within a few windows, as a stall at the end of the load does, has no level to fall to.
+        if one.kind is not Kind.CLIFF or one.size is None or one.size.ratio >= AFFECTED_FROM:
+            begun |= {each: len(measured) for each in mine[:1]}
+            measured.append(one)
     return measured
+
+
+def _went_on(finding: Finding, later: Finding) -> Finding:
+    """The finding with what fell further before it was over."""
+    until = None if finding.until is None or later.until is None else max(finding.until, later.until)
+    names = dict.fromkeys([*finding.corroborated_by, later.series, *later.corroborated_by])
+    names.pop(finding.series, None)
+    return replace(finding, until=until, corroborated_by=tuple(names))
 
 
 def grouped(findings: Iterable[Finding], series: Mapping[str, Series], window_seconds: float) -> list[Finding]:
@@ -98,9 +116,7 @@ def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:
     return replace(finding, baseline=baseline, ratio=finding.level / baseline)
 
 
-def _measured(
-    finding: Finding, raised: Sequence[Finding], meter: "Meter", known: Mapping[str, Series], window_seconds: float
-) -> Finding:
+def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known: Mapping[str, Series]) -> Finding:
     """The finding with its sizes, told of the operation that the run is spoken of by if that rose with it."""
     sizes: dict[str, Size | None] = {}
     if raised and finding.kind in SUDDEN:
