@@ -164,6 +164,37 @@ def latency() -> Iterator[Panel]:
         logarithmic=True,
     )
     yield graph(
+        "Size of findings",
+        """Of what detection found and what lasts: its level by its baseline, and its worst, as the finding, its alert
+        and the report state them. Bad: any; worst far above the level is a cliff that goes on. Empty: nothing was
+        found.""",
+        "suffix:×",
+        [
+            Query(f"max by (operation, kind) (cliffwatch_finding_ratio{{{RUN}}})", "{{operation}} {{kind}}"),
+            Query(
+                f"max by (operation, kind) (cliffwatch_finding_worst_ratio{{{RUN}}})",
+                "{{operation}} {{kind}}, worst",
+                dashed=True,
+            ),
+        ],
+        logarithmic=True,
+    )
+    yield graph(
+        "Latency of findings",
+        """The same as latencies: from which baseline to which level the operation rose. Bad: the two part. Empty:
+        nothing was found.""",
+        "s",
+        [
+            Query(f"max by (operation, kind) (cliffwatch_finding_level_seconds{{{RUN}}})", "{{operation}} {{kind}}"),
+            Query(
+                f"max by (operation, kind) (cliffwatch_finding_baseline_seconds{{{RUN}}})",
+                "{{operation}} {{kind}}, baseline",
+                dashed=True,
+            ),
+        ],
+        logarithmic=True,
+    )
+    yield graph(
         "Time until a drift passes its limit",
         """Of latencies that drift: 9 of 10 such forecasts hold between early and late. Bad: likely lies below the load
         that is left, so the run will not end healthy. Empty: nothing drifts.""",
@@ -210,6 +241,13 @@ def rates() -> Iterator[Panel]:
         more than the drives take, or the client has too little CPU.""",
         "s",
         [Query(f"max({worst(f'cliffwatch_schedule_debt_seconds{{{RUN}}}')})", "behind")],
+    )
+    yield graph(
+        "Age of the oldest operation",
+        """How long the oldest operation that is not completed had been due at the end of each window; empty for
+        engines that cannot know. Bad: longer than a window, while throughput is zero: the target has stalled.""",
+        "s",
+        [Query(f"max({worst(f'cliffwatch_oldest_outstanding_seconds{{{RUN}}}')})", "oldest")],
     )
     yield graph(
         "Backlog",
