@@ -1,6 +1,7 @@
 """A cliff, live: a real worker, Prometheus, Alertmanager and service, and the page that stands in the run's journal."""
 
 import json
+import re
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -52,7 +53,11 @@ def test_a_cliff_pages_somebody_and_the_page_stands_in_the_journal(machine: Mach
     assert (alert.detail["status"], alert.detail["severity"]) == ("firing", "critical")
     labels = {name: alert.detail["labels"][name] for name in ("run_id", "operation", "layer")}
     assert labels == {"run_id": RUN_ID, "operation": "publish", "layer": "client"}
-    assert alert.detail["description"].startswith(f"The publish latency of run {RUN_ID} is ")
+    said = re.match(
+        rf"The publish latency of run {RUN_ID} rose to (\d+) times its baseline: from ", alert.detail["description"]
+    )
+    assert said is not None, alert.detail["description"]
+    assert int(said[1]) == pytest.approx(finding.detail["ratio"], rel=0.1)
     [active] = machine.query(f'cliffwatch_finding_active{{run_id="{RUN_ID}", kind="cliff"}} == 1')
     assert active["metric"]["quantile"] == "0.99"
     assert not events_of(journal, EventType.NOTE, "detection_failed")

@@ -127,6 +127,7 @@ def test_a_worker_that_is_killed_leaves_every_rule_healthy(machine: Machine) -> 
     assert [sample["metric"]["instance"] for sample in recorded] == ["local"]
     assert machine.failed_evaluations() == {}
     assert machine.run("run", "stop", "taken-over", "--force").returncode == 0
+    wait_until(partial(finished, journal), "the end of the run")
 
 
 def assert_whole(journal: Path) -> None:
