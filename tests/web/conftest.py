@@ -10,7 +10,8 @@ from tests.browsers import PATIENCE_MILLISECONDS, chromium
 from cliffwatch.api.app import BUILT_IN_WORKLOADS
 
 
-@pytest.fixture(scope="session")
+# One process can have one at a time, and other directories want theirs.
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with chromium() as browser:
         yield browser
