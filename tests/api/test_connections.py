@@ -41,7 +41,7 @@ def clients(
 
 
 def ended(opened: list[socket.socket], seconds: float, meanwhile: Callable[[], object] = lambda: None) -> list[bytes]:
-    """What each of the connections was told before the service ended it, all of them within the time."""
+    """What each of the connections received before the service ended it, all of them within the time."""
     told = dict.fromkeys(opened, b"")
     waiting = set(opened)
     deadline = time.monotonic() + seconds
@@ -76,7 +76,7 @@ def test_300_half_open_requests_end_and_others_are_served_meanwhile(bounded: Api
     with clients(bounded, 300, (b"", b"GET /readyz HTTP/1.1\r\nHo", POST + b"\r\n{")) as opened:
         told = ended(opened, BOUNDS.body_seconds + SLACK_SECONDS, ask)
     assert set(answers) == {200}
-    # Who asked for nothing is told nothing, and 256 may be open for one address.
+    # Who asked for nothing receives nothing, and 256 may be open for one address.
     said = {(text[9:12], json.loads(text.partition(b"\r\n\r\n")[2])["code"]) for text in told if text}
     assert (b"408", "request_timeout") in said
     assert said <= {(b"408", "request_timeout"), (b"503", "too_many_connections")}
@@ -94,7 +94,7 @@ def test_a_request_that_comes_in_drops_does_not_last_longer(bounded: Api, start:
             try:
                 client.sendall(drop)
             except OSError:
-                return  # it was ended; what it was told is read next
+                return  # it was ended; what it received is read next
 
         [told] = ended([client], BOUNDS.body_seconds + SLACK_SECONDS, send)
     assert told.startswith(b"HTTP/1.1 408 ") or told == b""  # reset by the drops that came after the answer

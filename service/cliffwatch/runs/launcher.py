@@ -40,7 +40,7 @@ def log_of(directory: Path) -> Path:
     return directory / _WORKER_OUTPUT
 
 
-def last_words(directory: Path) -> str:
+def last_log_line(directory: Path) -> str:
     """The last line that a worker of the run left in worker.log."""
     try:
         with log_of(directory).open("rb") as log:

@@ -146,7 +146,7 @@ class Reconciler:
         if not losses.ended:
             message = (
                 f"no worker measured anything for {format_duration(GIVE_UP_SECONDS)}; {losses.count} were started, and "
-                f"the last one said: {launcher.last_words(run.directory)}"
+                f"the last one said: {launcher.last_log_line(run.directory)}"
             )
             ended = {"how": LoadEnd.FAILED.value, "message": message, GIVEN_UP: True}
             EventLog(run.directory).append(Event(self._clock.wall(), EventType.ENGINE, "load_ended", ended))

@@ -170,7 +170,7 @@ class Load:
         context.beat_now()
         end = self._engine_end
         context.tell(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
-        return last_words(end, message, status)
+        return failure_text(end, message, status)
 
     def _launch(self, engine_context: EngineContext) -> Launch | None:
         """What to start, once there is room for the engine's job files; None when a stop came first."""
@@ -359,7 +359,7 @@ class Load:
             self._look_for_stop()
 
 
-def last_words(end: EngineEnd | None, error_text: str, status: int) -> str:
+def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
     """What an engine said when it ended: its own last word, and the end of its standard error where that says more."""
     errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
     said = end.message if end is not None else ""

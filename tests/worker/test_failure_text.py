@@ -9,7 +9,7 @@ from tests.worker.runs import carry_out, queue_run, report
 from cliffwatch.runs.specification import DirectoryTarget
 from cliffwatch.runs.states import VerdictName
 from cliffwatch.window import EngineEnd
-from cliffwatch.worker.load import last_words
+from cliffwatch.worker.load import failure_text
 
 REFUSAL = "fio: io_uring_setup: Operation not permitted"
 #: In the place of fio: one whose kernel filter denies what it needs, which no real one meets when asked.
@@ -40,7 +40,7 @@ def test_a_verdict_without_a_window_quotes_the_engine(tmp_path: Path, monkeypatc
 
 def test_an_engines_own_word_is_not_said_twice() -> None:
     for said in ("the volume is full", "load: the volume is full"):
-        assert last_words(EngineEnd("failed", said), "load: the volume is full\n", 1) == said
-    assert last_words(EngineEnd("failed", "exited"), "denied\n", 1) == "exited; it wrote: denied"
-    assert last_words(None, "a\nb\nc\nd\n", 1) == "b; c; d"
-    assert last_words(None, "", -9) == "exit status -9"
+        assert failure_text(EngineEnd("failed", said), "load: the volume is full\n", 1) == said
+    assert failure_text(EngineEnd("failed", "exited"), "denied\n", 1) == "exited; it wrote: denied"
+    assert failure_text(None, "a\nb\nc\nd\n", 1) == "b; c; d"
+    assert failure_text(None, "", -9) == "exit status -9"
