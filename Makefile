@@ -13,18 +13,23 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers binaries bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-python test-rust
+.PHONY: help run test up down watchers binaries bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-long test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: setup watchers binaries ## the drill: a small drive ages, falls off its cliff, and the chain tells of it
+run: setup watchers binaries ## the drill: a small drive ages, latency falls off a cliff, and detection and alerting report it
 	@setup/demonstration
 
-test: setup-test watchers binaries ## install what is missing and run every check and test
-	@$(MAKE) --no-print-directory lint
-	@$(MAKE) --no-print-directory test-rust
-	@$(MAKE) --no-print-directory test-python
+test: setup-test watchers binaries ## install what is missing; every check, and all tests but those marked long
+	@$(BIN)/python -m testkit.suite
+
+test-all: ## every check and every test
+	@$(MAKE) --no-print-directory test
+	@$(MAKE) --no-print-directory test-long
+
+test-long: setup-test watchers binaries ## what make test leaves out; UNTIL=seconds since 1970 chooses what is over by then
+	@$(BIN)/python -m testkit.suite long $(if $(UNTIL),--until=$(UNTIL))
 
 up: setup watchers binaries ## start the service and its watchers on loopback and leave them running
 	@$(CLIFFWATCH) up
@@ -46,12 +51,13 @@ watchers: ## build the block-layer probe where it can run; two minutes the first
 binaries: ## build cliffwatch-load and cliffwatch-drive; some minutes the first time
 	@setup/binaries
 
-lint: setup-test ## format, lint and types of the Python parts
+lint: setup-test ## format, lint, floors and types of the Python parts
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
+	$(BIN)/lint-imports --no-logo --cache-dir $(STATE)/cache/floors
 	$(BIN)/mypy
 
-test-python: setup-test binaries ## the Python tests; PYTEST="-k words" chooses
+test-python: setup-test binaries ## all Python tests, one after the other; PYTEST="-k words" chooses
 	$(BIN)/pytest -o cache_dir=$(STATE)/cache/pytest $(PYTEST)
 
 test-rust: setup-test ## format, lint and tests of the Rust parts
@@ -72,7 +78,7 @@ pictures: setup-test ## write the README's pictures anew: make pictures RUN=.cli
 	$(BIN)/python -m bench.pictures $(RUN)
 
 openapi: setup-test ## write the golden OpenAPI file anew
-	$(BIN)/python -m cliffwatch.api.openapi
+	$(BIN)/python -m cliffwatch.server.openapi
 
 docs: setup-test ## write docs/cli.md anew
 	$(BIN)/python -m cliffwatch.cli.reference > docs/cli.md

@@ -48,7 +48,7 @@ def main(names: list[str]) -> int:
     unknown = set(names) - set(BENCHMARKS)
     if unknown:
         print(
-            f"there is no benchmark {', '.join(sorted(unknown))}; there are: {', '.join(BENCHMARKS)}", file=sys.stderr
+            f"there is no benchmark {', '.join(sorted(unknown))}; benchmarks: {', '.join(BENCHMARKS)}", file=sys.stderr
         )
         return 2
     missed = 0

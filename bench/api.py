@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 from bench.figures import Figure
-from bench.service import Service
+from testkit.service import Service
 
 from cliffwatch.engines.synthetic import SyntheticLoad, histogram_of
 from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
-from cliffwatch.runs.specification import RunOrder, SyntheticTarget, format_workload, workload_from
-from cliffwatch.runs.states import RunState, change_state
-from cliffwatch.window import EngineWindow
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.state import RunState
+from cliffwatch.model.target import SyntheticTarget
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.model.workload import format_workload, workload_from
 
 FINISHED_RUNS = 1000
 LIVE_RUNS = 10

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import ruptures
 from numpy.typing import NDArray
-from tests.detect.generators.soak import Soak
+from testkit.soaks.soak import Soak
 
-from cliffwatch.detect.finding import Finding, Kind
+from cliffwatch.analysis.finding import Finding, FindingKind
 
 #: A change by less than this is no finding for any of them.
 _RATIO = 1.2
@@ -73,7 +73,7 @@ def page_hinkley(soak: Soak) -> list[Finding]:
 
 def _finding(at: float, before: float, after: float, detected: float | None = None) -> Finding:
     return Finding(
-        Kind.STEP, at, "p99", math.exp(before), math.exp(after), math.exp(after - before), 0.5, detected=detected
+        FindingKind.STEP, at, "p99", math.exp(before), math.exp(after), math.exp(after - before), 0.5, detected=detected
     )
 
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from bench.emulated import EmulatedDrive, attached, build, emulated_drive, file_system, fio_jobs
 from bench.figures import Figure
-from tests.drives.loops import MIB
-from tests.exporters.ebpf.probe import Probe, Scrape, running_probe
-from tests.exporters.ebpf.probe import build as build_probe
+from testkit.loops import MIB
+from testkit.probe import Probe, Scrape, running_probe
+from testkit.probe import build as build_probe
 
 PAIRS = 7
 SECONDS = 2

@@ -10,9 +10,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
-from tests.drives.loops import command, mounted
+from testkit.checkout import STATE
+from testkit.loops import command, mounted
 
-STATE = Path(os.environ.get("STATE", Path(__file__).parents[1] / ".cliffwatch")).resolve()
 PROGRAM = STATE / "target" / "release" / "cliffwatch-drive"
 
 

@@ -8,10 +8,10 @@ import tempfile
 from pathlib import Path
 
 from bench.figures import Figure
-from tests.worker.runs import carry_out, queue_run
+from testkit.worker_runs import execute_run, queue_run
 
 from cliffwatch.journal import JournalReader
-from cliffwatch.runs.specification import DirectoryTarget
+from cliffwatch.model.target import DirectoryTarget
 
 PAIRS = 8
 SECONDS = 10
@@ -53,7 +53,7 @@ def watched_operations_per_second(base: Path, number: int) -> float:
         window="1s",
         phases={"soak": f"{SECONDS}s"},
     )
-    carry_out(directory)
+    execute_run(directory)
     windows = list(JournalReader(directory).windows())
     operations = sum(window.counters["operations"] for window in windows)
     return operations / sum(window.seconds for window in windows)

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
-from tests.engines.kafka import load
-from tests.engines.kafka.broker import ROOT, STATE, Cluster, java, start_cluster
+from testkit import kafka_load as load
+from testkit.checkout import ROOT, STATE
+from testkit.kafka_broker import Cluster, java, start_cluster
 
 ROUNDS = 3
 PARTITIONS = 24
 RECORD_BYTES = 1024
-#: What all producers are given: batches as Kafka's tools make them unless told otherwise.
+#: What all producers are given: batches as Kafka's tools make them by default.
 BATCH_BYTES = 16 * 1024
 LARGE_BATCH_BYTES = 128 * 1024
 RECORDS = 1_000_000
@@ -166,7 +167,7 @@ def growth(memory_bytes: Sequence[int]) -> float:
 
 
 def latencies() -> list[Figure]:
-    """What the client itself adds, and how truly it tells of delays, by the Rust benchmark."""
+    """What latency the client itself adds, and how exactly it reports delays, by the Rust benchmark."""
     done = subprocess.run(
         ["cargo", "bench", "--locked", "--package", "cliffwatch-kafka", "--bench", "added_latency"],
         check=True,
@@ -217,7 +218,7 @@ def figures() -> list[Figure]:
         shutil.rmtree(base)
     flatness = flat()
     note("maximum rate, 288 partitions, nothing kept", flatness)
-    told = latencies()
+    reported = latencies()
 
     def median(name: str) -> float:
         return statistics.median(cost.per_million for cost in costs[name])
@@ -248,5 +249,5 @@ def figures() -> list[Figure]:
             "MB",
             1,
         ),
-        *told,
+        *reported,
     ]

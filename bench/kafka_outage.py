@@ -7,21 +7,21 @@ outage among the run's events, and latencies as long as records waited.
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
-from bench.service import Service
-from tests.engines.kafka.broker import Cluster, start_cluster
-from tests.worker.runs import window_count
+from testkit.kafka_broker import Cluster, start_cluster
+from testkit.service import Service
+from testkit.waiting import wait_until
+from testkit.worker_runs import window_count
 
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.model.state import RunState
 from cliffwatch.report.build import build
-from cliffwatch.runs.states import RunState
 
 PARTITIONS, RATE = 288, 2000
-#: The outage fills several windows, so that it can be told from a moment's disturbance.
+#: The outage fills several windows, so that it differs from a momentary disturbance.
 WINDOW_SECONDS = 2
 #: Brokers that have just started are slow, which is nobody's baseline.
 WARM_UP_SECONDS, BASELINE_SECONDS, SOAK_SECONDS = 60, 120, 420
@@ -65,12 +65,12 @@ def longest_seconds(windows: list[JournalWindow], name: str) -> float:
     return max(window.latency.get(name, {}).get("max") or 0.0 for window in windows)
 
 
-def carry_out(service: Service, cluster: Cluster) -> Path:
+def execute_run(service: Service, cluster: Cluster) -> Path:
     """The run, with the outage in its middle; returns its journal once it has ended."""
     answer = service.client.put("/api/v1/runs/outage", json=order(cluster))
     answer.raise_for_status()
     journal = Path(answer.json()["directory"])
-    wait(lambda: window_count(journal) >= KILLED_WINDOW, "half of the run", KILL_AFTER_SECONDS)
+    wait_until(lambda: window_count(journal) >= KILLED_WINDOW, "half of the run", KILL_AFTER_SECONDS + PATIENCE_SECONDS)
     victim = cluster.nodes[1]
     victim.kill()
     print(f"# broker {victim.node_id} killed after {window_count(journal)} windows", flush=True)
@@ -78,17 +78,13 @@ def carry_out(service: Service, cluster: Cluster) -> Path:
     victim.start()
     victim.wait_ready()
     print(f"# broker {victim.node_id} is back after {window_count(journal)} windows", flush=True)
-    rest = WARM_UP_SECONDS + BASELINE_SECONDS + SOAK_SECONDS - KILL_AFTER_SECONDS - AWAY_SECONDS
-    wait(lambda: service.client.get("/api/v1/runs/outage").json()["state"] == RunState.FINISHED, "the end", rest)
+    rest = WARM_UP_SECONDS + BASELINE_SECONDS + SOAK_SECONDS - KILL_AFTER_SECONDS - AWAY_SECONDS + PATIENCE_SECONDS
+    wait_until(
+        lambda: service.client.get("/api/v1/runs/outage").json()["state"] == RunState.FINISHED,
+        "the end",
+        rest + PATIENCE_SECONDS,
+    )
     return journal
-
-
-def wait(condition: Callable[[], bool], what: str, seconds: float) -> None:
-    """Until something happens that should take so long."""
-    deadline = time.monotonic() + seconds + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come about"
-        time.sleep(1)
 
 
 def figures() -> list[Figure]:
@@ -96,7 +92,7 @@ def figures() -> list[Figure]:
     cluster = start_cluster(base / "brokers", nodes=3)
     try:
         with Service(base / "state") as service:
-            found = judge(carry_out(service, cluster))
+            found = judge(execute_run(service, cluster))
     finally:
         cluster.stop()
         shutil.rmtree(base)
@@ -112,7 +108,7 @@ def judge(journal: Path) -> list[Figure]:
     document = build(journal).document
     healthy = windows[WARM_UP_SECONDS // WINDOW_SECONDS : KILLED_WINDOW]
     outage = windows[KILLED_WINDOW : KILLED_WINDOW + AWAY_SECONDS // WINDOW_SECONDS]
-    told = {event["name"] for event in document["events"]}
+    reported = {event["name"] for event in document["events"]}
     for finding in document["findings"]:
         print(f"# found: {finding['sentence']}")
     print(f"# verdict {document['verdict']['name']}; {len(windows)} windows; records {proof}")
@@ -130,6 +126,6 @@ def judge(journal: Path) -> list[Figure]:
         Figure("kafka-outage: records that were due and are not acknowledged", expected - proof["acknowledged"], "", 0),
         Figure("kafka-outage: acknowledged and not in the log", proof["acknowledged"] - proof["in_log"], "", 0),
         Figure("kafka-outage: kinds of outage events in the run", len(set(OUTAGE_EVENTS) & set(names)), "", 3, True),
-        Figure("kafka-outage: of them on the report's time line", len(set(OUTAGE_EVENTS) & told), "", 3, True),
+        Figure("kafka-outage: of them on the report's time line", len(set(OUTAGE_EVENTS) & reported), "", 3, True),
         Figure("kafka-outage: longest publish in the outage", longest, "s", 1, at_least=True),
     ]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
-from bench.service import Service
-from tests.worker.runs import events
+from testkit.service import Service
+from testkit.worker_runs import events
 
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.worker.heartbeat import Heartbeat

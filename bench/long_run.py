@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
-from tests.worker.runs import queue_run, start_worker
+from testkit.worker_runs import queue_run, start_worker
 
 from cliffwatch.journal import JournalReader, files
 
@@ -39,7 +39,7 @@ def sample(pid: int, directory: Path) -> Sample | None:
 
 
 def watch(directory: Path) -> list[Sample]:
-    """Carry the run out; samples of the worker while it commits windows."""
+    """Execute the run; samples of the worker while it commits windows."""
     worker = start_worker(directory)
     samples = []
     while worker.poll() is None:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.service import Service
 from playwright.sync_api import Browser, CDPSession, Page, Response, sync_playwright
+from testkit.service import Service
 
 LONG = "36h"
 #: Windows of an open page's two hours, sent in rounds; memory is compared after the first and after the last.
@@ -101,7 +101,7 @@ def _drawing(page: Page, run_id: str) -> float:
     return float(page.get_attribute("#live", "data-drawn-milliseconds") or "inf")
 
 
-#: A stream that sends windows when it is told to, in place of the browser's own.
+#: A stream that sends windows on request, in place of the browser's own.
 _STAND_IN = """
 window.EventSource = class {
   constructor() { this.handlers = {}; window.stream = this; }

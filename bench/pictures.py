@@ -10,11 +10,11 @@ import tempfile
 from pathlib import Path
 
 from bench.pages import browse, soak
-from bench.service import Service
 from playwright.sync_api import Browser, Page, ViewportSize
+from testkit.service import Service
 
 from cliffwatch.journal import files
-from cliffwatch.report.picture_errand import picture_of
+from cliffwatch.report.picture_process import picture_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 _WIDTH, _HEIGHT = 1280, 900

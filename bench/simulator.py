@@ -5,8 +5,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from bench.emulated import STATE
 from bench.figures import Figure
+from testkit.checkout import STATE
 
 LINE = re.compile(r"(?P<name>\S+) (?P<value>[0-9.]+) (?P<sign>[<>]=)(?P<target>[0-9.]+)")
 UNITS = {"seconds": "s"}

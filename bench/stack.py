@@ -9,10 +9,10 @@ import time
 from pathlib import Path
 
 from bench.figures import Figure
-from bench.service import free_port
+from testkit.ports import free_port
 
 from cliffwatch.cli.daemon import find_daemon
-from cliffwatch.settings import read_settings
+from cliffwatch.model.settings import read_settings
 from cliffwatch.stack.processes import watchers
 
 SETTLE_SECONDS = 30

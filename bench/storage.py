@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
-from tests.engines.storage.running import Running, load_of, running
+from testkit.storage_engine import Running, load_of, running
 
 from cliffwatch.engines.storage.load import StorageLoad
 

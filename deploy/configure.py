@@ -11,12 +11,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.errors import Problem
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Problem
+from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
 from cliffwatch.stack.configuration import (
-    ALERTS_DIRECTORY,
     WEBHOOK_PATH,
     alertmanager_configuration,
     prometheus_configuration,

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import time
 
-from cliffwatch.errors import Problem
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.worker.heartbeat import Heartbeat
 
 SERVICE = [sys.executable, "-m", "cliffwatch.cli.main", "serve"]
@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.05
 
 
 class Supervisor:
-    """Keeps a service there until it is told to end by SIGTERM or SIGINT."""
+    """Keeps a service running until SIGTERM or SIGINT."""
 
     def __init__(self) -> None:
         self._service: subprocess.Popen[bytes] | None = None
@@ -49,7 +49,7 @@ class Supervisor:
 
 
 def end_workers(settings: Settings) -> None:
-    """Tell each run's worker to end, and wait until all have or their time is up."""
+    """Signal each run's worker to end, and wait until all have or their time is up."""
     beats = [Heartbeat.read(directory) for directory in settings.runs_directory.glob("*/")]
     workers: list[ProcessIdentity] = [beat.worker for beat in beats if beat is not None and beat.worker.is_alive()]
     for worker in workers:

@@ -7,15 +7,15 @@ alembic -c migrations/alembic.ini revision --autogenerate -m "..."
 from alembic import context
 from sqlalchemy import Connection
 
-from cliffwatch.settings import read_settings
+from cliffwatch.model.settings import read_settings
 from cliffwatch.store.database import open_database
-from cliffwatch.store.models import Table
+from cliffwatch.store.models import BaseRow
 
 
 def migrate(connection: Connection) -> None:
     context.configure(
         connection=connection,
-        target_metadata=Table.metadata,
+        target_metadata=BaseRow.metadata,
         # SQLite cannot alter most things in place; batches copy the table.
         render_as_batch=connection.dialect.name == "sqlite",
         compare_type=True,

@@ -2,14 +2,32 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from tests.databases import database, database_url, postgresql_server
+from testkit.choosing import (
+    pytest_addoption,
+    pytest_collection_modifyitems,
+    pytest_configure,
+    pytest_runtest_protocol,
+    pytest_terminal_summary,
+    pytest_xdist_make_scheduler,
+)
+from testkit.databases import database, database_url, postgresql_server
 
 from cliffwatch.worker.detection import FAILED_NOTE
 
 # Started in the background, this process ignores Ctrl-C and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-__all__ = ["database", "database_url", "postgresql_server"]
+__all__ = [
+    "database",
+    "database_url",
+    "postgresql_server",
+    "pytest_addoption",
+    "pytest_collection_modifyitems",
+    "pytest_configure",
+    "pytest_runtest_protocol",
+    "pytest_terminal_summary",
+    "pytest_xdist_make_scheduler",
+]
 
 #: Runs of this name have a detector that is broken on purpose.
 BROKEN_ON_PURPOSE = "broken-detector"

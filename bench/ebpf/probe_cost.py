@@ -10,8 +10,8 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 from bench.figures import Figure
-from tests.drives.loops import MIB, LoopDrive, loop_drive
-from tests.exporters.ebpf.probe import Probe, build, fio, running_probe
+from testkit.loops import MIB, LoopDrive, loop_drive
+from testkit.probe import Probe, build, fio, running_probe
 
 DEPTHS = (1, 32)
 ROUNDS = 9

@@ -205,8 +205,8 @@ def drives() -> Iterator[Panel]:
         _each_run(_amplification),
     )
     yield graph(
-        "Clean blocks of the runs",
-        "Of the drive below each run that has fewest; only drives that tell. Bad: one runs out earlier.",
+        "Free blocks of the runs",
+        "Of the drive below each run that has fewest; only drives that report it. Bad: one runs out earlier.",
         "percentunit",
         _each_run(_clean_blocks),
         maximum=1,

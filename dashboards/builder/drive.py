@@ -1,4 +1,4 @@
-"""The dashboard "Drive": what does this drive do, and what does it say of itself?"""
+"""The dashboard "Drive": what does this drive do, and what does it report?"""
 
 from collections.abc import Iterator
 
@@ -26,7 +26,7 @@ def document() -> Document:
     request = f"{BLOCK}_device_latency_seconds_count{{{DRIVE}}}"
     frame = Frame(
         title="Drive",
-        question="What does this drive do, has it clean blocks left, and what did the run cost it?",
+        question="What does this drive do, has it free blocks left, and what did the run cost it?",
         variables=[
             run_variable(),
             variable("device", "Drive", DRIVES, "device"),
@@ -51,14 +51,14 @@ def document() -> Document:
 def now() -> Iterator[Panel]:
     yield number(
         "Write amplification",
-        """Bytes programmed on the flash for each byte that the host wrote, lately. 1 is a drive that need not clean.
+        """Write amplification over the last minutes: NAND bytes / host bytes. 1: the drive collects no garbage.
         Bad: it rises at the same load. A dash: the drive does not count, or nothing is written.""",
         "suffix:×",
         Query(_amplification(), "write amplification"),
         decimals=2,
     )
     yield number(
-        "Clean blocks",
+        "Free blocks",
         "Share of blocks that are free to be written. Bad: it falls, and stays low: from there on each write waits.",
         "percentunit",
         Query(_gauge("free_blocks_ratio"), "clean"),
@@ -101,7 +101,7 @@ def latency() -> Iterator[Panel]:
     yield heat(
         "Device latency of $request",
         """Requests by how long the drive had them, from issue to completion. Bad: a second band far above the first:
-        the drive does something else in between, such as collecting garbage.""",
+        the drive does other work in between, such as garbage collection.""",
         "s",
         Query(
             f"""sum by (le) (increase({BLOCK}_device_latency_seconds_bucket{{{DRIVE}, operation="$request"}}
@@ -146,8 +146,8 @@ def latency() -> Iterator[Panel]:
     yield graph(
         "Time of one write and one read",
         """Mean completion time with the wait in the queue, by the kernel's own counters: there without the probe too.
-        Bad: writes take a step up at the same load and size while reads follow: one of the two curves that give garbage
-        collection away.""",
+        Bad: writes take a step up at the same load and size while reads follow, which is typical of garbage
+        collection.""",
         "s",
         [
             Query(per("node_disk_write_time_seconds_total", "node_disk_writes_completed_total", DRIVE, BY), "write"),
@@ -163,7 +163,7 @@ def latency() -> Iterator[Panel]:
     )
     yield graph(
         "Size of one write and one read",
-        """Mean size of a request, by the kernel's own counters: the other of the two curves. Bad: writes shrink at the
+        """Mean size of a request, by the kernel's own counters: beside the completion time. Bad: writes shrink at the
         same load, so the drive has more of them and more to clean.""",
         "bytes",
         [
@@ -176,16 +176,16 @@ def latency() -> Iterator[Panel]:
 def flash() -> Iterator[Panel]:
     yield graph(
         "Write amplification over time",
-        """Bytes programmed on the flash for each byte that the host wrote. Bad: it climbs from 1 as clean blocks run
+        """Write amplification: NAND bytes / host bytes. Bad: it climbs from 1 as free blocks run
         out, and does not come back.""",
         "suffix:×",
         [Query(_amplification(), "write amplification")],
     )
     yield graph(
-        "Clean blocks over time",
-        """Share of blocks that are free to be written, of drives that tell; and share of an emulated drive's flash that
-        holds data. Bad: the first falls to a floor, where the cliff stands; the second is near 1, so cleaning is dear.
-        """,
+        "Free blocks over time",
+        """Share of blocks that are free to be written, of drives that report it; and share of an emulated drive's
+        flash that holds data. Bad: the first falls to a floor, where the cliff comes; the second is near 1, so
+        garbage collection is expensive.""",
         "percentunit",
         [
             Query(_gauge("free_blocks_ratio"), "clean"),
@@ -195,7 +195,7 @@ def flash() -> Iterator[Panel]:
     )
     yield graph(
         "Host and media bytes",
-        """What the host writes to the drive, and what the drive programs on its flash. Bad: the media's line leaves the
+        """What the host writes to the drive, and what the drive writes to NAND. Bad: the media's line leaves the
         host's, or both fall while the client asks for the same.""",
         "Bps",
         [
@@ -206,7 +206,7 @@ def flash() -> Iterator[Panel]:
     yield graph(
         "What cleaning costs",
         """Bytes that garbage collection copies, that flushes program empty, and that discards make free; only emulated
-        drives tell. Bad: copies come near what the host writes; no discards where files are deleted.""",
+        drives report them. Bad: copies come near what the host writes; no discards where files are deleted.""",
         "Bps",
         [
             Query(rate(f"{OF}_cleaning_copied_bytes_total", DRIVE), "copied"),
@@ -227,7 +227,7 @@ def endurance() -> Iterator[Panel]:
     )
     yield number(
         "Media bytes of this run",
-        """What the drive programmed since the run's load began: what the run cost its flash. Bad: a multiple of the
+        """NAND bytes since the run's load began: what the run cost in endurance. Bad: a multiple of the
         host's.""",
         "bytes",
         Query(_since_start("media_written_bytes_total"), "media"),
@@ -235,16 +235,16 @@ def endurance() -> Iterator[Panel]:
     )
     yield number(
         "Endurance used by this run",
-        """Rated life used since the run's load began. Drives tell whole per cent: 0 may be almost 1. Bad: more than the
-        drive can spare for a test.""",
+        """Rated life used since the run's load began. Drives report whole per cent: 0 may be almost 1. Bad: more
+        than the drive can spare for a test.""",
         "percentunit",
         Query(_since_start("percentage_used_ratio"), "used"),
         decimals=1,
     )
     yield number(
         "Counts media bytes",
-        """Whether the drive says how much it programs. Bad: no, or a dash, which a drive has that says nothing of
-        itself: write amplification is not known.""",
+        """Whether the drive reports NAND writes. Bad: no, or a dash, for a drive that reports no
+        health: write amplification is unknown.""",
         "bool_yes_no",
         Query(_gauge("media_counter_available"), "counts"),
     )

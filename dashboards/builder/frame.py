@@ -91,7 +91,7 @@ def put_together(frame: Frame, rows: Rows) -> Document:
     document: Document = json.loads(json.dumps(made.build(), cls=JSONEncoder))
     for panel in document["panels"]:
         if panel["type"] == "heatmap":
-            # How Grafana 9 is told to show what is below the pointer.
+            # How Grafana 9 is set to show what is below the pointer.
             panel["options"]["tooltip"]["show"] = True
     return document | {"annotations": {"list": list(frame.annotations)}}
 

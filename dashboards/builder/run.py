@@ -31,7 +31,7 @@ def document() -> Document:
     latencies = f"cliffwatch_window_latency_seconds{{{RUN}}}"
     frame = Frame(
         title="Run",
-        question="Is this run healthy: does it go on, what does its client feel, and is all of it measured?",
+        question="Is this run healthy: does it progress, what latency does its client have, and is all of it measured?",
         variables=[
             run_variable(),
             *drive_variables(),
@@ -113,8 +113,8 @@ def state() -> Iterator[Panel]:
     )
     yield timeline(
         "Phases",
-        """The phases that the run went through. Bad: a hole, in which no worker carried the run out; a baseline that is
-        shorter than what was asked for.""",
+        """The phases that the run went through. Bad: a hole, in which no worker executed the run; a baseline that is
+        shorter than requested.""",
         [Query(phase_number(RUN), "phase")],
         IN_PHASE,
         height=SMALL_HEIGHT,
@@ -270,9 +270,9 @@ def rates() -> Iterator[Panel]:
     )
     yield graph(
         "Free space",
-        """Of the file systems that the run fills, its target's and its journal's: now, and when the run ends or soon if
-        the trend goes on. What the load may still take is told by engines that delete. Bad: the predicted line meets
-        zero.""",
+        """Of the file systems that the run fills, its target's and its journal's: now, and when the run ends or soon
+        if the trend goes on. What the load may still take is reported by engines that delete. Bad: the predicted
+        line meets zero.""",
         "bytes",
         [
             Query(

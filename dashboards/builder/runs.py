@@ -50,7 +50,7 @@ def document() -> Document:
 def now() -> Iterator[Panel]:
     yield number(
         "Running",
-        "Runs that a worker carries out at the moment. Bad: none, while some are queued.",
+        "Runs that a worker executes at the moment. Bad: none, while some are queued.",
         "short",
         Query('sum(cliffwatch_service_runs{state=~"starting|running|stopping|reporting"})', "running"),
     )
@@ -120,7 +120,7 @@ def now() -> Iterator[Panel]:
 def course() -> Iterator[Panel]:
     yield timeline(
         "What ran when",
-        """Each run's phases. Bad: a hole in a bar, in which no worker carried that run out; bars that overlap on one
+        """Each run's phases. Bad: a hole in a bar, in which no worker executed that run; bars that overlap on one
         machine, since runs on different drives still share its processors.""",
         [Query(phase_number(""), "{{run_id}}")],
         IN_PHASE,

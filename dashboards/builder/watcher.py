@@ -221,7 +221,7 @@ def service() -> Iterator[Panel]:
 def exporters() -> Iterator[Panel]:
     yield graph(
         "What the probe missed",
-        """Requests whose completion the kernel did not report, and requests to more drives than are told apart. Bad:
+        """Requests whose completion the kernel did not report, and requests to more drives than are kept apart. Bad:
         more than one in a hundred thousand: latencies are of fewer requests than there were.""",
         "ops",
         [

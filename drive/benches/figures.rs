@@ -4,11 +4,11 @@
 //! the longest of one; `cargo bench -- quick` makes one run of each and leaves the longest out.
 
 use cliffwatch_drive::error::Result;
-use cliffwatch_drive::plan::Plan;
-use cliffwatch_drive::report::Report;
+use cliffwatch_drive::plan::DrivePlan;
+use cliffwatch_drive::report::SimulationReport;
 use cliffwatch_drive::settings::{Precondition, Settings, TimingSetting, WorkloadKind};
 use cliffwatch_drive::simulate::simulate;
-use cliffwatch_drive::units::{Size, Span};
+use cliffwatch_drive::units::{ByteSize, TimeSpan};
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -23,7 +23,7 @@ struct Figure {
 
 /// A run that was made, and how long that took.
 struct Made {
-    report: Report,
+    report: SimulationReport,
     wall_seconds: f64,
 }
 
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
 }
 
 fn measure(figure: &Figure) -> Result<f64> {
-    let plan = Plan::new(figure.settings.clone())?;
+    let plan = DrivePlan::new(figure.settings.clone())?;
     let mut values = Vec::new();
     for _ in 0..figure.runs {
         let started = Instant::now();
@@ -84,14 +84,14 @@ fn measure(figure: &Figure) -> Result<f64> {
 
 fn figures() -> Vec<Figure> {
     let small = Settings { fills: Some(12.0), ..Settings::default() };
-    let terabyte = Settings { capacity: Some(Size(1_000_000_000_000)), fills: Some(1.0), ..Settings::default() };
+    let terabyte = Settings { capacity: Some(ByteSize(1_000_000_000_000)), fills: Some(1.0), ..Settings::default() };
     // 36 hours at half a gigabyte per second on a drive of 7.5 TB, of which an eighth is simulated, and the whole.
     let soak = Settings {
         workload: Some(WorkloadKind::Streams),
         timing: Some(TimingSetting::On),
-        capacity: Some(Size(7_500_000_000_000)),
-        rate: Some(Size(500_000_000)),
-        duration: Some(Span(36.0 * 3600.0)),
+        capacity: Some(ByteSize(7_500_000_000_000)),
+        rate: Some(ByteSize(500_000_000)),
+        duration: Some(TimeSpan(36.0 * 3600.0)),
         scale: Some(8),
         ..Settings::default()
     };

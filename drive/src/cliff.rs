@@ -1,13 +1,13 @@
 //! When a drive fell off its cliff, if it did.
 
-use crate::plan::Plan;
+use crate::plan::DrivePlan;
 use crate::report::Interval;
 use serde::Serialize;
 
 /// The onset of the cliff, and what was meant by it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Cliff {
-    /// When it began, `None` if it did not or could not be told.
+    /// When it started, `None` if it did not or is unknown.
     pub onset_seconds: Option<f64>,
     /// What the host had written by then, in pages of the simulated drive.
     pub onset_host_pages: Option<u64>,
@@ -26,7 +26,7 @@ const IN_A_ROW: usize = 3;
 
 /// Finds the onset of the cliff in a run.
 #[must_use]
-pub fn find(plan: &Plan, intervals: &[Interval]) -> Cliff {
+pub(crate) fn find(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let mut cliff = if plan.timed { by_latency(plan, intervals) } else { by_demand(plan, intervals) };
     if let Some(first) = intervals.iter().find(|interval| interval.out_of_clean_blocks) {
         cliff.out_of_clean_blocks_seconds = first.start_seconds;
@@ -35,7 +35,7 @@ pub fn find(plan: &Plan, intervals: &[Interval]) -> Cliff {
     cliff
 }
 
-fn by_latency(plan: &Plan, intervals: &[Interval]) -> Cliff {
+fn by_latency(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let baseline_intervals = (intervals.len() / 10).max(IN_A_ROW);
     let p99 = |interval: &Interval| interval.write_latency.as_ref().map(|latency| latency.p99_seconds);
     let mut baseline: Vec<f64> = intervals.iter().take(baseline_intervals).filter_map(p99).collect();
@@ -52,7 +52,7 @@ fn by_latency(plan: &Plan, intervals: &[Interval]) -> Cliff {
 }
 
 /// Without a timing model: when cleaning asks for more programs than the flash can do.
-fn by_demand(plan: &Plan, intervals: &[Interval]) -> Cliff {
+fn by_demand(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let Some(rate) = plan.bytes_per_second else {
         let definition = "cannot be told: the run had neither a timing model (--timing on) nor a --rate";
         return Cliff { definition: definition.into(), ..Cliff::default() };

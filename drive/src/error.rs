@@ -43,7 +43,7 @@ pub enum Error {
         reason: String,
     },
     /// A saved state that cannot be taken on.
-    #[error("{}: the saved state {reason}: move the file away to begin with a new drive", path.display())]
+    #[error("{}: the saved state {reason}: move the file away to start with a new drive", path.display())]
     State {
         /// The file.
         path: PathBuf,

@@ -1,23 +1,23 @@
 //! A flash drive that garbage-collects, to think with and to test on.
 //!
-//! One direction: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] carries out by feeding a
-//! [`workload`] to the translation layer ([`ftl`]) and to a clock ([`timing`]); what comes out is a [`report`].
+//! One direction: [`settings`] (flags and profiles) become a [`plan`], which [`simulate`] executes by feeding a
+//! [`workload`] to the translation layer (`ftl`) and to a clock (`timing`); what comes out is a [`report`].
 //! The translation layer decides by page counts alone and never by time, so a run with the timing model and one without
 //! do the same things in the same order. [`emulate`] puts the same layer and the same clock behind a file that the kernel
 //! can use as a disk.
 
-pub mod cliff;
+mod cliff;
 pub mod emulate;
 pub mod error;
-pub mod ftl;
+mod ftl;
 mod memory;
 pub mod plan;
-pub mod random;
+mod random;
 pub mod report;
 pub mod settings;
 pub mod simulate;
-pub mod spans;
-pub mod steady;
-pub mod timing;
+mod spans;
+mod steady;
+mod timing;
 pub mod units;
 pub mod workload;

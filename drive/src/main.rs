@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use cliffwatch_drive::emulate::leftovers;
 use cliffwatch_drive::emulate::mount::{Mount, mount};
 use cliffwatch_drive::error::{Error, Result};
-use cliffwatch_drive::plan::Plan;
+use cliffwatch_drive::plan::DrivePlan;
 use cliffwatch_drive::settings::Settings;
 use cliffwatch_drive::simulate::simulate;
 use std::io::Write;
@@ -104,7 +104,7 @@ fn main() -> ExitCode {
 }
 
 fn run_simulation(arguments: Simulate) -> Result<String> {
-    let report = simulate(&Plan::new(arguments.profiled.settings()?)?)?;
+    let report = simulate(&DrivePlan::new(arguments.profiled.settings()?)?)?;
     Ok(match arguments.format {
         Format::Text => report.to_string(),
         Format::Json => to_json(&report),

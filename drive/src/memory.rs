@@ -6,7 +6,7 @@
 
 /// A table of `length` copies of `fill`, on huge pages where the kernel has them to give.
 #[must_use]
-pub fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
+pub(crate) fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
     let mut entries: Vec<T> = Vec::with_capacity(length);
     ask_for_huge_pages(entries.as_ptr().addr(), length * size_of::<T>());
     entries.resize(length, fill);
@@ -15,7 +15,7 @@ pub fn table<T: Copy>(length: usize, fill: T) -> Vec<T> {
 
 /// Bytes of memory that new tables can have without the system running out of it, `None` where it does not say.
 #[must_use]
-pub fn available_bytes() -> Option<u64> {
+pub(crate) fn available_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok().map(|kibibytes| kibibytes * 1024)
@@ -40,7 +40,7 @@ fn ask_for_huge_pages(start: usize, size_bytes: usize) {
 /// Announces that `entries[index]` is needed soon. Does nothing where the index is out of range or the processor has no
 /// such instruction.
 #[inline(always)]
-pub fn announce<T>(entries: &[T], index: usize) {
+pub(crate) fn announce<T>(entries: &[T], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(entry) = entries.get(index) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

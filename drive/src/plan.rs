@@ -1,17 +1,17 @@
 //! From settings to what the simulator needs: every default applied, every value checked.
 
 use crate::error::{Error, Result};
-use crate::ftl::{Placement, Shape};
+use crate::ftl::{Geometry, Placement};
 use crate::settings::{PlacementSetting, Policy, Precondition, Settings, SyncSetting, TimingSetting, WorkloadKind};
 use crate::timing::{Arrivals, ByRate, Flash, FlashTimes, Host, Timed};
-use crate::units::{Size, Span};
+use crate::units::{ByteSize, TimeSpan};
 use crate::workload::{HotCold, StreamSettings, Streams, Sync, Trace, TraceAction, Uniform, WithReads, Workload};
 
 /// A run, ready to be made.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct DrivePlan {
     /// The translation layer.
-    pub shape: Shape,
+    pub shape: Geometry,
     /// The cleaning policy.
     pub policy: Policy,
     /// The flash.
@@ -47,13 +47,13 @@ pub struct Plan {
 const INTERVALS: f64 = 120.0;
 const DEFAULT_FILLS: f64 = 12.0;
 
-impl Plan {
+impl DrivePlan {
     /// # Errors
     /// [`Error::Setting`] that names the setting that cannot work and what to do.
     pub fn new(settings: Settings) -> Result<Self> {
         let s = &settings;
         check_ranges(s)?;
-        let page_bytes = s.page_size.unwrap_or(Size(16 << 10)).0;
+        let page_bytes = s.page_size.unwrap_or(ByteSize(16 << 10)).0;
         let workload = s.workload.unwrap_or(WorkloadKind::Uniform);
         let has_files = matches!(workload, WorkloadKind::Streams | WorkloadKind::Trace);
         let timed = match s.timing.unwrap_or(TimingSetting::Auto) {
@@ -145,7 +145,7 @@ impl Plan {
 
     fn streams(&self) -> StreamSettings {
         let s = &self.settings;
-        let or = |size: Option<Size>, default: u64| size.unwrap_or(Size(default)).0;
+        let or = |size: Option<ByteSize>, default: u64| size.unwrap_or(ByteSize(default)).0;
         let (segment_bytes, extent_bytes) = (or(s.segment_size, 128 << 20), or(s.extent_size, 32 << 20));
         let (segment_bytes, extent_bytes) = self.scaled_files(segment_bytes, extent_bytes);
         StreamSettings {
@@ -154,7 +154,7 @@ impl Plan {
             sync: match s.sync.unwrap_or(SyncSetting::EveryWrite) {
                 SyncSetting::WriteBack => Sync::WriteBack { gathered_bytes: or(s.write_back_size, 1 << 20) },
                 SyncSetting::EveryWrite => Sync::EveryWrite,
-                SyncSetting::Every(Size(bytes)) => Sync::Every { bytes },
+                SyncSetting::Every(ByteSize(bytes)) => Sync::Every { bytes },
             },
             segment_bytes,
             retention: s.retention.unwrap_or(0.75),
@@ -210,12 +210,12 @@ impl Plan {
 }
 
 /// Sizes of the translation layer.
-fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Shape> {
+fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Geometry> {
     let over_provisioning = s.over_provisioning.unwrap_or(0.07);
     let pages_per_block = s.pages_per_block.unwrap_or(if s.capacity.is_some() { 16_384 } else { 256 });
     let per_block = f64::from(pages_per_block.max(1));
     let (logical_pages, blocks) = match s.capacity {
-        Some(Size(bytes)) => {
+        Some(ByteSize(bytes)) => {
             let logical = bytes as f64 / page_bytes as f64 / f64::from(scale);
             (logical, (logical * (1.0 + over_provisioning) / per_block).ceil())
         }
@@ -228,7 +228,7 @@ fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Shape> {
         let advice = "the drive has more than 2^32 pages: use a larger --page-size, or --scale";
         return Err(Error::setting(if s.capacity.is_some() { "capacity" } else { "blocks" }, advice));
     }
-    let mut shape = Shape {
+    let mut shape = Geometry {
         logical_pages: logical_pages as u32,
         blocks: blocks as u32,
         reserve_blocks: 0,
@@ -241,7 +241,7 @@ fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Shape> {
             PlacementSetting::Recency => Placement::Recency,
         },
         pacing_pages: s.gc_pacing.unwrap_or(32),
-        buffer_pages: (s.buffer_size.unwrap_or(Size(16 << 20)).0 / page_bytes).clamp(1, 1 << 24) as u32,
+        buffer_pages: (s.buffer_size.unwrap_or(ByteSize(16 << 20)).0 / page_bytes).clamp(1, 1 << 24) as u32,
     };
     shape.reserve_blocks = s.reserve_blocks.unwrap_or(shape.least_reserve());
     shape.check()?;
@@ -249,7 +249,7 @@ fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Shape> {
 }
 
 /// The flash, whose geometry must fit the superblock where time is modelled.
-fn times(s: &Settings, shape: &Shape, page_bytes: u64, timed: bool) -> Result<FlashTimes> {
+fn times(s: &Settings, shape: &Geometry, page_bytes: u64, timed: bool) -> Result<FlashTimes> {
     let (channels, dies) = (s.channels.unwrap_or(8), s.dies_per_channel.unwrap_or(4));
     let planes = s.planes.unwrap_or(2);
     for (flag, value) in [("channels", channels), ("dies-per-channel", dies), ("planes", planes)] {
@@ -268,8 +268,8 @@ fn times(s: &Settings, shape: &Shape, page_bytes: u64, timed: bool) -> Result<Fl
         );
         return Err(Error::setting("pages-per-block", advice));
     }
-    let or = |span: Option<Span>, default: f64| span.unwrap_or(Span(default)).nanoseconds();
-    let bus_bytes_per_second = s.bus_rate.unwrap_or(Size(1_200_000_000)).0.max(1) as f64;
+    let or = |span: Option<TimeSpan>, default: f64| span.unwrap_or(TimeSpan(default)).nanoseconds();
+    let bus_bytes_per_second = s.bus_rate.unwrap_or(ByteSize(1_200_000_000)).0.max(1) as f64;
     Ok(FlashTimes {
         channels,
         dies_per_channel: dies,
@@ -281,10 +281,10 @@ fn times(s: &Settings, shape: &Shape, page_bytes: u64, timed: bool) -> Result<Fl
         program_spread: s.program_spread.unwrap_or(0.1),
         erase_nanoseconds: or(s.erase_latency, 3.8e-3),
         transfer_nanoseconds: ((page_bytes as f64 / bus_bytes_per_second * 1e9) as u64).max(1),
-        suspend_nanoseconds: s.suspend_latency.map(Span::nanoseconds),
+        suspend_nanoseconds: s.suspend_latency.map(TimeSpan::nanoseconds),
         buffer_pages: u64::from(shape.buffer_pages),
         overhead_nanoseconds: or(s.overhead_latency, 10e-6),
-        host_bytes_per_second: s.host_bandwidth.unwrap_or(Size(3_200_000_000)).0.max(1) as f64,
+        host_bytes_per_second: s.host_bandwidth.unwrap_or(ByteSize(3_200_000_000)).0.max(1) as f64,
     })
 }
 
@@ -313,11 +313,11 @@ fn check_ranges(s: &Settings) -> Result<()> {
     }
     let not_zero = [
         ("scale", s.scale == Some(0)),
-        ("rate", s.rate == Some(Size(0))),
+        ("rate", s.rate == Some(ByteSize(0))),
         ("queue-depth", s.queue_depth == Some(0)),
-        ("duration", s.duration == Some(Span(0.0))),
-        ("interval", s.interval == Some(Span(0.0))),
-        ("write-size", s.write_size == Some(Size(0))),
+        ("duration", s.duration == Some(TimeSpan(0.0))),
+        ("interval", s.interval == Some(TimeSpan(0.0))),
+        ("write-size", s.write_size == Some(ByteSize(0))),
     ];
     match not_zero.iter().find(|(_, is_zero)| *is_zero) {
         Some((flag, _)) => Err(Error::setting(flag, "must be more than 0")),

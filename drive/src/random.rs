@@ -3,7 +3,7 @@
 /// What a stream of random numbers is for. Each purpose has its own stream, so that drawing more numbers for one
 /// (a timing model turned on, say) cannot change what another one produces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// Which logical pages are written, read and trimmed.
     Workload,
     /// How the file system reuses the extents that it freed.
@@ -14,14 +14,14 @@ pub enum Purpose {
 
 /// The xoshiro256++ generator of Blackman and Vigna, seeded through splitmix64 as its authors advise.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub(crate) struct Random {
     state: [u64; 4],
 }
 
 impl Random {
     /// The stream that belongs to `purpose` in the run with this `seed`.
     #[must_use]
-    pub fn new(seed: u64, purpose: Purpose) -> Self {
+    pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let mut seeder = seed ^ (purpose as u64 + 1).wrapping_mul(0xd1b5_4a32_d192_ed03);
         let state = [(); 4].map(|()| {
             seeder = seeder.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -34,7 +34,7 @@ impl Random {
 
     /// The next 64 random bits.
     #[inline]
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[0].wrapping_add(s[3]).rotate_left(23).wrapping_add(s[0]);
         let shifted = s[1] << 17;
@@ -49,19 +49,19 @@ impl Random {
 
     /// A number below `limit`, 0 where `limit` is 0. No value is more than `limit` / 2^64 likelier than another.
     #[inline]
-    pub fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u32
     }
 
     /// A number in [0, 1).
     #[inline]
-    pub fn fraction(&mut self) -> f64 {
+    pub(crate) fn fraction(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
     /// A waiting time with this mean, exponentially distributed (a Poisson process of arrivals).
     #[inline]
-    pub fn exponential(&mut self, mean: f64) -> f64 {
+    pub(crate) fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.fraction()).ln()
     }
 }

@@ -2,10 +2,10 @@
 
 use crate::cliff::{self, Cliff};
 use crate::ftl::Counters;
-use crate::plan::Plan;
+use crate::plan::DrivePlan;
 use crate::settings::Settings;
 use crate::steady::{self, SteadyState};
-use crate::timing::{Latencies, Percentiles};
+use crate::timing::{LatencyCounts, Percentiles};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ pub struct Interval {
 
 /// What a run did.
 #[derive(Default)]
-pub struct Outcome {
+pub struct SimulationOutcome {
     /// Interval by interval, times not yet scaled.
     pub intervals: Vec<Interval>,
     /// Of the whole run after preconditioning.
@@ -55,7 +55,7 @@ pub struct Outcome {
     totals: Option<[Histogram<u64>; 3]>,
 }
 
-impl Outcome {
+impl SimulationOutcome {
     /// Pages of the host in the intervals so far.
     #[must_use]
     pub fn host_pages(&self) -> u64 {
@@ -63,9 +63,9 @@ impl Outcome {
     }
 
     /// Adds an interval with its latencies.
-    pub fn add(&mut self, mut interval: Interval, latencies: Latencies) {
-        let Latencies { write, read, flush } = latencies;
-        let histograms = [write, read, flush].map(crate::timing::Recorder::into_histogram);
+    pub fn add(&mut self, mut interval: Interval, latencies: LatencyCounts) {
+        let LatencyCounts { write, read, flush } = latencies;
+        let histograms = [write, read, flush].map(crate::timing::LatencyRecorder::into_histogram);
         let [write, read, flush] = histograms.each_ref().map(Percentiles::of);
         (interval.write_latency, interval.read_latency, interval.flush_latency) = (write, read, flush);
         self.intervals.push(interval);
@@ -90,7 +90,7 @@ pub struct TotalLatencies {
 
 /// Everything that is printed about a run. Pages are those simulated; bytes and seconds are of the whole drive.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct SimulationReport {
     /// At steady state: see `steady_state`.
     pub write_amplification: f64,
     /// Pages written by the host in the run.
@@ -133,10 +133,10 @@ pub struct Report {
     pub settings: Settings,
 }
 
-impl Report {
+impl SimulationReport {
     /// Concludes from what a run did.
     #[must_use]
-    pub fn new(plan: &Plan, mut outcome: Outcome, cpu_seconds: f64) -> Self {
+    pub fn new(plan: &DrivePlan, mut outcome: SimulationOutcome, cpu_seconds: f64) -> Self {
         let scale = f64::from(plan.scale);
         let bytes = |pages: u64| pages * plan.page_bytes * u64::from(plan.scale);
         for interval in &mut outcome.intervals {
@@ -188,7 +188,7 @@ pub fn amplification(counters: &Counters) -> f64 {
     }
 }
 
-impl std::fmt::Display for Report {
+impl std::fmt::Display for SimulationReport {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let hours = |seconds: f64| format!("{:.2} h", seconds / 3600.0);
         writeln!(

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::timing::Arrivals;
-use crate::units::{Size, Span};
+use crate::units::{ByteSize, TimeSpan};
 use crate::workload::TraceAction;
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -90,14 +90,14 @@ macro_rules! settings {
 
 settings! {
     /// Bytes that the drive shows to its host, as in 7.5TB [default: from --blocks]
-    #[arg(help_heading = "Drive", conflicts_with = "blocks")] capacity: Size,
+    #[arg(help_heading = "Drive", conflicts_with = "blocks")] capacity: ByteSize,
     /// Superblocks that hold data; the reserve comes on top [default: 4096]
     #[arg(help_heading = "Drive")] blocks: u32,
     /// Pages of a superblock, the unit of cleaning: channels x dies x planes x pages of an erase block [default: 256 with
     /// --blocks; with --capacity 16384, that is 256 pages on each of 64 planes]
     #[arg(help_heading = "Drive")] pages_per_block: u32,
     /// Bytes of a page, the unit of mapping [default: 16KiB, the page of current TLC NAND]
-    #[arg(help_heading = "Drive")] page_size: Size,
+    #[arg(help_heading = "Drive")] page_size: ByteSize,
     /// Intrinsic over-provisioning: physical pages (without the reserve) / pages shown to the host - 1, in [0, 1)
     /// [default: 0.07, the difference between GiB and GB; an assumption, makers rarely publish it]
     #[arg(help_heading = "Drive")] over_provisioning: f64,
@@ -117,7 +117,7 @@ settings! {
     /// assumption]
     #[arg(help_heading = "Drive")] gc_pacing: u32,
     /// Bytes of the write buffer [default: 16MiB; an assumption]
-    #[arg(help_heading = "Drive")] buffer_size: Size,
+    #[arg(help_heading = "Drive")] buffer_size: ByteSize,
     /// Whether the buffer survives a loss of power, so that a flush need not wait [default: true, as on data-centre drives]
     #[arg(help_heading = "Drive", num_args = 0..=1, default_missing_value = "true")] buffer_protected: bool,
     /// Model the time that operations take [default: auto]
@@ -129,21 +129,21 @@ settings! {
     /// Planes of a die, programmed together; a power of two [default: 2]
     #[arg(help_heading = "Timing")] planes: u32,
     /// Time to read a page from the cells [default: 75us; TLC NAND takes 40 to 106us]
-    #[arg(help_heading = "Timing")] read_latency: Span,
+    #[arg(help_heading = "Timing")] read_latency: TimeSpan,
     /// Time to program one page on every plane of a die [default: 1ms; TLC NAND takes 0.56 to 2.2ms]
-    #[arg(help_heading = "Timing")] program_latency: Span,
+    #[arg(help_heading = "Timing")] program_latency: TimeSpan,
     /// By how much of itself the program time varies to either side, in [0, 1) [default: 0.1; an assumption]
     #[arg(help_heading = "Timing")] program_spread: f64,
     /// Time to erase a superblock [default: 3.8ms; TLC NAND takes 2 to 5ms]
-    #[arg(help_heading = "Timing")] erase_latency: Span,
+    #[arg(help_heading = "Timing")] erase_latency: TimeSpan,
     /// Bytes per second on the bus of one channel [default: 1.2GB, ONFI 4.1]
-    #[arg(help_heading = "Timing")] bus_rate: Size,
+    #[arg(help_heading = "Timing")] bus_rate: ByteSize,
     /// Longest wait of a read for a program or erase in its way, on drives that can suspend those [default: they cannot]
-    #[arg(help_heading = "Timing")] suspend_latency: Span,
+    #[arg(help_heading = "Timing")] suspend_latency: TimeSpan,
     /// What each request costs beside the flash [default: 10us; an assumption]
-    #[arg(help_heading = "Timing")] overhead_latency: Span,
+    #[arg(help_heading = "Timing")] overhead_latency: TimeSpan,
     /// Bytes per second between host and drive [default: 3.2GB, PCIe 3.0 with 4 lanes]
-    #[arg(help_heading = "Timing")] host_bandwidth: Size,
+    #[arg(help_heading = "Timing")] host_bandwidth: ByteSize,
     /// What is done to the drive [default: uniform]
     #[arg(help_heading = "Workload")] workload: WorkloadKind,
     /// Share of the volume that is hot, in (0, 1) [default: 0.2]
@@ -153,21 +153,21 @@ settings! {
     /// Segment files written at the same time [default: 288, the partitions of the field report in docs/drive.md]
     #[arg(help_heading = "Workload")] streams: u32,
     /// Bytes of one append; a multiple or a divisor of the page [default: 16KiB, the append chunk of Redpanda]
-    #[arg(help_heading = "Workload")] write_size: Size,
+    #[arg(help_heading = "Workload")] write_size: ByteSize,
     /// When appends are flushed: every-write, write-back (never; the system gathers --write-back-size per file), or a
     /// number of bytes per file [default: every-write]
     #[arg(help_heading = "Workload")] sync: SyncSetting,
     /// Bytes per file that the operating system gathers with --sync write-back [default: 1MiB; an assumption]
-    #[arg(help_heading = "Workload")] write_back_size: Size,
+    #[arg(help_heading = "Workload")] write_back_size: ByteSize,
     /// Bytes at which a segment is closed [default: 128MiB, the default of Redpanda]
-    #[arg(help_heading = "Workload")] segment_size: Size,
+    #[arg(help_heading = "Workload")] segment_size: ByteSize,
     /// Share of the volume that segments may hold before the oldest are deleted, in (0, 1] [default: 0.75]
     #[arg(help_heading = "Workload")] retention: f64,
     /// Tell the drive about deleted segments [default: false]
     #[arg(help_heading = "Workload", num_args = 0..=1, default_missing_value = "true")] trim: bool,
     /// Bytes that the file system gives a file at a time [default: 32MiB, the preallocation step of Redpanda; a fragmented
     /// file system gives less]
-    #[arg(help_heading = "Workload")] extent_size: Size,
+    #[arg(help_heading = "Workload")] extent_size: ByteSize,
     /// How disorderly freed extents are used again: 0 in the order in which they were freed, 1 at random [default: 0.5;
     /// an assumption that decides the result: measure it, or try several]
     #[arg(help_heading = "Workload")] disorder: f64,
@@ -182,7 +182,7 @@ settings! {
     /// Reads of one random page for each write [default: 0]
     #[arg(help_heading = "Workload")] reads_per_write: f64,
     /// Bytes per second that the host writes at while the drive keeps up [default: as fast as the drive takes them]
-    #[arg(help_heading = "Workload")] rate: Size,
+    #[arg(help_heading = "Workload")] rate: ByteSize,
     /// Requests under way at the same time [default: 32]
     #[arg(help_heading = "Workload")] queue_depth: u32,
     /// How requests come in time [default: fixed]
@@ -192,9 +192,9 @@ settings! {
     /// End after writing the volume this many times [default: 12, unless --duration is given]
     #[arg(help_heading = "Run")] fills: f64,
     /// End after this time; needs --timing on or a --rate
-    #[arg(help_heading = "Run")] duration: Span,
+    #[arg(help_heading = "Run")] duration: TimeSpan,
     /// Length of one reporting interval [default: a 120th of the run]; needs --timing on or a --rate
-    #[arg(help_heading = "Run")] interval: Span,
+    #[arg(help_heading = "Run")] interval: TimeSpan,
     /// Simulate a drive of 1/N of the capacity, so that each of its hours stands for N: segments and extents shrink
     /// alike, times are reported as of the whole drive, latencies as they are [default: 1]
     #[arg(help_heading = "Run")] scale: u32,
@@ -212,7 +212,7 @@ pub enum SyncSetting {
     /// `every-write`
     EveryWrite,
     /// A number of bytes.
-    Every(Size),
+    Every(ByteSize),
 }
 
 impl std::str::FromStr for SyncSetting {

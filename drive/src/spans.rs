@@ -5,7 +5,7 @@ use std::ops::Range;
 /// A range of bytes as pages: the page of which a part is touched at its start, the pages that lie wholly in it, and the
 /// page of which a part is touched at its end. A range inside one page has only a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Span {
+pub(crate) struct PageSpan {
     /// The page touched in part at the start.
     pub head: Option<u64>,
     /// Pages touched wholly.
@@ -14,10 +14,10 @@ pub struct Span {
     pub tail: Option<u64>,
 }
 
-impl Span {
+impl PageSpan {
     /// The pages of `size_bytes` (not 0) at `offset_bytes`.
     #[must_use]
-    pub fn new(offset_bytes: u64, size_bytes: u64, page_bytes: u64) -> Self {
+    pub(crate) fn new(offset_bytes: u64, size_bytes: u64, page_bytes: u64) -> Self {
         let end_bytes = offset_bytes + size_bytes;
         let (from, to) = (offset_bytes.div_ceil(page_bytes), end_bytes / page_bytes);
         if from > to {
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn every_byte_falls_in_one_place() {
         let span = |offset, size| {
-            let Span { head, whole, tail } = Span::new(offset, size, 10);
+            let PageSpan { head, whole, tail } = PageSpan::new(offset, size, 10);
             (head, whole, tail)
         };
         assert_eq!(span(0, 20), (None, 0..2, None));

@@ -22,7 +22,7 @@ const PARTS: usize = 5;
 
 /// Judges the second half of a run.
 #[must_use]
-pub fn at_the_end(intervals: &[Interval]) -> SteadyState {
+pub(crate) fn at_the_end(intervals: &[Interval]) -> SteadyState {
     let host_pages = intervals.last().map_or(0, |interval| interval.end_host_pages);
     let second_half: Vec<&Interval> =
         intervals.iter().filter(|interval| interval.end_host_pages > host_pages.div_ceil(2)).collect();

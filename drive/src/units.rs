@@ -21,13 +21,13 @@ const SPAN_UNITS: [(&str, f64); 8] =
 
 /// A number of bytes, or of bytes per second: a plain number, or one with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Size(pub u64);
+pub struct ByteSize(pub u64);
 
 /// A span of time in seconds: a plain number of seconds, or one with ns, us, ms, s, min or h.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Span(pub f64);
+pub struct TimeSpan(pub f64);
 
-impl Span {
+impl TimeSpan {
     /// Whole nanoseconds.
     #[must_use]
     pub fn nanoseconds(self) -> u64 {
@@ -45,7 +45,7 @@ fn scaled(text: &str, units: &[(&str, f64)]) -> Option<f64> {
     (value.is_finite() && value >= 0.0).then_some(value)
 }
 
-impl FromStr for Size {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -56,7 +56,7 @@ impl FromStr for Size {
     }
 }
 
-impl FromStr for Span {
+impl FromStr for TimeSpan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -89,13 +89,13 @@ where
     text.parse().map_err(D::Error::custom)
 }
 
-impl<'de> Deserialize<'de> for Size {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parse_written(deserializer)
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         parse_written(deserializer)
     }
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn sizes_and_times_are_read_with_and_without_units() {
-        let size = |text: &str| text.parse::<Size>().map(|size| size.0);
+        let size = |text: &str| text.parse::<ByteSize>().map(|size| size.0);
         assert_eq!(size("16KiB"), Ok(16384));
         assert_eq!(size("7.5TB"), Ok(7_500_000_000_000));
         assert_eq!(size("0.5 GB/s"), Ok(500_000_000));
         assert_eq!(size("4096"), Ok(4096));
         assert!(size("-1").is_err() && size("12parsec").is_err() && size("").is_err());
-        assert_eq!("75us".parse::<Span>().map(Span::nanoseconds), Ok(75_000));
-        assert_eq!("36h".parse(), Ok(Span(129_600.0)));
-        assert!("1 day".parse::<Span>().is_err());
+        assert_eq!("75us".parse::<TimeSpan>().map(TimeSpan::nanoseconds), Ok(75_000));
+        assert_eq!("36h".parse(), Ok(TimeSpan(129_600.0)));
+        assert!("1 day".parse::<TimeSpan>().is_err());
     }
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use cliffwatch_drive::plan::Plan;
+use cliffwatch_drive::plan::DrivePlan;
 use cliffwatch_drive::settings::{Policy, Settings, WorkloadKind};
 use cliffwatch_drive::simulate::simulate;
 
@@ -57,7 +57,7 @@ fn simulated(workload: WorkloadKind, policy: Policy, over_provisioning: f64, see
         gc_pacing: Some(gc_pacing),
         ..Settings::default()
     };
-    let report = simulate(&Plan::new(settings).unwrap()).unwrap();
+    let report = simulate(&DrivePlan::new(settings).unwrap()).unwrap();
     assert!(report.steady_state.is_steady, "not steady at {over_provisioning}");
     report.write_amplification
 }

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-use cliffwatch_drive::plan::Plan;
-use cliffwatch_drive::report::Report;
+use cliffwatch_drive::plan::DrivePlan;
+use cliffwatch_drive::report::SimulationReport;
 use cliffwatch_drive::settings::{Policy, Precondition, Settings, SyncSetting, TimingSetting, WorkloadKind};
 use cliffwatch_drive::simulate::{simulate, simulate_workload};
-use cliffwatch_drive::units::{Size, Span};
+use cliffwatch_drive::units::{ByteSize, TimeSpan};
 use cliffwatch_drive::workload::{Operation, Workload};
 use std::sync::{Arc, Mutex};
 
@@ -28,8 +28,8 @@ impl Workload for Recorded {
     }
 }
 
-fn recorded(settings: &Settings) -> (Vec<Operation>, Report) {
-    let plan = Plan::new(settings.clone()).unwrap();
+fn recorded(settings: &Settings) -> (Vec<Operation>, SimulationReport) {
+    let plan = DrivePlan::new(settings.clone()).unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let workload = Recorded { inner: plan.workload().unwrap(), seen: Arc::clone(&seen) };
     let report = simulate_workload(&plan, Box::new(workload)).unwrap();
@@ -42,8 +42,8 @@ fn streams() -> Settings {
     Settings {
         workload: Some(WorkloadKind::Streams),
         streams: Some(40),
-        segment_size: Some(Size(16 << 20)),
-        extent_size: Some(Size(1 << 20)),
+        segment_size: Some(ByteSize(16 << 20)),
+        extent_size: Some(ByteSize(1 << 20)),
         fills: Some(4.0),
         ..Settings::default()
     }
@@ -68,7 +68,7 @@ fn timing_changes_neither_the_trace_nor_what_the_drive_does() {
 #[test]
 fn the_same_seed_gives_the_same_run_and_another_seed_another_one() {
     let run = |seed| {
-        let report = simulate(&Plan::new(Settings { seed: Some(seed), ..streams() }).unwrap()).unwrap();
+        let report = simulate(&DrivePlan::new(Settings { seed: Some(seed), ..streams() }).unwrap()).unwrap();
         (report.counters, report.latency.write.map(|latency| latency.p99_seconds.to_bits()))
     };
     assert_eq!(run(1), run(1));
@@ -79,13 +79,13 @@ fn the_same_seed_gives_the_same_run_and_another_seed_another_one() {
 fn a_drive_that_falls_behind_slows_its_host_down_and_latency_stays_what_its_queue_makes_it() {
     let settings = Settings {
         timing: Some(TimingSetting::On),
-        rate: Some(Size(500_000_000)),
+        rate: Some(ByteSize(500_000_000)),
         precondition: Some(Precondition::None),
         queue_depth: Some(16),
-        duration: Some(Span(240.0)),
+        duration: Some(TimeSpan(240.0)),
         ..Settings::default()
     };
-    let report = simulate(&Plan::new(settings).unwrap()).unwrap();
+    let report = simulate(&DrivePlan::new(settings).unwrap()).unwrap();
     let last = report.intervals.last().unwrap();
     let achieved = last.host_bytes_per_second.unwrap();
     assert!(achieved < 200e6, "{achieved} bytes per second at a write amplification of {}", last.write_amplification);
@@ -107,12 +107,12 @@ fn throughput_after_the_cliff_is_what_write_amplification_leaves() {
     let settings = Settings {
         timing: Some(TimingSetting::On),
         over_provisioning: Some(0.28),
-        read_latency: Some(Span(0.0)),
-        erase_latency: Some(Span(0.0)),
+        read_latency: Some(TimeSpan(0.0)),
+        erase_latency: Some(TimeSpan(0.0)),
         fills: Some(3.0),
         ..Settings::default()
     };
-    let report = simulate(&Plan::new(settings).unwrap()).unwrap();
+    let report = simulate(&DrivePlan::new(settings).unwrap()).unwrap();
     let last = report.intervals.last().unwrap();
     let ratio = last.host_bytes_per_second.unwrap() * last.write_amplification / report.program_bytes_per_second;
     assert!((0.85..=1.01).contains(&ratio), "{ratio} of what the dies can program");
@@ -120,7 +120,7 @@ fn throughput_after_the_cliff_is_what_write_amplification_leaves() {
 
 #[test]
 fn trim_and_space_left_unpartitioned_each_lower_write_amplification() {
-    let amplification = |settings: Settings| simulate(&Plan::new(settings).unwrap()).unwrap().write_amplification;
+    let amplification = |settings: Settings| simulate(&DrivePlan::new(settings).unwrap()).unwrap().write_amplification;
     let plain = amplification(Settings { disorder: Some(1.0), ..streams() });
     let trimmed = amplification(Settings { disorder: Some(1.0), trim: Some(true), ..streams() });
     let spared = amplification(Settings { disorder: Some(1.0), unpartitioned: Some(0.25), ..streams() });
@@ -130,7 +130,7 @@ fn trim_and_space_left_unpartitioned_each_lower_write_amplification() {
 #[test]
 fn separating_hot_from_cold_lowers_write_amplification() {
     let hot_cold = Settings { workload: Some(WorkloadKind::HotCold), hot_writes: Some(0.9), ..Settings::default() };
-    let amplification = |settings: Settings| simulate(&Plan::new(settings).unwrap()).unwrap().write_amplification;
+    let amplification = |settings: Settings| simulate(&DrivePlan::new(settings).unwrap()).unwrap().write_amplification;
     let mixed = amplification(hot_cold.clone());
     let apart = Settings { frontiers: Some(2), copies_apart: Some(true), ..hot_cold };
     let cost_benefit = Settings { policy: Some(Policy::CostBenefit), ..apart.clone() };
@@ -147,13 +147,13 @@ fn flushing_a_buffer_without_protection_pads_programs_and_waits() {
         fills: Some(1.0),
         ..streams()
     };
-    let run = |protected| simulate(&Plan::new(settings(protected)).unwrap()).unwrap();
+    let run = |protected| simulate(&DrivePlan::new(settings(protected)).unwrap()).unwrap();
     let (protected, unprotected) = (run(true), run(false));
     assert_eq!(protected.counters.padded_pages, 0);
     // Programs of two pages: a page of padding beside each page of the host, but for those beside which a copy lies.
     let padding = unprotected.counters.padded_pages as f64 / unprotected.host_pages as f64;
     assert!((0.95..=1.0).contains(&padding), "{padding}");
-    let median = |report: &Report| report.latency.flush.as_ref().unwrap().p50_seconds;
+    let median = |report: &SimulationReport| report.latency.flush.as_ref().unwrap().p50_seconds;
     assert!(median(&protected) < 50e-6 && median(&unprotected) > 500e-6);
 }
 
@@ -163,14 +163,14 @@ fn programs_and_erases_are_in_the_way_of_reads() {
         let settings = Settings {
             timing: Some(TimingSetting::On),
             reads_per_write: Some(0.1),
-            rate: Some(Size(100_000_000)),
+            rate: Some(ByteSize(100_000_000)),
             fills: Some(1.0),
             suspend_latency,
             ..Settings::default()
         };
-        simulate(&Plan::new(settings).unwrap()).unwrap().latency.read.unwrap()
+        simulate(&DrivePlan::new(settings).unwrap()).unwrap().latency.read.unwrap()
     };
-    let (waiting, suspending) = (run(None), run(Some(Span(20e-6))));
+    let (waiting, suspending) = (run(None), run(Some(TimeSpan(20e-6))));
     assert!(waiting.p99_seconds > 800e-6 && waiting.max_seconds > 3e-3, "{waiting:?}");
     assert!(suspending.max_seconds < 150e-6, "{suspending:?}");
 }
@@ -179,16 +179,16 @@ fn programs_and_erases_are_in_the_way_of_reads() {
 fn a_scaled_drive_reaches_its_cliff_at_the_same_time() {
     let onset = |scale| {
         let settings = Settings {
-            capacity: Some(Size(256 << 30)),
+            capacity: Some(ByteSize(256 << 30)),
             pages_per_block: Some(1024),
             timing: Some(TimingSetting::On),
             precondition: Some(Precondition::None),
-            rate: Some(Size(400_000_000)),
-            duration: Some(Span(1200.0)),
+            rate: Some(ByteSize(400_000_000)),
+            duration: Some(TimeSpan(1200.0)),
             scale: Some(scale),
             ..Settings::default()
         };
-        simulate(&Plan::new(settings).unwrap()).unwrap().cliff.onset_seconds.unwrap()
+        simulate(&DrivePlan::new(settings).unwrap()).unwrap().cliff.onset_seconds.unwrap()
     };
     let (whole, eighth) = (onset(1), onset(8));
     assert!((whole / eighth - 1.0).abs() < 0.1, "{whole} s whole, {eighth} s scaled");

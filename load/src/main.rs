@@ -16,8 +16,8 @@ struct Arguments {
 enum Command {
     /// Do to a file system what log-structured brokers do
     ///
-    /// The configuration is a JSON document; docs/engines/storage.md explains it. On SIGTERM the window in progress is told
-    /// and the load ends; on SIGUSR1 a sample of the records is read back while it goes on.
+    /// The configuration is a JSON document; docs/engines/storage.md explains it. On SIGTERM the window in progress is
+    /// printed and the load ends; on SIGUSR1 a sample of the records is read back while it goes on.
     Storage {
         /// What to do
         #[arg(long, value_name = "FILE")]
@@ -32,7 +32,7 @@ enum Command {
     /// Produce to and consume from a Kafka broker
     ///
     /// The configuration is a JSON document; docs/engines/kafka.md explains it. On SIGTERM the load ends, what was sent is
-    /// waited for and read, and the window in progress is told.
+    /// waited for and read, and the window in progress is printed.
     Kafka {
         /// What to do
         #[arg(long, value_name = "FILE")]

@@ -7,19 +7,12 @@ from datetime import datetime
 
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
-from tests.alerts.watchers import (
-    Site,
-    alertmanager_alerts,
-    free_address,
-    get,
-    query,
-    run_alertmanager,
-    run_prometheus,
-    wait_until,
-)
+from testkit.ports import free_address
+from testkit.waiting import wait_until
+from tests.alerts.watchers import Site, alertmanager_alerts, get, query, run_alertmanager, run_prometheus
 
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
-from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures, RunFileSystem
+from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, WorkerFigures
 
 TOKEN = "cw_test_token"
 
@@ -29,7 +22,7 @@ class Run:
 
     def __init__(self, phase: str) -> None:
         self.stalled = False
-        self.figures = RunFigures(
+        self.figures = WorkerFigures(
             run_id="drill-1",
             workload="drill",
             engine="fio",

@@ -11,11 +11,12 @@ import yaml
 from prometheus_client import CollectorRegistry
 from tests.alerts.watchers import program
 
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
-from cliffwatch.worker.metrics import RunCollector, RunFigures
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.worker.metrics import RunCollector, WorkerFigures
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))
 UNIT_TESTS = sorted((ALERTS_DIRECTORY / "tests").glob("*.yaml"))
+LONG = pytest.mark.long(seconds=40, why="rules for each second of an hour and a half; test_live_cliff.py has one cliff")
 RUNBOOKS = ALERTS_DIRECTORY / "runbooks"
 METRICS_PAGE = ALERTS_DIRECTORY.parent / "docs" / "metrics.md"
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
@@ -65,7 +66,11 @@ def test_promtool_accepts_every_rule_and_finds_none_twice() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("path", UNIT_TESTS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=LONG if path.stem == "cliffs" else ()) for path in UNIT_TESTS],
+    ids=lambda path: path.stem,
+)
 def test_alerts_fire_and_stay_silent_as_their_unit_tests_say(path: Path) -> None:
     done = subprocess.run([program("promtool"), "test", "rules", str(path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -116,7 +121,7 @@ def test_runbooks_query_only_metrics_that_are_documented() -> None:
     for path in RUNBOOKS.iterdir():
         for expression in re.findall(r"--data-urlencode 'query=([^']*)'", path.read_text(encoding="utf-8")):
             unknown = {name for name in metrics_in(expression) if not is_documented(name)}
-            # What Prometheus adds about each scrape is told apart from what the rules use.
+            # What Prometheus adds about each scrape is separate from what the rules use.
             assert unknown <= {"scrape_samples_scraped"}, path.stem
 
 
@@ -126,7 +131,7 @@ def test_what_rules_record_is_documented_and_nothing_else_is() -> None:
 
 
 def test_every_metric_of_a_worker_is_documented_with_its_type() -> None:
-    figures = RunFigures(run_id="r", workload="w", engine="e", target="t", start=0.0, window_seconds=1.0)
+    figures = WorkerFigures(run_id="r", workload="w", engine="e", target="t", start=0.0, window_seconds=1.0)
     registry = CollectorRegistry()
     registry.register(RunCollector(figures))
     page = METRICS_PAGE.read_text(encoding="utf-8")

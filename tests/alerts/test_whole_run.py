@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 import yaml
 from prometheus_client.core import Metric
-from tests.alerts.watchers import free_address, get, program, running
+from testkit.ports import free_address
+from tests.alerts.watchers import get, program, running
 from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 
-from cliffwatch.detect.finding import Kind
+from cliffwatch.analysis.finding import FindingKind
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.units import parse_duration
 from cliffwatch.journal import EventType
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
-from cliffwatch.units import parse_duration
 from cliffwatch.worker.detection_metrics import detection_metrics
 
 RUN = {"run_id": "soak", "instance": "127.0.0.1:1", "job": "cliffwatch-worker", "host": "local"}
@@ -82,14 +83,14 @@ def factors(index: int) -> tuple[float, float]:
     return swing * warming * client, warming * device
 
 
-def live_through(journal: Journal, exposition: Exposition) -> dict[str, set[Kind]]:
+def live_through(journal: Journal, exposition: Exposition) -> dict[str, set[FindingKind]]:
     """Fill both with the run; which kinds were found, by series."""
     detection = journal.detection()
     written = 0.0
     for index in (index for index in range(END) if not RESTART <= index < RESTART + MISSED):
         if index == RESTART + MISSED:
             journal.missed = MISSED
-            detection.notice(journal.tell(EventType.ENGINE, "broker_restarted"))
+            detection.notice(journal.record_event(EventType.ENGINE, "broker_restarted"))
         client, device = factors(index)
         restarting = 6.0 if RESTART <= index < RESTART + MISSED + SLOW_START else 1.0
         # Compaction: three slow windows, two times an hour.
@@ -114,9 +115,9 @@ def live_through(journal: Journal, exposition: Exposition) -> dict[str, set[Kind
             clean = max(0.04, 0.95 - 0.91 * index / DEVICE_ONSET)
             exposition.add(at, "cliffwatch_drive_free_blocks_ratio", DRIVE | {"job": "drive", "serial": "7"}, clean)
             exposition.add(at, "cliffwatch_drive_mapped_ratio", DRIVE | {"job": "drive", "serial": "7"}, 1 - clean)
-    found: dict[str, set[Kind]] = defaultdict(set)
-    for event in journal.told(EventType.FINDING):
-        found[event.detail["series"]].add(Kind(event.detail["kind"]))
+    found: dict[str, set[FindingKind]] = defaultdict(set)
+    for event in journal.events_named(EventType.FINDING):
+        found[event.detail["series"]].add(FindingKind(event.detail["kind"]))
     return found
 
 
@@ -129,7 +130,7 @@ def promtool(*arguments: str) -> None:
 class Evaluated:
     """`firing` holds, for each alert, the moments of the run (in windows) at which it fired."""
 
-    found: dict[str, set[Kind]]
+    found: dict[str, set[FindingKind]]
     firing: dict[str, list[float]]
 
 
@@ -198,7 +199,7 @@ def _firing(address: str, expression: str, held_seconds: float) -> list[float]:
 
 
 def test_detection_finds_the_cliff_and_its_end_and_nothing_else(evaluated: Evaluated) -> None:
-    assert evaluated.found == {"publish.p99": {Kind.CLIFF, Kind.RECOVERY}}
+    assert evaluated.found == {"publish.p99": {FindingKind.CLIFF, FindingKind.RECOVERY}}
 
 
 def test_the_page_comes_within_three_minutes_of_the_cliff_and_never_before(evaluated: Evaluated) -> None:
@@ -213,7 +214,7 @@ def test_the_page_lasts_as_long_as_the_cliff_and_ends_with_it(evaluated: Evaluat
     assert OVER - SCRAPE_WINDOWS <= moments[-1] <= OVER + HOUR
 
 
-def test_the_drive_is_told_of_before_the_client(evaluated: Evaluated) -> None:
+def test_the_drive_alerts_before_the_client(evaluated: Evaluated) -> None:
     slows, blocks = (evaluated.firing[name] for name in ("CliffwatchDriveSlowsDown", "CliffwatchFreeBlocksRunningOut"))
     assert DEVICE_ONSET < slows[0] < evaluated.firing["CliffwatchLatencyCliff"][0]
     assert slows[-1] <= evaluated.firing["CliffwatchLatencyCliff"][0] + SCRAPE_WINDOWS

@@ -2,10 +2,8 @@
 
 import json
 import shutil
-import socket
 import subprocess
 import threading
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -14,7 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-PATIENCE_SECONDS = 60.0
+from testkit.waiting import wait_until
+
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -76,12 +75,6 @@ def program(*names: str) -> str:
     raise AssertionError(f"{names[0]} is not installed: apt-get install prometheus prometheus-alertmanager")
 
 
-def free_address() -> str:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return f"127.0.0.1:{probe.getsockname()[1]}"
-
-
 @contextmanager
 def running(command: list[str], ready_url: str, log_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process from when it is ready until the block's end."""
@@ -135,13 +128,6 @@ def alertmanager_alerts(address: str, name: str) -> list[dict[str, Any]]:
     matcher = urllib.parse.urlencode({"filter": f"alertname={name}"})
     alerts: list[dict[str, Any]] = get(f"http://{address}/api/v2/alerts?{matcher}")
     return alerts
-
-
-def wait_until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come about within {PATIENCE_SECONDS} s"
-        time.sleep(0.05)
 
 
 def get(url: str) -> Any:

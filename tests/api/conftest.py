@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from tests.api.harness import Api, serving
 
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.model.settings import Settings, read_settings
 
 
 @pytest.fixture

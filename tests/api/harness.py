@@ -13,13 +13,13 @@ import httpx
 import uvicorn
 from fastapi import FastAPI
 
-from cliffwatch.api.app import create_app
-from cliffwatch.api.connections import Bounds, http_options
-from cliffwatch.api.context import Services
-from cliffwatch.clock import Clock, SystemClock
-from cliffwatch.settings import Settings
+from cliffwatch.app.index import index_run
+from cliffwatch.base.clock import Clock, SystemClock
+from cliffwatch.http.connections import Bounds, http_options
+from cliffwatch.http.context import Services
+from cliffwatch.model.settings import Settings
+from cliffwatch.server.app import create_app
 from cliffwatch.store.database import Database, open_database, upgrade
-from cliffwatch.store.index import index_run
 from cliffwatch.store.tokens import Scope, create_token
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}

@@ -1,4 +1,4 @@
-"""Alertmanager's webhook: what it tells of stands in journals, once."""
+"""Alertmanager's webhook: its alerts are recorded in journals, once."""
 
 import subprocess
 from collections.abc import Iterator
@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import journals
+from testkit import journals
 from tests.api.harness import Api, serving
 from tests.api.test_metrics_api import value
 
+from cliffwatch.app import alerts as domain
+from cliffwatch.app.alerts import WATCHDOG, deliver_kept
 from cliffwatch.journal import Event, EventType, JournalReader
-from cliffwatch.runs import alerts as domain
-from cliffwatch.runs.alerts import WATCHDOG, deliver_kept
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.model.settings import Settings, read_settings
 
 
 def alert(run_id: str | None = "one", status: str = "firing", **changes: Any) -> dict[str, Any]:
@@ -48,14 +48,14 @@ def notification(*alerts: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 
 def live(api: Api, run_id: str = "one") -> Path:
-    """The journal of a run that is carried out."""
+    """The journal of a live run."""
     directory = journals.queue(api.settings.runs_directory, run_id)
     journals.start(directory)
     api.index(run_id)
     return directory
 
 
-def told(directory: Path) -> list[Event]:
+def reported(directory: Path) -> list[Event]:
     return [stored.event for stored in JournalReader(directory).events() if stored.event.type is EventType.ALERT]
 
 
@@ -69,7 +69,7 @@ def post(api: Api, *alerts: dict[str, Any], **changes: Any) -> dict[str, int]:
 def test_an_alert_becomes_an_event_of_the_run_that_it_names(api: Api) -> None:
     one, other = live(api), live(api, "other")
     assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "kept": 0, "of_no_run": 0}
-    [event] = told(one)
+    [event] = reported(one)
     assert event.name == "QueueFull"
     assert event.detail == {
         "status": "firing",
@@ -81,7 +81,7 @@ def test_an_alert_becomes_an_event_of_the_run_that_it_names(api: Api) -> None:
         "ends_at": None,
         "labels": {"alertname": "QueueFull", "severity": "warning", "run_id": "one"},
     }
-    assert told(other) == []
+    assert reported(other) == []
     assert value(api, "alerts_total", outcome="recorded") == 1
 
 
@@ -94,7 +94,7 @@ def test_a_notification_that_comes_twice_is_recorded_once_also_by_another_servic
     elsewhere = read_settings(state_directory=tmp_path / "other", runs_directory=settings.runs_directory)
     with serving(elsewhere) as again:
         assert post(again, alert())["repeated"] == 1
-    assert len(told(directory)) == 1
+    assert len(reported(directory)) == 1
 
 
 def test_a_resolution_and_a_second_beginning_are_events_of_their_own(api: Api) -> None:
@@ -102,23 +102,23 @@ def test_a_resolution_and_a_second_beginning_are_events_of_their_own(api: Api) -
     post(api, alert())
     post(api, alert(status="resolved"))
     post(api, alert(startsAt="2026-11-21T09:10:00Z"))
-    assert [event.detail["status"] for event in told(directory)] == ["firing", "resolved", "firing"]
-    assert told(directory)[1].detail["ends_at"] == 1795251885.459
+    assert [event.detail["status"] for event in reported(directory)] == ["firing", "resolved", "firing"]
+    assert reported(directory)[1].detail["ends_at"] == 1795251885.459
 
 
-def test_an_alert_that_names_no_run_goes_to_every_run_that_is_carried_out(api: Api) -> None:
+def test_an_alert_that_names_no_run_goes_to_every_live_run(api: Api) -> None:
     running = [live(api, "one"), live(api, "two")]
     waiting = journals.queue(api.settings.runs_directory, "waiting")
     api.index("waiting")
     assert post(api, alert(None))["recorded"] == 2
-    assert [len(told(directory)) for directory in (*running, waiting)] == [1, 1, 0]
+    assert [len(reported(directory)) for directory in (*running, waiting)] == [1, 1, 0]
 
 
 def test_the_watchdog_is_heard_and_is_no_event(api: Api) -> None:
     directory = live(api)
     taken = post(api, alert(None, labels={"alertname": WATCHDOG, "severity": "info"}))
     assert (taken["recorded"], taken["of_no_run"]) == (0, 1)
-    assert told(directory) == []
+    assert reported(directory) == []
     assert value(api, "watchdog_timestamp_seconds") > 0
 
 
@@ -129,7 +129,7 @@ def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
     # The index does not know yet that the run is over; its journal does.
     nobody = {"received": 5, "recorded": 0, "repeated": 0, "kept": 0, "of_no_run": 5}
     assert post(api, *unknown, alert(), alert(None)) == nobody
-    assert told(directory) == []
+    assert reported(directory) == []
 
 
 def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
@@ -165,7 +165,7 @@ def test_what_is_huge_is_refused_and_harms_nothing(api: Api) -> None:
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
     many = [alert(fingerprint=f"{number:016x}") for number in range(1500)]
     assert post(api, *many)["recorded"] == 1500
-    assert len(told(directory)) == 1500
+    assert len(reported(directory)) == 1500
 
 
 def test_looking_is_not_enough_to_send_alerts(api: Api) -> None:
@@ -204,7 +204,7 @@ def test_what_a_full_disk_does_not_take_is_kept_and_written_later(api: Api, full
     journals.finish(full)
     deliver_kept(api.services.database)
     deliver_kept(api.services.database)
-    assert [event.detail["status"] for event in told(full)] == ["firing", "resolved"]
+    assert [event.detail["status"] for event in reported(full)] == ["firing", "resolved"]
     assert value(api, "kept_alerts") == 0
 
 

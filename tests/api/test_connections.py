@@ -10,11 +10,13 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from testkit.waiting import wait_until
 from tests.api.harness import ORDER, Api, serving
 
-from cliffwatch.api.connections import Bounds
+from cliffwatch.http.connections import Bounds
+from cliffwatch.http.figures import DISCARDED_BYTES
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.model.settings import Settings, read_settings
 
 #: What a busy machine may add; far below what an open connection is kept for without bounds.
 SLACK_SECONDS = 5.0
@@ -42,7 +44,7 @@ def clients(
 
 def ended(opened: list[socket.socket], seconds: float, meanwhile: Callable[[], object] = lambda: None) -> list[bytes]:
     """What each of the connections received before the service ended it, all of them within the time."""
-    told = dict.fromkeys(opened, b"")
+    reported = dict.fromkeys(opened, b"")
     waiting = set(opened)
     deadline = time.monotonic() + seconds
     while waiting:
@@ -53,10 +55,10 @@ def ended(opened: list[socket.socket], seconds: float, meanwhile: Callable[[], o
                 chunk = client.recv(65_536)
             except ConnectionResetError:
                 chunk = b""
-            told[client] += chunk
+            reported[client] += chunk
             if not chunk:
                 waiting.discard(client)
-    return list(told.values())
+    return list(reported.values())
 
 
 @pytest.fixture(scope="module")
@@ -74,10 +76,10 @@ def test_300_half_open_requests_end_and_others_are_served_meanwhile(bounded: Api
         answers.append(answer.status_code)
 
     with clients(bounded, 300, (b"", b"GET /readyz HTTP/1.1\r\nHo", POST + b"\r\n{")) as opened:
-        told = ended(opened, BOUNDS.body_seconds + SLACK_SECONDS, ask)
+        reported = ended(opened, BOUNDS.body_seconds + SLACK_SECONDS, ask)
     assert set(answers) == {200}
     # Who asked for nothing receives nothing, and 256 may be open for one address.
-    said = {(text[9:12], json.loads(text.partition(b"\r\n\r\n")[2])["code"]) for text in told if text}
+    said = {(text[9:12], json.loads(text.partition(b"\r\n\r\n")[2])["code"]) for text in reported if text}
     assert (b"408", "request_timeout") in said
     assert said <= {(b"408", "request_timeout"), (b"503", "too_many_connections")}
 
@@ -96,8 +98,8 @@ def test_a_request_that_comes_in_drops_does_not_last_longer(bounded: Api, start:
             except OSError:
                 return  # it was ended; what it received is read next
 
-        [told] = ended([client], BOUNDS.body_seconds + SLACK_SECONDS, send)
-    assert told.startswith(b"HTTP/1.1 408 ") or told == b""  # reset by the drops that came after the answer
+        [reported] = ended([client], BOUNDS.body_seconds + SLACK_SECONDS, send)
+    assert reported.startswith(b"HTTP/1.1 408 ") or reported == b""  # reset by the drops that came after the answer
 
 
 def test_an_upload_that_stops_is_ended_and_leaves_nothing(bounded: Api) -> None:
@@ -106,12 +108,11 @@ def test_an_upload_that_stops_is_ended_and_leaves_nothing(bounded: Api) -> None:
         "Content-Type: application/zstd\r\nContent-Length: 100000000\r\n\r\n"
     )
     with clients(bounded, 1, (head.encode() + b"x" * 3_000_000,)) as [client]:
-        [told] = ended([client], 2 * BOUNDS.body_seconds + SLACK_SECONDS)
-    assert b'"code":"request_timeout"' in told
-    deadline = time.monotonic() + SLACK_SECONDS
-    while left := list(bounded.settings.runs_directory.glob("*.tar.zst")):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.01)
+        [reported] = ended([client], 2 * BOUNDS.body_seconds + SLACK_SECONDS)
+    assert b'"code":"request_timeout"' in reported
+    wait_until(
+        lambda: not [*bounded.settings.runs_directory.glob("*.tar.zst")], "a directory without it", SLACK_SECONDS
+    )
 
 
 def test_a_body_that_goes_on_may_take_its_time(bounded: Api) -> None:
@@ -125,6 +126,26 @@ def test_a_body_that_goes_on_may_take_its_time(bounded: Api) -> None:
 
     answer = bounded.post("/runs", content=pieces(), headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["code"]) == (422, "bad_request")
+
+
+def test_who_sends_all_of_a_body_that_is_too_large_reads_the_answer(bounded: Api) -> None:
+    whole_bytes = 20_000_000
+    request = POST.replace(b"Length: 900000", b"Length: %d" % whole_bytes) + b"\r\n"
+    with clients(bounded, 1, (request,)) as [client]:
+        client.sendall(b" " * whole_bytes)
+        [told] = ended([client], SLACK_SECONDS)
+    assert told.startswith(b"HTTP/1.1 413 ")
+    assert told.count(b"HTTP/1.1") == 1
+    assert b'"code":"body_too_large"' in told
+
+
+def test_who_never_ends_a_body_that_is_too_large_is_let_go(bounded: Api) -> None:
+    request = POST.replace(b"Content-Length: 900000", b"Transfer-Encoding: chunked") + b"\r\n"
+    piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+    with clients(bounded, 1, (request,)) as [client]:
+        client.settimeout(SLACK_SECONDS)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            client.sendall(piece * (4 * DISCARDED_BYTES // len(piece)))
 
 
 def test_who_takes_no_answer_is_let_go(bounded: Api) -> None:
@@ -156,12 +177,12 @@ def test_only_those_that_wait_make_room(settings: Settings) -> None:
                 # Kept: a response whose lines nobody holds any more is closed.
                 streams.append(stream.iter_lines())
                 assert next(streams[-1]).startswith("id:")
-                [told] = ended([oldest], SLACK_SECONDS)
-                assert b'"code":"too_many_connections"' in told
+                [reported] = ended([oldest], SLACK_SECONDS)
+                assert b'"code":"too_many_connections"' in reported
             with clients(api, 1) as fourth:
-                [told] = ended(fourth, SLACK_SECONDS)
-            assert told.startswith(b"HTTP/1.1 503 ")
-            assert b"retry-after: 5" in told.lower()
+                [reported] = ended(fourth, SLACK_SECONDS)
+            assert reported.startswith(b"HTTP/1.1 503 ")
+            assert b"retry-after: 5" in reported.lower()
 
 
 def test_a_live_stream_outlasts_every_bound(bounded: Api) -> None:

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import text
-from tests import journals
+from sqlalchemy import text, update
+from testkit import journals
 from tests.api.harness import Api, serving
 
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
 from cliffwatch.journal.events import Event
-from cliffwatch.settings import Settings
+from cliffwatch.model.settings import Settings
+from cliffwatch.store.models import RunRow
 
 _EVENTS = (
     '{"at":1790000010,"type":"finding","name":"huge","detail":{"ratio":1e999}}',
@@ -102,6 +103,19 @@ def test_damaged_rows_break_no_list(settings: Settings) -> None:
         assert [run["reasons"] for run in _strict(api, "/runs")["items"]] == [[]]
         assert len(_strict(api, "/tokens", "admin")["items"]) == 3
         assert api.get("/runs", scope="operate").status_code == 401
+
+
+@pytest.mark.parametrize("column", ["state", "verdict"])
+def test_a_row_that_says_nothing_known_hides_no_other_and_is_made_anew(settings: Settings, column: str) -> None:
+    for run_id in ("one", "two"):
+        journals.queue(settings.runs_directory, run_id)
+    with serving(settings) as api:
+        with api.services.database.session() as session:
+            session.execute(update(RunRow).where(RunRow.id == "one").values({column: "nonsense"}))
+        assert [run["id"] for run in _strict(api, "/runs")["items"]] == ["two"]
+    with serving(settings) as api:
+        listed = {run["id"]: (run["state"], run["verdict"]) for run in _strict(api, "/runs")["items"]}
+    assert listed == {"one": ("queued", None), "two": ("queued", None)}
 
 
 def _strict(api: Api, path: str, scope: str = "read") -> dict[str, Any]:

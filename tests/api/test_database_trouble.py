@@ -9,13 +9,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests import journals
+from testkit import journals
 from tests.api.harness import ORDER, WORKLOAD, Api, NoReconciler, listening, make_tokens, serving
 
-from cliffwatch.api.app import create_app
 from cliffwatch.journal import JournalReader
-from cliffwatch.runs.states import RunState, status_of
-from cliffwatch.settings import Settings
+from cliffwatch.journal.state import status_of
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.state import RunState
+from cliffwatch.server.app import create_app
 
 #: Less than the minute for which the database stays locked; what is answered takes a second or four.
 _SOON_SECONDS = 20
@@ -86,7 +87,7 @@ def test_a_database_that_is_deleted_is_noticed_and_written_again(
         api.put("/runs/one", ORDER).raise_for_status()
         for path in settings.state_directory.glob("cliffwatch.sqlite3*"):
             path.unlink()
-        api.services.keeper.look()
+        api.services.database_monitor.look()
         assert api.client.get("/readyz").status_code == 200
         assert "was deleted; it is there again" in caplog.text
         api.put("/runs/two", ORDER).raise_for_status()
@@ -97,22 +98,24 @@ def test_a_database_that_is_deleted_is_noticed_and_written_again(
         assert _file(settings).stat().st_mode & 0o077 == 0
 
 
-def test_a_database_that_cannot_be_written_again_is_told(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_database_that_cannot_be_written_again_is_reported(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
     with serving(settings) as api:
         _file(settings).unlink()
         # A name that cannot be taken: as on a disk that is full, or was mounted over.
         _file(settings).with_name(".cliffwatch.sqlite3.restored").mkdir()
         for _ in range(3):
-            api.services.keeper.look()
+            api.services.database_monitor.look()
         unready = api.client.get("/readyz")
         assert unready.status_code == 503
         assert "cliffwatch.sqlite3 is gone; put the file back or restart the service" in unready.json()["detail"]
-        assert sum("is gone" in record.getMessage() for record in caplog.records if "keeper" in record.name) == 1
+        assert sum("is gone" in record.getMessage() for record in caplog.records if "store.monitor" in record.name) == 1
         assert not _file(settings).exists()
         _file(settings).with_name(".cliffwatch.sqlite3.restored").rmdir()
 
 
-def test_a_database_that_is_replaced_is_told(settings: Settings) -> None:
+def test_a_database_that_is_replaced_is_reported(settings: Settings) -> None:
     with serving(settings) as api:
         other = _file(settings).with_name("other")
         other.write_bytes(b"")

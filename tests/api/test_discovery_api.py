@@ -1,15 +1,15 @@
-"""What Prometheus is told to scrape."""
+"""What Prometheus is given to scrape."""
 
 import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tests import journals
+from testkit import journals
 from tests.api.harness import Api
 
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import files
-from cliffwatch.runs.identity import ProcessIdentity
 from cliffwatch.worker.heartbeat import Heartbeat
 
 

@@ -1,4 +1,4 @@
-"""Every error of every route has one shape, is declared in OpenAPI and tells a client nothing it should not know."""
+"""Every error of every route has one shape, is declared in OpenAPI and reveals no internals to a client."""
 
 import json
 from typing import Any
@@ -7,10 +7,10 @@ import httpx
 import pytest
 from tests.api.harness import ORDER, Api
 
-from cliffwatch.api.http_figures import BODY_LIMIT_BYTES
-from cliffwatch.api.openapi import render
-from cliffwatch.api.problems import MEDIA_TYPE
-from cliffwatch.errors import KINDS, Code
+from cliffwatch.base.errors import KINDS, Code
+from cliffwatch.http.figures import BODY_LIMIT_BYTES
+from cliffwatch.http.problems import MEDIA_TYPE
+from cliffwatch.server.openapi import render
 
 DOCUMENT = json.loads(render())
 OPERATIONS = [
@@ -19,7 +19,7 @@ OPERATIONS = [
     for method, operation in methods.items()
 ]
 PROTECTED = [operation for operation in OPERATIONS if operation[1].startswith("/api/")]
-#: An archive is no JSON: tests/bundle says how a bundle that is none is answered.
+#: An archive is no JSON: tests/labs/bundle says how a bundle that is none is answered.
 WITH_BODY = [
     operation for operation in PROTECTED if "application/json" in operation[2].get("requestBody", {}).get("content", {})
 ]
@@ -155,11 +155,24 @@ def test_a_wrong_parameter_is_named(lasting_api: Api, path: str, field: str) -> 
     assert [fault["field"] for fault in body["errors"]] == [field]
 
 
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("/runs?state=runing", "'runing' is not one of queued, starting, running, stopping, interrupted, reporting"),
+        ("/runs?state=runing", "; did you mean 'running'?"),
+        ("/schedules/not-an-id", "'not-an-id' is not an id; ids look like 43f4dc31"),
+    ],
+)
+def test_a_wrong_parameter_is_told_with_what_was_typed(lasting_api: Api, path: str, message: str) -> None:
+    (fault,) = check(lasting_api.get(path), Code.BAD_REQUEST)["errors"]
+    assert message in fault["message"]
+
+
 def test_a_person_is_shown_a_page_and_a_program_is_not(lasting_api: Api) -> None:
     browser = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
     shown = lasting_api.client.get("/nowhere", headers=browser)
     assert (shown.status_code, shown.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "there is nothing at /nowhere" in shown.text
+    assert "there is no resource at /nowhere" in shown.text
     check(lasting_api.client.get("/nowhere"), Code.NOT_FOUND)
     check(lasting_api.get("/nowhere", headers=browser), Code.NOT_FOUND)
 
@@ -175,7 +188,7 @@ def test_a_failure_inside_is_logged_and_not_shown(
     def fail(*arguments: object) -> None:
         raise ZeroDivisionError("a secret of the inside")
 
-    monkeypatch.setattr("cliffwatch.api.runs.runs_page", fail)
+    monkeypatch.setattr("cliffwatch.http.run_rows.runs_page", fail)
     response = api.get("/runs")
     check(response, Code.INTERNAL, DOCUMENT["paths"]["/api/v1/runs"]["get"])
     assert "secret" not in response.text
@@ -186,7 +199,7 @@ def test_a_failure_inside_a_page_is_a_page(api: Api, monkeypatch: pytest.MonkeyP
     def fail(*arguments: object) -> None:
         raise ZeroDivisionError("a secret of the inside")
 
-    monkeypatch.setattr("cliffwatch.web.others.local_path", fail)
+    monkeypatch.setattr("cliffwatch.web.login.local_path", fail)
     response = api.client.get("/login", headers={"Accept": "text/html,*/*;q=0.8"})
     assert response.status_code == 500
     assert response.headers["content-type"].startswith("text/html")

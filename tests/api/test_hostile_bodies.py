@@ -10,7 +10,7 @@ import pytest
 from tests.api.harness import ORDER, WORKLOAD, make_tokens
 from tests.api.test_lifetime import process
 
-from cliffwatch.settings import read_settings
+from cliffwatch.model.settings import read_settings
 
 #: Such a body took 1.3 GB before; a service that has just started has 0.2 GB.
 MEMORY_LIMIT_MIB = 400
@@ -46,7 +46,7 @@ VALIDATED: dict[str, tuple[Callable[[], str], str, str]] = {
     "some keys": (lambda: _workload(**{f"k{n}": "0" for n in range(900)}), "workload_invalid", "and 880 more faults"),
     "deep JSON": (lambda: _workload(load=_nested('{"a":', "}", 900)), "bad_request", "nested more than 64 deep"),
     "very deep JSON": (lambda: _workload(load=_nested('{"a":', "}", 100_000)), "bad_request", "nested too deep"),
-    "not a number": (lambda: _workload(load='{"rate": NaN}'), "bad_request", "NaN is no number of JSON"),
+    "not a number": (lambda: _workload(load='{"rate": NaN}'), "bad_request", "NaN is not a JSON number"),
     "endless": (lambda: _workload(load='{"rate": 1e999}'), "bad_request", "too large a number"),
     "long number": (lambda: _workload(window="9" * 5000), "bad_request", "digits"),
     "large number": (lambda: _workload(engine_restarts="9" * 1000), "bad_request", "more than 64 bits"),

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests import journals
+from testkit import journals
 from tests.api.harness import ORDER, NoReconciler, make_tokens, serving
 
-from cliffwatch.api.app import create_app
-from cliffwatch.clock import VirtualClock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.app.index import index_run
+from cliffwatch.base.clock import VirtualClock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.server.app import create_app
 from cliffwatch.store.database import open_database
-from cliffwatch.store.index import index_run
 
 PROGRAM = """
 import socket, sys
 import uvicorn
-from cliffwatch.api.app import create_app
-from cliffwatch.settings import read_settings
+from cliffwatch.server.app import create_app
+from cliffwatch.model.settings import read_settings
 from tests.api.harness import NoReconciler
 app = create_app(read_settings(state_directory=sys.argv[1]), reconciler=NoReconciler)
 server = uvicorn.Server(uvicorn.Config(app, log_level="error"))

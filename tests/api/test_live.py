@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests import journals
+from testkit import journals
 from tests.api.harness import Api
 
 
@@ -47,13 +47,13 @@ def finish(api: Api, directory: Path) -> None:
     api.index("one")
 
 
-def test_a_stream_tells_the_past_then_the_present_then_ends(api: Api) -> None:
+def test_a_stream_reports_the_past_then_the_present_then_ends(api: Api) -> None:
     directory = add_running(api)
     messages: list[Message] = []
     for message in follow(api, "one"):
         messages.append(message)
         if message.name == "run" and message.body["state"] == "running":
-            # All that was there has been told: now something happens.
+            # All that was there has been sent: now something happens.
             threading.Thread(target=finish, args=[api, directory]).start()
     events = [message.body["name"] for message in messages if message.name == "event"]
     assert events == ["queued", "starting", "prepare", "running", "soak", "reporting", "finished"]
@@ -78,7 +78,7 @@ def test_an_id_of_another_stream_begins_at_the_start(api: Api) -> None:
     assert len(list(follow(api, "one", "nonsense"))) == len(list(follow(api, "one")))
 
 
-def test_a_finished_run_is_told_once(api: Api) -> None:
+def test_a_finished_run_is_reported_once(api: Api) -> None:
     directory = add_running(api)
     finish(api, directory)
     assert [message.name for message in follow(api, "one")].count("run") == 1

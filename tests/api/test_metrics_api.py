@@ -1,10 +1,10 @@
 from prometheus_client.parser import text_string_to_metric_families
-from tests import journals
+from testkit import journals
 from tests.api.harness import ORDER, Api
 
 from cliffwatch import __version__
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.runs.states import RunState
+from cliffwatch.model.state import RunState
 
 
 def scrape(api: Api) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -52,7 +52,7 @@ def test_runs_are_counted_by_state_and_requests_by_route(api: Api) -> None:
     assert value(api, "http_request_duration_seconds_sum", **labels) > 0
 
 
-def test_the_newest_runs_are_told_one_by_one_with_their_verdicts(api: Api) -> None:
+def test_the_newest_runs_are_reported_one_by_one_with_their_verdicts(api: Api) -> None:
     directory = journals.queue(api.settings.runs_directory, "ended")
     journals.start(directory)
     journals.finish(directory)

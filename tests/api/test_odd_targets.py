@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.loops import mounted
+from testkit.storage_engine import SMALL
 from tests.api.harness import Api
 from tests.api.test_targets_api import directory, order
-from tests.drives.loops import mounted
-from tests.engines.storage.running import SMALL
 
 
 def make_file(path: Path) -> Path:

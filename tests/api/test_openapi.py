@@ -2,15 +2,15 @@ import json
 import re
 from pathlib import Path
 
-from cliffwatch.api.openapi import GOLDEN, render
-from cliffwatch.errors import KINDS, Code
+from cliffwatch.base.errors import KINDS, Code
+from cliffwatch.server.openapi import GOLDEN, render
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def test_the_api_is_what_its_golden_description_says() -> None:
     assert json.loads(render()) == json.loads(GOLDEN.read_text()), (
-        "the API has changed; if that is wanted: python -m cliffwatch.api.openapi"
+        "the API has changed; if that is wanted: python -m cliffwatch.server.openapi"
     )
     assert render() == GOLDEN.read_text()
 

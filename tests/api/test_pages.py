@@ -3,8 +3,8 @@ import json
 
 import pytest
 
-from cliffwatch.api.pages import decode_page, encode_page, page_of
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.paging import decode_page, encode_page, page_of
 
 SORT, KEY = "runs:created_at,id:descending", (float, str)
 

@@ -1,13 +1,17 @@
 """Reports on demand: of a run that has none, of one that goes on, and the verdict that comes with them."""
 
+import json
 from pathlib import Path
 
-from tests import journals
+from testkit import journals
 from tests.api.harness import Api
 
+from cliffwatch.base import durable
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
 from cliffwatch.journal.events import Event
-from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState
+from cliffwatch.report.process import make_report
 from cliffwatch.worker.reporting import unanalysed
 
 
@@ -36,12 +40,27 @@ def test_a_report_that_was_missing_is_made_and_mends_the_verdict(api: Api) -> No
     assert "<html" in api.get("/runs/one/report.html").text
 
 
+def test_a_report_that_is_made_anew_changes_the_figures_of_the_list_at_once(api: Api) -> None:
+    directory = measured(api)
+    # As an earlier version of the program read it off the same windows.
+    make_report(directory)
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    right = report["throughput"]["load"]["bytes_per_second"]
+    report["throughput"]["load"]["bytes_per_second"] = right * 3
+    durable.write_json_durably(directory / files.REPORT_JSON, report)
+    journals.finish(directory)
+    api.index("one")
+    assert api.get("/runs/one").json()["figures"]["bytes_per_second"] == right * 3
+    api.post("/runs/one/report")
+    assert api.get("/runs/one").json()["figures"]["bytes_per_second"] == right
+
+
 def test_a_run_that_goes_on_has_a_report_of_what_there_is_so_far(api: Api) -> None:
     directory = measured(api, windows=5)
     api.index("one")
     made = api.post("/runs/one/report").json()
     assert (made["verdict"], made["is_provisional"]) == ("invalid", True)
-    assert "still goes on" in made["reasons"][0]
+    assert "still in progress" in made["reasons"][0]
     assert api.get("/runs/one/report").json()["coverage"]["measured_seconds"] == 5
     assert not (directory / files.REPORT_JSON).exists()
     assert api.get("/runs/one").json()["report"] is None

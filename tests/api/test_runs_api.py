@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import journals
+from testkit import journals
 from tests.api.harness import ORDER, WORKLOAD, Api
 
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.runs.specification import parse_workload
+from cliffwatch.model.workload import parse_workload
 
 
 def add_running(api: Api, run_id: str = "one", windows: int = 3) -> Path:
@@ -104,8 +104,8 @@ def test_a_run_that_cannot_be_indexed_leaves_nothing_behind(api: Api, monkeypatc
     def fail(*arguments: object) -> None:
         raise RuntimeError
 
-    # Stands for a database that goes away at this moment, which the real one does not do when told.
-    monkeypatch.setattr("cliffwatch.runs.service.index_run", fail)
+    # Stands for a database that goes away at this moment, which the real one does not do on demand.
+    monkeypatch.setattr("cliffwatch.app.index.index_run", fail)
     assert api.post("/runs", ORDER).status_code == 500
     assert left_behind(api) == []
 
@@ -169,6 +169,18 @@ def test_a_list_is_read_from_the_index_alone(api: Api) -> None:
     assert [run["id"] for run in api.get("/runs").json()["items"]] == ["one"]
 
 
+def test_a_queued_run_names_those_that_it_waits_for(api: Api) -> None:
+    for run_id in ("one", "two", "three"):
+        assert api.put(f"/runs/{run_id}", ORDER).status_code == 201
+    assert api.put("/runs/four", {**ORDER, "target": {"kind": "synthetic", "name": "elsewhere"}}).status_code == 201
+    waits = {run_id: api.get(f"/runs/{run_id}").json()["waits_for"] for run_id in ("one", "two", "three", "four")}
+    assert waits == {"one": [], "two": ["one"], "three": ["one", "two"], "four": []}
+    api.post("/runs/two/stop")
+    assert api.get("/runs/three").json()["waits_for"] == ["one"]
+    page = api.client.get("/runs/three", headers={"Cookie": f"cliffwatch_token={api.tokens['read']}"})
+    assert "waits until its target is free, after one" in page.text
+
+
 def test_a_waiting_run_is_stopped_at_once(api: Api) -> None:
     run_id = api.post("/runs", ORDER).json()["id"]
     response = api.post(f"/runs/{run_id}/stop", {"force": False})
@@ -180,7 +192,7 @@ def test_a_waiting_run_is_stopped_at_once(api: Api) -> None:
 
 
 @pytest.mark.parametrize("force", [False, True])
-def test_the_worker_of_an_active_run_is_told_to_stop(api: Api, force: bool) -> None:
+def test_the_worker_of_an_active_run_is_asked_to_stop(api: Api, force: bool) -> None:
     directory = add_running(api)
     assert api.post("/runs/one/stop", {"force": force}).status_code == 202
     assert api.stops == [(directory, force)]

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 from tests.api.harness import ORDER, WORKLOAD, Api
 
-from cliffwatch.runs.scheduler import MISSED, QUEUED
+from cliffwatch.app.scheduler import MISSED, QUEUED
 from cliffwatch.store.models import FiringRow, ScheduleRow
 
 CRON = {"kind": "cron", "expression": "0 2 * * sat", "time_zone": "Europe/Berlin"}
@@ -73,9 +73,9 @@ def test_a_wrong_schedule_names_its_field(api: Api, changes: dict[str, Any], cod
     assert api.call("PATCH", path, changes).json()["code"] == code
 
 
-def test_a_name_that_is_none_is_told_what_names_are(api: Api) -> None:
+def test_a_name_that_is_none_is_refused_with_what_names_are(api: Api) -> None:
     (fault,) = make(api, name="Every Saturday!").json()["errors"]
-    assert fault["message"].startswith("not a name; use up to 63 of a-z, 0-9")
+    assert fault["message"].startswith("'Every Saturday!' is not a name; use up to 63 of a-z, 0-9")
 
 
 def test_a_name_is_taken_once(api: Api) -> None:

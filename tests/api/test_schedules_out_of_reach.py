@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 from tests.api.harness import ORDER, Api, serving
 
-from cliffwatch.settings import Settings
+from cliffwatch.model.settings import Settings
 
 GOOD = {"kind": "cron", "expression": "0 2 * * sat"}
 OUT_OF_REACH: list[dict[str, Any]] = [

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import journals
+from testkit import journals
+from testkit.loops import loop_drive
 from tests.api.harness import Api
-from tests.drives.loops import loop_drive
 
-from cliffwatch.runs.submission import Submission
+from cliffwatch.model.request import Submission
 from cliffwatch.store.models import RunRow
 
 WORKLOAD = {

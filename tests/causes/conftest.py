@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 from tests.causes.stage import ROOMY
-from tests.drives.aging.machine import State
+from tests.labs.aging.machine import State
 
-from cliffwatch.drives.aging.lifecycle import AgingDrive, Order
+from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest
 
 
 @pytest.fixture
@@ -19,4 +19,4 @@ def state(tmp_path: Path) -> Iterator[State]:
 @pytest.fixture
 def drive(state: State) -> AgingDrive:
     """A drive of modelled flash with a file system, far from any garbage collection."""
-    return state.attach(Order(ROOMY))
+    return state.attach(AttachRequest(ROOMY))

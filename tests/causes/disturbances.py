@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
+from testkit.waiting import wait_until
 from tests.causes.stage import Carrying
-from tests.report.telemetry_home import take_home
-from tests.worker.runs import wait_until
+from tests.report.telemetry_files import write_telemetry
 
-from cliffwatch.drives.aging.lifecycle import AgingDrive
+from cliffwatch.labs.aging.lifecycle import AgingDrive
 
 _GROUPS = Path("/sys/fs/cgroup")
 _PERIOD_MICROSECONDS = 100_000
@@ -125,7 +125,7 @@ class DriveWatch:
             (last["drive_media_written_bytes_total"] - first["drive_media_written_bytes_total"]) / host if host else 1.0
         )
 
-    def take_home(self, journal: Path, load_start: float) -> None:
+    def write_telemetry(self, journal: Path, load_start: float) -> None:
         """Into the journal, in place of what a Prometheus that scraped the drive would have given."""
         moments = [second for second in sorted(self.readings) if second >= load_start]
         seconds = range(int(load_start), moments[-1] + 1)
@@ -135,6 +135,6 @@ class DriveWatch:
             filled.append(self.readings.get(second) or (filled[-1] if filled else self.readings[moments[0]]))
         names = ("drive_host_written_bytes_total", "drive_media_written_bytes_total", "drive_free_blocks_ratio")
         assert self.drive.device is not None
-        take_home(
+        write_telemetry(
             journal, load_start, 1.0, {(name, self.drive.device): [each[name] for each in filled] for name in names}
         )

@@ -1,6 +1,6 @@
 """A client and a broker of requests and answers over TCP, with a network between them that can be made slow.
 
-The client measures the round trip besides, which tells a slow network from a slow broker.
+The client measures the round trip besides, which distinguishes a slow network from a slow broker.
 """
 
 import socket
@@ -10,12 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tests.worker.runs import queue_run
+from testkit.worker_runs import queue_run
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import EventLog, WindowLog
-from cliffwatch.runs.states import RunState, change_state
-from cliffwatch.window import EngineRecord, EngineWindow
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState
+from cliffwatch.model.window import EngineRecord, EngineWindow
 
 _REQUEST, _PING = b"r", b"p"
 #: What the broker needs for a request; a ping is answered at once.
@@ -93,7 +94,7 @@ class Client:
         self._connection = socket.create_connection((_LOOPBACK, port))
         self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
-    def carry_out(self, seconds: int, at_second: int, disturb: Callable[[], None]) -> float:
+    def execute_run(self, seconds: int, at_second: int, disturb: Callable[[], None]) -> float:
         """Windows of so many seconds; `disturb` is called before second `at_second`, whose start is returned."""
         start = float(int(time.time()) + 1)
         time.sleep(start - time.time())
@@ -127,7 +128,7 @@ class Client:
 
 
 def write_windows(journal: Path, windows: Sequence[EngineRecord]) -> None:
-    """Into the journal of a run that is queued, as a worker writes what its engine tells."""
+    """Into the journal of a run that is queued, as a worker writes what its engine reports."""
     measured = [window for window in windows if isinstance(window, EngineWindow)]
     start = measured[0].start
     change_state(EventLog(journal), RunState.RUNNING, start, {"load_start": start, "load_stop": start + 120})

@@ -1,4 +1,4 @@
-"""A run carried out by a real worker with a real engine, that something is done to halfway through."""
+"""A run executed by a real worker with a real engine, that something is done to halfway through."""
 
 import json
 import subprocess
@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.worker.runs import queue_run, start_worker, status, wait_until
+from testkit.waiting import wait_until
+from testkit.worker_runs import queue_run, start_worker, status
 
-from cliffwatch.detect.causes import Cause, Diagnosis, diagnose
-from cliffwatch.detect.finding import Finding, Kind
-from cliffwatch.drives.aging.lifecycle import AgingDrive
+from cliffwatch.analysis.causes import Cause, Diagnosis, diagnose
+from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.labs.aging.lifecycle import AgingDrive
+from cliffwatch.model.state import RunState
+from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.report.collect import collect
 from cliffwatch.report.measures import compare_around
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.runs.states import RunState
 from cliffwatch.worker.heartbeat import Heartbeat
 
 #: Windows of one second before something is done, and after it.
@@ -47,7 +48,7 @@ class Made:
 
     def diagnosis(self) -> Diagnosis:
         """What the report would say of it."""
-        finding = Finding(Kind.CLIFF, self.onset, f"{self.operation}.p99", 1.0, 10.0, 10.0, 1.0)
+        finding = Finding(FindingKind.CLIFF, self.onset, f"{self.operation}.p99", 1.0, 10.0, 10.0, 1.0)
         return diagnose(compare_around(collect(self.journal), finding, self.operation).measures)
 
 
@@ -143,7 +144,7 @@ def matrix(found: dict[Cause, Cause]) -> str:
     return "\n".join(lines)
 
 
-def told(diagnosis: Diagnosis) -> str:
+def reported(diagnosis: Diagnosis) -> str:
     """For the message of a test that fails."""
     suspects = [diagnosis.first, *([diagnosis.runner_up] if diagnosis.runner_up else [])]
     return json.dumps(

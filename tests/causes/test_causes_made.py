@@ -10,19 +10,19 @@ from pathlib import Path
 from statistics import median
 
 import pytest
+from testkit.kafka_broker import start_cluster
+from testkit.kafka_load import Outcome, configuration, read_until, started
+from testkit.worker_runs import queue_run
 from tests.causes.disturbances import DriveWatch, ProcessorLimit, hammer, limit_dirty_pages, neighbours
 from tests.causes.exchange import Broker, Client, Network, write_windows
-from tests.causes.stage import AFTER, BEFORE, ROOMY, Made, carried_out, fio_run, halfway, matrix, told
-from tests.drives.aging.machine import State
-from tests.engines.kafka.broker import start_cluster
-from tests.engines.kafka.load import Outcome, configuration, read_until, started
-from tests.worker.runs import queue_run
+from tests.causes.stage import AFTER, BEFORE, ROOMY, Made, carried_out, fio_run, halfway, matrix, reported
+from tests.labs.aging.machine import State
 
-from cliffwatch.detect.causes import Cause
-from cliffwatch.drives.aging.lifecycle import AgingDrive, Order
+from cliffwatch.analysis.causes import Cause
 from cliffwatch.journal import JournalWindow
-from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.window import parse_engine_line
+from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest
+from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.model.window import parse_engine_line
 
 #: A tenth of what the drive can take.
 MODEST = "[w]\nrw=randwrite\nbs=16k\nsize=64m\ndirect=1\nioengine=psync\nrate_iops=150\n"
@@ -34,7 +34,7 @@ FOUND: dict[Cause, Cause] = {}
 def assert_found(made: Cause, what: Made) -> None:
     diagnosis = what.diagnosis()
     FOUND[made] = diagnosis.first.cause
-    assert diagnosis.first.cause is made, told(diagnosis)
+    assert diagnosis.first.cause is made, reported(diagnosis)
 
 
 def rate(window: JournalWindow) -> float:
@@ -43,7 +43,7 @@ def rate(window: JournalWindow) -> float:
 
 def test_a_drive_that_runs_out_of_clean_blocks(tmp_path: Path, state: State) -> None:
     """A small drive, nearly full, overwritten at random: what it writes to flash soon exceeds what it is given."""
-    drive = state.attach(Order(ROOMY | {"capacity": "128MiB"}))
+    drive = state.attach(AttachRequest(ROOMY | {"capacity": "128MiB"}))
     job = "[w]\nrw=randwrite\nbs=16k\nsize=92m\ndirect=1\nioengine=psync\nrate=8m\n"
     with DriveWatch(drive) as watch, carried_out(fio_run(tmp_path, drive, job)) as carrying:
         carrying.wait_for(BEFORE)
@@ -51,13 +51,13 @@ def test_a_drive_that_runs_out_of_clean_blocks(tmp_path: Path, state: State) -> 
         onset = carrying.windows()[-1].end
         carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
         load_start = carrying.windows()[0].start
-    watch.take_home(carrying.journal, load_start)
+    watch.write_telemetry(carrying.journal, load_start)
     assert_found(Cause.GARBAGE_COLLECTION, Made(carrying.journal, onset))
 
 
 def test_an_engine_that_gets_too_little_processor_time(tmp_path: Path, state: State) -> None:
     """On a drive that answers at once, an engine that needs a tenth of a processor and gets a fiftieth."""
-    drive = state.attach(Order(ROOMY | {"timing": "off"}))
+    drive = state.attach(AttachRequest(ROOMY | {"timing": "off"}))
     job = "[w]\nrw=randwrite\nbs=4k\nsize=64m\ndirect=1\nioengine=psync\nrate_iops=1500\n"
     limit = ProcessorLimit(f"cliffwatch-test-{os.getpid()}", share=0.02)
     try:
@@ -69,7 +69,7 @@ def test_an_engine_that_gets_too_little_processor_time(tmp_path: Path, state: St
 
 def test_a_page_cache_that_is_full(tmp_path: Path, state: State) -> None:
     """Buffered writes at four times what the drive can take, until as much is dirty as may be."""
-    drive = state.attach(Order(ROOMY | {"program-latency": "4ms"}))
+    drive = state.attach(AttachRequest(ROOMY | {"program-latency": "4ms"}))
     limit_dirty_pages(drive, 64 * MIB)
     job = "[w]\nrw=write\nbs=64k\nsize=256m\ndirect=0\nioengine=psync\nrate=20m\n"
     with carried_out(fio_run(tmp_path, drive, job)) as carrying:
@@ -139,7 +139,7 @@ def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
         network.delay_seconds = 0.02
 
     try:
-        onset = client.carry_out(BEFORE + AFTER, BEFORE, slow)
+        onset = client.execute_run(BEFORE + AFTER, BEFORE, slow)
     finally:
         client.close()
         network.close()

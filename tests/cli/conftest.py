@@ -2,7 +2,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cli.machine import Machine, end, free_port
+from testkit.ports import free_port
+from tests.cli.machine import Machine, end
 
 
 @pytest.fixture

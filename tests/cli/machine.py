@@ -3,7 +3,6 @@
 import io
 import json
 import os
-import socket
 import subprocess
 import sys
 from contextlib import redirect_stderr, redirect_stdout
@@ -100,13 +99,6 @@ class Machine:
         path = self.directory / f"{name}.yaml"
         path.write_text(WORKLOAD.format(name=name, soak=soak, window=window, load=load))
         return str(path)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def end(machine: Machine) -> None:

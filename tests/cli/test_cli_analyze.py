@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.detect.generators import lognormal
-from tests.detect.generators.soak import Soak
-from tests.recorded_runs import JournalPlan, make_journal
+from testkit.recorded_runs import JournalPlan, make_journal
+from testkit.soaks import lognormal
+from testkit.soaks.soak import Soak
 from typer.testing import CliRunner, Result
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.main import app
-from cliffwatch.errors import Code, Problem
 
 HOURS = 12
 
@@ -33,7 +33,7 @@ def stored(soak: Soak, directory: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
-def test_a_cliff_in_a_csv_is_degraded_and_told_with_when_it_was_raised(tmp_path: Path, mode: str) -> None:
+def test_a_cliff_in_a_csv_is_degraded_and_reported_with_when_it_was_raised(tmp_path: Path, mode: str) -> None:
     soak = lognormal.make(4, ("cliff",), (), HOURS).only("p99", "device_write_latency")
     result = analyze(stored(soak, tmp_path), "--mode", mode, "--format", "json")
     assert result.exit_code == 1
@@ -87,14 +87,14 @@ def test_a_csv_without_a_latency_that_was_measured_is_invalid_and_says_so(tmp_pa
     assert ("100 of p99" in " ".join(body["reasons"])) == (value == "-1")
 
 
-def test_a_known_restart_is_told_by_events(tmp_path: Path) -> None:
+def test_a_known_restart_is_reported_by_events(tmp_path: Path) -> None:
     rows = [f"{at},{0.05 if 3000 <= at < 3045 else 0.01}" for at in range(4000)]
     path, events = tmp_path / "soak.csv", tmp_path / "events.csv"
     path.write_text("\n".join(["elapsed_seconds,p99", *rows]), encoding="utf-8")
     events.write_text("elapsed_seconds,name\n3000,broker restart\n", encoding="utf-8")
     assert document(analyze(path, "--mode", "online", "--format", "json"))["verdict"] == "degraded"
-    told = analyze(path, "--mode", "online", "--format", "json", "--events", events)
-    assert document(told)["verdict"] == "pass"
+    reported = analyze(path, "--mode", "online", "--format", "json", "--events", events)
+    assert document(reported)["verdict"] == "pass"
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])

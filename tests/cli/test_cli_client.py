@@ -6,8 +6,8 @@ from typing import Any
 import httpx
 import pytest
 
+from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli.client import ApiClient, ServerEvent, parse_events, path_of
-from cliffwatch.errors import Code, FieldFault, Problem
 
 
 def client_of(answer: Callable[[httpx.Request], httpx.Response]) -> ApiClient:

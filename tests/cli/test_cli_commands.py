@@ -12,10 +12,10 @@ import yaml
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cliffwatch import __version__
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.main import exit_status_of
 from cliffwatch.cli.reference import commands, options_of, variable_of
 from cliffwatch.cli.workloads import as_yaml
-from cliffwatch.errors import Code, Problem
 
 COMMANDS = dict(commands())
 FLAGS = [
@@ -106,7 +106,7 @@ def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
                 "--time-zone",
                 "UTC",
             ),
-            "--time-zone: only --cron",
+            "--time-zone: applies to --cron only",
         ),
         (("--token-file", "nowhere", "run", "list"), "correct --token-file"),
         (("--token-file", sys.executable, "run", "list"), "does not hold a token"),
@@ -161,6 +161,17 @@ def test_a_reader_that_has_enough_is_no_error() -> None:
 def test_completion_knows_the_commands() -> None:
     done = cliffwatch(COMP_WORDS="cliffwatch sch", COMP_CWORD="1", _CLIFFWATCH_COMPLETE="complete_bash")
     assert done.stdout.split() == ["schedule"]
+    done = cliffwatch(COMP_WORDS="cliffwatch run list --state r", COMP_CWORD="4", _CLIFFWATCH_COMPLETE="complete_bash")
+    assert done.stdout.split() == ["running", "reporting"]
+
+
+def test_a_value_that_is_none_of_a_flags_comes_with_the_one_that_was_meant() -> None:
+    done = cliffwatch("token", "create", "--name", "bob", "--scope", "reed")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Invalid value for '--scope': 'reed' is not one of 'read', 'operate', 'admin'; did you mean" in done.stderr
+    assert "Value error" not in done.stderr
+    done = cliffwatch("run", "list", "--state", "runing")
+    assert (done.returncode, "; did you mean 'running'?" in done.stderr) == (2, True)
 
 
 def test_a_workload_is_validated_without_a_service(tmp_path: Path) -> None:
@@ -199,7 +210,7 @@ def test_events_that_are_not_there_are_named_without_the_machine_words(tmp_path:
 
 
 @pytest.mark.parametrize("token", ["two words", "ä", "a\nb"])
-def test_a_token_that_cannot_be_one_is_told_so(token: str) -> None:
+def test_a_token_that_cannot_be_one_is_reported_so(token: str) -> None:
     done = cliffwatch("--url", "http://127.0.0.1:1", "run", "list", CLIFFWATCH_TOKEN=token)
     assert done.returncode == 2
     assert "CLIFFWATCH_TOKEN does not hold a token; a token is one word" in done.stderr

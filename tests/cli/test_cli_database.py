@@ -11,7 +11,7 @@ from tests.cli.machine import Machine
 from cliffwatch.store.database import upgrade
 
 
-def test_a_database_of_a_newer_version_is_told_in_a_sentence(idle: Machine) -> None:
+def test_a_database_of_a_newer_version_is_reported_in_a_sentence(idle: Machine) -> None:
     path = idle.state / "cliffwatch.sqlite3"
     upgrade(f"sqlite:///{path}")
     with closing(sqlite3.connect(path)) as database, database:
@@ -39,7 +39,7 @@ def test_status_says_what_is_wrong_with_the_database(idle: Machine) -> None:
 
 
 @pytest.mark.parametrize("kind", ["damaged", "a directory"])
-def test_what_is_no_database_is_told_in_a_sentence_and_left_as_it_is(idle: Machine, kind: str) -> None:
+def test_what_is_no_database_is_reported_in_a_sentence_and_left_as_it_is(idle: Machine, kind: str) -> None:
     path = idle.state / "cliffwatch.sqlite3"
     path.parent.mkdir()
     content = b"not a database, by any means " * 1000
@@ -56,7 +56,7 @@ def test_what_is_no_database_is_told_in_a_sentence_and_left_as_it_is(idle: Machi
     assert path.is_dir() or path.read_bytes() == content
 
 
-def test_a_state_directory_that_can_be_none_is_told_in_a_sentence(idle: Machine, tmp_path: Path) -> None:
+def test_a_state_directory_that_can_be_none_is_reported_in_a_sentence(idle: Machine, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     for place in (file, file / "below", tmp_path / ("n" * 300)):

@@ -6,8 +6,8 @@ from typing import Any
 
 import httpx
 import pytest
+from testkit.postgres import PostgresqlServer
 from tests.cli.machine import PATIENCE_SECONDS, Machine
-from tests.postgres import PostgresqlServer
 
 from cliffwatch.store.database import open_database
 from cliffwatch.store.tokens import find_token

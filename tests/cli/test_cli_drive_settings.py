@@ -10,7 +10,7 @@ WHAT_IF = ("drive", "what-if", "field-report")
 
 
 @pytest.mark.parametrize(
-    ("command", "assignment", "told"),
+    ("command", "assignment", "reported"),
     [
         (ATTACH, "chanels=2", "--set chanels=2: unknown setting 'chanels'; did you mean 'channels'?"),
         (ATTACH, "over_provisoning=7%", "did you mean 'over-provisioning'?"),
@@ -26,8 +26,8 @@ WHAT_IF = ("drive", "what-if", "field-report")
     ],
 )
 def test_a_setting_that_is_wrong_is_named_as_it_was_typed(
-    command: tuple[str, ...], assignment: str, told: str, tmp_path: Path
+    command: tuple[str, ...], assignment: str, reported: str, tmp_path: Path
 ) -> None:
     done = cliffwatch(*command, "--set", assignment, CLIFFWATCH_STATE_DIRECTORY=str(tmp_path))
-    assert (done.returncode, done.stdout, told in done.stderr) == (2, "", True), done.stderr
+    assert (done.returncode, done.stdout, reported in done.stderr) == (2, "", True), done.stderr
     assert cliffwatch("drive", "aging", CLIFFWATCH_STATE_DIRECTORY=str(tmp_path)).stdout == ""

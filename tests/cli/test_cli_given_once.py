@@ -4,8 +4,8 @@ import pytest
 from tests.cli.test_cli_commands import COMMANDS, cliffwatch, context_of
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.reference import options_of
-from cliffwatch.errors import Code, Problem
 
 OPTIONS = [(words, command, option) for words, command in COMMANDS.items() for option in options_of(command)]
 ONCE = [pytest.param(*each, id=f"{each[0]} {each[2].opts[0]}") for each in OPTIONS if not each[2].multiple]
@@ -25,8 +25,8 @@ def test_a_flag_of_one_value_that_is_given_twice_is_refused_with_both(
     with pytest.raises(Problem) as refused:
         command.parse_args(context_of(words), twice(option))
     assert refused.value.code is Code.BAD_REQUEST
-    told = " and ".join(twice(option)) if option.is_flag else "'1' and '2'"
-    assert refused.value.detail == f"{option.opts[0]} was given twice: {told}; give it once"
+    reported = " and ".join(twice(option)) if option.is_flag else "'1' and '2'"
+    assert refused.value.detail == f"{option.opts[0]} was given twice: {reported}; give it once"
 
 
 @pytest.mark.parametrize(("words", "command", "option"), REPEATABLE)

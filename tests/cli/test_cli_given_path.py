@@ -3,7 +3,7 @@
 import pytest
 from tests.cli.machine import Machine
 
-from cliffwatch.cli.run_order import target_document
+from cliffwatch.cli.run_request import target_document
 
 #: Longer than a name in any directory may be.
 TOO_LONG = "n" * 300

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
+from cliffwatch.base.clock import VirtualClock
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient
-from cliffwatch.cli.live import EventSeen, Follower, Notice, RunSeen, StillThere, Update, WindowSeen
-from cliffwatch.clock import VirtualClock
-from cliffwatch.errors import Code, Problem
+from cliffwatch.cli.live import EventSeen, Follower, RunNotice, RunSeen, StillThere, Update, WindowSeen
 
 RUN = "soak-1"
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -92,8 +92,8 @@ def test_after_a_restart_the_stream_goes_on_behind_the_last_event() -> None:
     updates = follow(script)
     assert script.last_event_ids == [None, "41", "41"]
     assert [update.window["seq"] for update in updates if isinstance(update, WindowSeen)] == [0, 1]
-    assert [update.text for update in updates if isinstance(update, Notice)] == [
-        "the service does not answer; the run goes on without it, and watching waits for it",
+    assert [update.text for update in updates if isinstance(update, RunNotice)] == [
+        "the service does not answer; the run continues, and this command reconnects",
         "the service answers again",
     ]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from cliffwatch.base.clock import VirtualClock
 from cliffwatch.cli.live import WindowSeen
 from cliffwatch.cli.output import (
     Column,
@@ -18,7 +19,6 @@ from cliffwatch.cli.output import (
     show_time,
 )
 from cliffwatch.cli.progress import Picture
-from cliffwatch.clock import VirtualClock
 from cliffwatch.report import format as report_format
 
 COLUMNS = (Column("RUN", plain("id")), Column("NAME", plain("workload.name")))

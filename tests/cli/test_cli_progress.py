@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from cliffwatch.cli.live import EventSeen, Notice, RunSeen, StillThere, WindowSeen
-from cliffwatch.cli.progress import BarDisplay, LineDisplay, Picture, display_for, telling
-from cliffwatch.clock import SystemClock, VirtualClock
+from cliffwatch.base.clock import SystemClock, VirtualClock
+from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, StillThere, WindowSeen
+from cliffwatch.cli.progress import BarDisplay, LineDisplay, Picture, display_for, update_text
 
 
 def run(**more: Any) -> dict[str, Any]:
@@ -34,6 +34,26 @@ def test_a_line_has_phase_time_latency_throughput_and_errors() -> None:
     clock.sleep(30.0)
     assert picture.line() == (
         "soak  50 %  elapsed 1m  remaining 1m  write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  operations 500 /s  errors 2"
+    )
+
+
+def test_a_finished_run_is_told_by_its_own_figures_and_not_by_its_last_window() -> None:
+    figures = {
+        "latency": "write",
+        "p50_seconds": 0.001,
+        "p99_seconds": 0.02,
+        "max_seconds": None,
+        "operations_per_second": 200.0,
+        "bytes_per_second": 1024.0**2,
+    }
+    picture = Picture(VirtualClock(0.0))
+    picture.take(WindowSeen(window()))
+    picture.take(RunSeen(run(state="finished", elapsed_seconds=120, figures=None)))
+    assert "write p50 1.2 ms  p99 34.5 ms" in picture.line()
+    picture.take(RunSeen(run(state="finished", elapsed_seconds=120, figures=figures)))
+    assert picture.line() == (
+        "finished  100 %  elapsed 2m  remaining 0s  whole run: write p50 1 ms  p99 20 ms  max –  1.0 MiB/s  "
+        "operations 200 /s"
     )
 
 
@@ -92,9 +112,9 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
     assert said == ["starting", "baseline", "baseline", "soak"]
 
 
-def test_what_explains_the_figures_is_told() -> None:
+def test_what_explains_the_figures_is_reported() -> None:
     gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
-    assert telling(gap) == "gap: engine_died (seconds 2.5)"
+    assert update_text(gap) == "gap: engine_died (seconds 2.5)"
     detail = {
         "status": "firing",
         "severity": "warning",
@@ -103,19 +123,27 @@ def test_what_explains_the_figures_is_told() -> None:
         "labels": {},
     }
     alert = EventSeen({"type": "alert", "name": "QueueFull", "detail": detail})
-    assert telling(alert) == "alert: QueueFull (firing, warning): The queue is full."
+    assert update_text(alert) == "alert: QueueFull (firing, warning): The queue is full."
     finding = {"kind": "cliff", "onset": 1.5, "summary": "The publish p99 fell off a cliff."}
-    said = telling(EventSeen({"type": "finding", "name": "cliff", "detail": finding}))
+    said = update_text(EventSeen({"type": "finding", "name": "cliff", "detail": finding}))
     assert said == "finding: The publish p99 fell off a cliff."
-    assert telling(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
+    for name, said in (("finding_updated", "finding, updated: "), ("finding_ended", "finding, over: ")):
+        assert (
+            update_text(EventSeen({"type": "note", "name": name, "detail": finding})) == f"{said}{finding['summary']}"
+        )
+    assert update_text(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
     watchers = {"there": ["prometheus", "ebpf_exporter"], "without": {"drive_exporter": "there is no NVMe drive"}}
-    said = telling(EventSeen({"type": "note", "name": "watchers", "detail": watchers}))
-    assert said == "note: watchers (there prometheus ebpf_exporter, without drive_exporter (there is no NVMe drive))"
+    said = update_text(EventSeen({"type": "note", "name": "watchers", "detail": watchers}))
+    assert said == "note: watchers up: prometheus, ebpf_exporter; unavailable: drive_exporter (there is no NVMe drive)"
+    down = EventSeen(
+        {"type": "note", "name": "watcher_down", "detail": {"watcher": "a", "reason": "its process is gone"}}
+    )
+    assert update_text(down) == "note: watcher a is down: its process is gone"
     levels = EventSeen({"type": "note", "name": "baseline", "detail": {"start": 1.0, "levels": {"write.p99": 0.001}}})
-    assert telling(levels) is None
+    assert update_text(levels) is None
     verified = EventSeen({"type": "engine", "name": "verified", "detail": {"complete": False, "lost": 0}})
-    assert telling(verified) == "engine: verified (complete no, lost 0)"
-    assert telling(Notice("the service answers again")) == "the service answers again"
+    assert update_text(verified) == "engine: verified (complete no, lost 0)"
+    assert update_text(RunNotice("the service answers again")) == "the service answers again"
 
 
 def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
@@ -125,7 +153,7 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
     with BarDisplay(clock, console) as display:
         display.show(RunSeen(run()))
         display.show(WindowSeen(window()))
-        display.show(Notice("the service answers again"))
+        display.show(RunNotice("the service answers again"))
     text = terminal.getvalue()
     assert "the service answers again" in text
     assert "25 %" in text

@@ -3,14 +3,14 @@
 import json
 from pathlib import Path
 
-from tests import journals
+from testkit import journals
+from testkit.recorded_runs import JournalPlan, make_journal
 from tests.api.harness import serving
 from tests.cli.machine import Machine
-from tests.recorded_runs import JournalPlan, make_journal
 
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.reports import fetched
-from cliffwatch.settings import read_settings
+from cliffwatch.model.settings import read_settings
 
 
 def test_a_report_is_made_of_a_directory_without_a_service(idle: Machine, tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from tests.cli.machine import Done, Machine
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.run_id import match_run
-from cliffwatch.errors import Code, Problem
 
 IDS = ["soak-3", "soak-30", "nightly-2", "nightly-1"]
 
@@ -25,19 +25,24 @@ def test_a_run_that_is_called_last_is_meant_by_its_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "told"),
+    ("text", "code", "reported"),
     [
-        ("nightly", Code.BAD_REQUEST, "'nightly' could be any of 2 runs: nightly-2, nightly-1; write more of the id"),
+        (
+            "nightly",
+            Code.BAD_REQUEST,
+            "'nightly' could be any of 2 runs: nightly-2, nightly-1; use a longer prefix of the id",
+        ),
         ("nihgtly-1", Code.NOT_FOUND, "there is no run 'nihgtly-1'; did you mean 'nightly-1'?"),
+        ("nihgtly", Code.NOT_FOUND, "there is no run 'nihgtly'; did you mean 'nightly"),
         ("x", Code.NOT_FOUND, "`cliffwatch run list` shows those there are"),
         ("", Code.NOT_FOUND, "there is no run ''"),
     ],
 )
-def test_what_could_be_several_runs_or_none_is_refused_with_what_there_is(text: str, code: Code, told: str) -> None:
+def test_what_could_be_several_runs_or_none_is_refused_with_what_there_is(text: str, code: Code, reported: str) -> None:
     with pytest.raises(Problem, match="run") as refused:
         match_run(text, IDS)
     assert refused.value.code is code
-    assert told in refused.value.detail
+    assert reported in refused.value.detail
 
 
 def test_without_runs_there_is_no_last_one() -> None:
@@ -78,7 +83,7 @@ def test_every_command_that_takes_a_run_takes_a_beginning_and_last(
 def test_every_command_that_takes_a_run_says_which_runs_a_beginning_fits(with_runs: Machine, command: str) -> None:
     done = with_runs.run("run", command, "first")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "'first' could be any of 2 runs: first-2, first-1; write more of the id" in done.stderr
+    assert "'first' could be any of 2 runs: first-2, first-1; use a longer prefix of the id" in done.stderr
     done = with_runs.run("run", command, "secnod-1")
     assert (done.returncode, done.stdout) == (2, "")
     assert "did you mean 'second-1'?" in done.stderr

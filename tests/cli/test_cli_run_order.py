@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from cliffwatch.cli.run_order import (
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.cli.run_request import (
     ask_for_confirmation,
     duration_overrides,
     print_plan,
     target_document,
     workload_reference,
 )
-from cliffwatch.errors import Code, FieldFault, Problem
 
 
 def test_a_name_stays_a_name_and_a_path_becomes_the_document(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_target_that_cannot_be_understood_says_how_to_write_one(text: str) -> 
 def test_only_a_device_is_confirmed() -> None:
     with pytest.raises(Problem) as caught:
         target_document("synthetic:a", "yes")
-    assert caught.value.faults == [FieldFault("--confirm", "only a device is confirmed; leave it out")]
+    assert caught.value.faults == [FieldFault("--confirm", "applies to devices only; omit it")]
 
 
 def test_durations_that_were_given_are_passed_on_and_faults_name_their_flags() -> None:
@@ -89,7 +89,7 @@ def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[s
         }
     )
     assert capsys.readouterr().out.splitlines() == [
-        "would write  /mnt/test/run/a  1.0 GiB",
+        "would write  /mnt/test/run/a  1.0 GiB at most",
         "in all       not bounded: as fast as the target takes it",
         "command      fio job.fio",
         "note         buffered",
@@ -97,7 +97,7 @@ def test_a_plan_says_what_would_be_written_where(capsys: pytest.CaptureFixture[s
     ]
 
 
-def test_a_plan_tells_what_is_written_over_and_over_from_the_files(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_reports_what_is_written_over_and_over_from_the_files(capsys: pytest.CaptureFixture[str]) -> None:
     print_plan({"writes": [{"path": "/mnt/test/run/a", "size_bytes": 1024**3}], "written_bytes": 5 * 1024**3})
     assert "in all       5.0 GiB in the whole run" in capsys.readouterr().out.splitlines()
 

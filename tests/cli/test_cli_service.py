@@ -1,6 +1,7 @@
 """The command against a real service with real workers; the synthetic engine makes the windows."""
 
 import json
+import re
 import signal
 import socket
 import subprocess
@@ -36,7 +37,7 @@ def test_the_first_start_makes_a_token_that_its_owner_alone_can_read(idle: Machi
     assert (idle.state / "service.log").stat().st_mode & 0o777 == 0o600
     again = idle.run("up")
     assert again.returncode == 0
-    assert "up already" in again.stderr
+    assert "already running" in again.stderr
     assert token not in again.stderr
 
 
@@ -45,24 +46,25 @@ def test_down_ends_the_service_and_says_so(idle: Machine) -> None:
     daemon = find_daemon(idle.state)
     assert daemon is not None
     assert idle.run("status").returncode == 0
-    assert "the service is down" in idle.run("down").stderr
+    assert "the service is stopped" in idle.run("down").stderr
     assert not daemon.process.is_alive()
     assert idle.run("status").returncode == 3
     second = idle.run("down")
-    assert (second.returncode, "not up" in second.stderr) == (0, True)
+    assert (second.returncode, "not running" in second.stderr) == (0, True)
 
 
-def test_down_tells_runs_that_go_on_from_those_that_have_to_wait(idle: Machine) -> None:
+def test_down_reports_runs_that_go_on_from_those_that_have_to_wait(idle: Machine) -> None:
     idle.run("up")
     path = idle.workload("slow", load="time: real")
     watched = idle.start("run", "start", path, "--target", "synthetic:one", "--id", "first", "--watch")
     assert watched.stderr is not None
     read_until(watched.stderr, "soak")
     idle.run("run", "start", path, "--target", "synthetic:one", "--id", "second")
+    assert re.search(r"^waits for +first$", idle.run("run", "show", "second").stdout, re.MULTILINE)
     said = idle.run("down").stderr
     idle.run("up")
-    assert "these runs go on, and the service finds them again when it is up: first\n" in said
-    assert "1 queued run waited for a target, and will begin when it is up again\n" in said
+    assert "these runs continue, and the service takes them over again when it starts: first\n" in said
+    assert "1 queued run will start when the service is up again\n" in said
 
 
 def test_a_port_that_is_taken_is_said_with_the_remedy(idle: Machine) -> None:
@@ -90,8 +92,10 @@ def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> No
     assert "good" in machine.run("run", "list").stdout
     assert machine.data("run", "list", "--limit", "1", "--state", "finished")[0]["state"] == "finished"
     assert [run["id"] for run in machine.data("run", "list", "--workload", "good")] == ["good"]
+    assert [run["id"] for run in machine.data("run", "list", "--verdict", "pass")] == ["good"]
+    assert machine.data("run", "list", "--verdict", "failed") == []
     assert machine.run("run", "list", "--state", "stopping").stderr == (
-        "no run matches; leave --state and --workload out to see all\n"
+        "no run matches; leave --state, --workload and --verdict out to see all\n"
     )
     assert "pass" in machine.run("run", "show", "good").stdout
     assert json.loads(machine.run("run", "report", "good").stdout)["verdict"]
@@ -174,10 +178,16 @@ def test_an_id_of_ones_own_makes_one_run_however_often_it_is_asked_for(machine: 
         (("run", "start", "quick-soak", "--target", "synthetic:a"), "target.kind"),
         (("run", "start", "quick-soak", "--target", "directory:/tmp", "--soak", "0s"), "phases.soak"),
         (("run", "show", "no-such"), "no-such"),
-        (("run", "list", "--state", "asleep"), "state"),
+        (("run", "list", "--state", "asleep"), "'asleep' is not one of 'queued', 'starting', 'running'"),
+        (
+            ("run", "list", "--state", "runing"),
+            "'finished'; did you mean 'running'?",
+        ),
         (("workload", "show", "no-such"), "no-such"),
         (("schedule", "remove", "no-such"), "no-such"),
-        (("token", "revoke", "00000000"), "00000000"),
+        (("token", "revoke", "00000000"), "no token has the id '00000000'; `cliffwatch token list` shows the ids"),
+        (("token", "revoke", "first"), "the id of the token with that name is"),
+        (("token", "revoke", "cw_00000000_secret"), "this is the text of a token; give its id"),
     ],
 )
 def test_what_the_service_refuses_is_status_2_with_the_reason(
@@ -208,7 +218,7 @@ def test_a_workload_that_was_run_from_a_file_is_known_by_its_name_and_stays_what
     assert machine.run(*order, "--dry-run").returncode == 0
     assert machine.run("workload", "show", "mine").returncode == 2
     first = machine.run(*order, "--wait")
-    assert "its workload is known as mine from now on" in first.stderr
+    assert "its workload was saved as mine" in first.stderr
     added = machine.data(
         *("schedule", "add", "nightly", "--workload", "mine", "--target", "synthetic:mine", "--every", "24h")
     )
@@ -216,7 +226,7 @@ def test_a_workload_that_was_run_from_a_file_is_known_by_its_name_and_stays_what
     assert "known" not in machine.run(*order, "--wait").stderr
     machine.workload("mine", soak="31m")
     other = machine.run(*order, "--wait")
-    assert "the service knows another workload mine" in other.stderr
+    assert "the service has a different workload mine" in other.stderr
     assert "`cliffwatch workload add FILE`" in other.stderr
     assert "soak: 30m" in machine.run("workload", "show", "mine").stdout
     machine.run("schedule", "remove", "nightly")
@@ -276,7 +286,7 @@ def test_drives_are_listed_with_how_to_name_them_and_fit_a_narrow_terminal(machi
     assert all(len(line) <= 80 or " " not in line.strip().partition("  ")[2].strip() for line in text.splitlines())
 
 
-def test_a_stopped_run_tells_who_watches_it(machine: Machine) -> None:
+def test_a_stopped_run_reports_who_watches_it(machine: Machine) -> None:
     path = machine.workload("endless", window="1s", load="time: real")
     watching = machine.start("run", "start", path, "--target", "synthetic:endless", "--id", "endless", "--watch")
     assert watching.stderr is not None

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 from tests.cli.machine import Machine
 
-from cliffwatch.privacy import tighten
+from cliffwatch.base.privacy import tighten
 
 #: What others may look at, and why: nothing.
 OPEN_TO_OTHERS: frozenset[str] = frozenset()

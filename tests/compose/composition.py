@@ -4,12 +4,11 @@ import os
 import re
 import subprocess
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
+from testkit.checkout import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FILE = ROOT / "docker-compose.yml"
 EXAMPLE = ROOT / ".env.example"
 PROFILES = ("ebpf", "nvme", "kafka", "redpanda", "postgres")

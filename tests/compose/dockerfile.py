@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.compose.composition import ROOT
+from testkit.checkout import ROOT
 
 DOCKERFILE = ROOT / "deploy" / "Dockerfile"
 

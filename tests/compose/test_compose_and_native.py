@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 from deploy.configure import publish
-from tests.alerts.watchers import free_address
-from tests.compose.composition import ROOT, command, mounts, services
+from testkit.checkout import ROOT
+from testkit.ports import free_address
+from tests.compose.composition import command, mounts, services
 from tests.dashboards.documents import PROVISIONING
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.settings import PREFIX, Settings, read_settings
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.model.settings import PREFIX, Settings, read_settings
 from cliffwatch.stack.components import COMPONENTS, EXPORTERS, Component
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 from cliffwatch.stack.launch import SCOPES, start_stack, stop_stack, token_path
 from cliffwatch.stack.processes import State
 from cliffwatch.store.database import open_database, upgrade
@@ -59,12 +60,12 @@ def test_what_a_container_keeps_is_in_a_volume(component: Component) -> None:
         assert (volumes[directory], directory, False) in mounts(services()["configuration"])
 
 
-def test_the_service_is_told_every_port() -> None:
+def test_the_service_is_given_every_port() -> None:
     for name in ("cliffwatch", "configuration"):
-        told = services()[name]["environment"]
+        reported = services()[name]["environment"]
         for field in Settings.model_fields:
             if field.endswith("_port"):
-                assert told[PREFIX + field.upper()] == str(getattr(IN_CONTAINERS, field)), field
+                assert reported[PREFIX + field.upper()] == str(getattr(IN_CONTAINERS, field)), field
 
 
 def test_rules_and_dashboards_are_those_of_the_image(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 import yaml
 from deploy.supervise import WORKERS_GRACE_SECONDS
+from testkit.checkout import ROOT
 from tests.compose.composition import (
     EXAMPLE,
     FILE,
     IN_PROFILES,
     PROFILES,
-    ROOT,
     STACK,
     command,
     configuration,
@@ -83,6 +83,19 @@ def test_a_container_may_do_little(name: str) -> None:
     assert not its.get("privileged")
     assert its.get("read_only", False) is (name not in WRITING)
     assert (its.get("user") == "0:0") is (name in CAPABILITIES)
+
+
+def test_the_drive_exporter_reads_devices_that_the_kernel_numbers_and_no_others() -> None:
+    """With SYS_ADMIN it may do what the group of a device may: memory, terminals, /dev/kvm, /dev/loop-control."""
+    dynamic = range(234, 255)
+    assert sorted(service("drive-exporter")["device_cgroup_rules"]) == [f"c {major}:* r" for major in dynamic]
+    assert [name for name in ALL if "devices" in service(name) or "device_cgroup_rules" in service(name)] == [
+        "drive-exporter"
+    ]
+
+
+def test_the_probe_looks_for_no_collector_of_traces() -> None:
+    assert service("ebpf-exporter")["environment"]["OTEL_TRACES_EXPORTER"] == "none"
 
 
 @pytest.mark.parametrize("name", ALL)

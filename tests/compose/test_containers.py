@@ -11,13 +11,14 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.alerts.watchers import free_address
+from testkit import probe
+from testkit.ports import free_address
+from testkit.waiting import wait_until
+from testkit.worker_runs import names
 from tests.compose.composition import configuration, services
 from tests.compose.dockerfile import unpack
-from tests.exporters.ebpf import probe
-from tests.worker.runs import names, wait_until
 
-from cliffwatch.runs.launcher import kill_leftover_engine
+from cliffwatch.app.launcher import kill_orphaned_engine
 from cliffwatch.worker.heartbeat import Heartbeat
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1h"}}
@@ -95,7 +96,7 @@ def container(state: Path, image: Path) -> Iterator[Container]:
             # In a container the kernel does this.
             if (heartbeat := Heartbeat.read(journal)) is not None:
                 heartbeat.worker.send(signal.SIGKILL)
-                kill_leftover_engine(journal)
+                kill_orphaned_engine(journal)
 
 
 def is_under_load(journal: Path) -> bool:
@@ -108,6 +109,7 @@ def worker(journal: Path) -> int:
     return heartbeat.worker.pid if heartbeat.worker.is_alive() else 0
 
 
+@pytest.mark.long(seconds=35, why="time passes until Compose would start it again; test_worker.py kills workers")
 def test_a_service_that_dies_comes_back_and_a_container_that_ends_leaves_its_run_to_the_next(tmp_path: Path) -> None:
     image = unpack(tmp_path / "image", "packages", "service")
     with container(tmp_path / "state", image) as first:

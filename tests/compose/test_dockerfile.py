@@ -10,7 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 import yaml
-from tests.compose.composition import ROOT, services
+from testkit.checkout import ROOT
+from tests.compose.composition import services
 from tests.compose.dockerfile import (
     ARGUMENTS,
     DOCKERFILE,
@@ -22,11 +23,8 @@ from tests.compose.dockerfile import (
     unpack,
 )
 
-from cliffwatch.bundle.pack import DASHBOARDS_DIRECTORY
-from cliffwatch.drives.what_if.profile import DIRECTORY as PROFILES_DIRECTORY
-from cliffwatch.programs import DRIVE, LOAD
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
-from cliffwatch.store.database import MIGRATIONS
+from cliffwatch.base.checkout import ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS_DIRECTORY, PROFILES_DIRECTORY
+from cliffwatch.base.programs import DRIVE, LOAD
 
 #: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
 PROGRAMS = {
@@ -40,8 +38,10 @@ PROGRAMS = {
     "npm",
     "python",
     "rm",
+    "strip",
     "useradd",
     "venv/bin/pip",
+    "venv/bin/python",
 }
 
 
@@ -96,7 +96,28 @@ def test_a_program_of_the_project_is_built_and_on_the_path_of_the_service(progra
     assert program in [value for option, value in pairwise(words) if option == "--package"]
 
 
-@pytest.mark.parametrize("directory", [ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS, PROFILES_DIRECTORY], ids=str)
+@pytest.mark.parametrize("program", [DRIVE, LOAD])
+def test_a_program_of_the_project_has_no_symbols_in_the_image(program: str) -> None:
+    """They are four fifths of it."""
+    [stripped] = [command for command in STAGES["programs"].commands if command.startswith("strip ")]
+    assert f"target/release/{program}" in shlex.split(stripped)
+
+
+def test_libraries_are_taken_in_once_more_after_parts_of_them_were_removed() -> None:
+    """So that an image whose libraries do not load is not made."""
+    commands = STAGES["packages"].commands
+    removed = [at for at, command in enumerate(commands) if command.startswith("find ")]
+    assert any("strip" in shlex.split(commands[at]) for at in removed)
+    [tried] = [at for at, command in enumerate(commands) if command.startswith("venv/bin/python -c")]
+    assert max(removed) < tried
+    modules = shlex.split(commands[tried])[-1].removeprefix("import ").split(", ")
+    pruned = ("pyarrow", "matplotlib", "ruptures", "psycopg", "pydantic", "sqlalchemy", "yaml")
+    assert {module.partition(".")[0] for module in modules} == set(pruned)
+
+
+@pytest.mark.parametrize(
+    "directory", [ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS_DIRECTORY, PROFILES_DIRECTORY], ids=str
+)
 def test_what_the_service_reads_beside_its_package_is_in_its_image(directory: Path, tmp_path: Path) -> None:
     image = unpack(tmp_path, "packages", "service")
     assert list((image / directory.relative_to(ROOT)).iterdir())

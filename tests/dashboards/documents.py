@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parents[2]
+from testkit.checkout import ROOT
+
 DIRECTORY = ROOT / "dashboards" / "json"
 PROVISIONING = ROOT / "dashboards" / "provisioning"
 PATHS = sorted(DIRECTORY.glob("*.json"))

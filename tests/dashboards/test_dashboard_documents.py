@@ -12,9 +12,10 @@ from dashboards.builder.__main__ import documents, text
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.cog.plugins import register_default_plugins
 from grafana_foundation_sdk.models.dashboard import Dashboard
-from tests.dashboards.documents import DIRECTORY, PATHS, PROVISIONING, ROOT, load, panels, queries, unit
+from testkit.checkout import ROOT
+from tests.dashboards.documents import DIRECTORY, PATHS, PROVISIONING, load, panels, queries, unit
 
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
 
 #: Kinds of panel that Grafana 9.3 has, with these options.
 PANEL_TYPES = {"timeseries", "stat", "heatmap", "state-timeline", "table"}
@@ -153,7 +154,7 @@ def test_each_panel_is_explained_where_its_dashboard_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
-def test_grafana_is_told_nothing_that_it_does_not_know(path: Path) -> None:
+def test_grafana_is_given_nothing_that_it_does_not_know(path: Path) -> None:
     """What the SDK's models of Grafana's own schema read and write again is the same."""
     register_default_plugins()
     document = load(path)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.dashboards.documents import PATHS, ROOT, PanelQuery, load, panel_queries
+from testkit.checkout import ROOT
+from tests.dashboards.documents import PATHS, PanelQuery, load, panel_queries
 
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
 
 #: Sections of docs/metrics.md about what other projects or this one's rules show.
 OF_OTHERS = {"Recorded by rules", "Other projects' metrics that rules use"}

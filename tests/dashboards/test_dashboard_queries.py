@@ -14,7 +14,6 @@ from tests.dashboards.watched import FIO, RECORDED, RUNS, SYNTHETIC, Watched, wa
 #: Four scrapes, as Grafana chooses it for short spans.
 INTERVALS = {"__rate_interval": "4s", "__interval": "1s"}
 ALL_QUERIES = [(path, query) for path in PATHS for query in queries(load(path))]
-IN_ANY_ORDER = pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
 COMPARE = DIRECTORY / "compare.json"
 
 
@@ -70,9 +69,14 @@ def test_the_variables_offer_what_the_run_has(watched: Watched) -> None:
     assert "nvme0n1" in choices(DIRECTORY / "drive.json", watched, FIO)["device"], "drives below no run"
 
 
-@IN_ANY_ORDER
-def test_a_query_is_answered_with_data(path: Path, query: PanelQuery, watched: Watched) -> None:
+@pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
+def test_a_query_is_of_metrics_that_exist_and_is_answered_with_data(
+    path: Path, query: PanelQuery, watched: Watched
+) -> None:
     """Of one of the runs: fio has no schedule to be behind of, and the synthetic engine has no drive."""
+    asked = query.metrics()
+    assert asked
+    assert not asked - watched.metrics, query.where
     sent = []
     for run in RUNS:
         for expression in renderings(path, query, choices(path, watched, run)):
@@ -81,14 +85,6 @@ def test_a_query_is_answered_with_data(path: Path, query: PanelQuery, watched: W
             if any(not math.isnan(float(value)) for one in answer for _, value in one["values"]):
                 return
     raise AssertionError(f"no data: {sent}")
-
-
-@IN_ANY_ORDER
-def test_every_metric_of_a_query_is_one_that_exists(path: Path, query: PanelQuery, watched: Watched) -> None:
-    exist = set(watched.label_values('{__name__!=""}', "__name__"))
-    asked = query.metrics()
-    assert asked
-    assert not asked - exist, query.where
 
 
 def test_runs_are_compared_from_where_their_loads_began(watched: Watched) -> None:

@@ -13,26 +13,28 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import yaml
-from tests.alerts.watchers import Site, free_address, query, run_alertmanager, run_prometheus
+from testkit import probe
+from testkit.ports import free_address
+from testkit.waiting import wait_until
+from testkit.worker_runs import queue_run, start_worker
+from tests.alerts.watchers import Site, query, run_alertmanager, run_prometheus
 from tests.api.harness import ORDER, Api, serving
 from tests.dashboards.documents import Variable
-from tests.drives.aging.machine import SMALL, State
 from tests.exporters.drive.exporter import Machine, running
-from tests.exporters.ebpf import probe
-from tests.worker.runs import queue_run, start_worker, wait_until
+from tests.labs.aging.machine import SMALL, State
 from tests.worker.test_exposition import GOLDEN, START
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.aging.lifecycle import Order
-from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.labs.aging.lifecycle import AttachRequest
+from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.stack import processes
 from cliffwatch.stack.components import NODE_EXPORTER
 from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
@@ -70,6 +72,13 @@ class Watched:
     prometheus: str
     start: float
     end: float
+    #: What it said is asked once: it is about the past.
+    _answers: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def metrics(self) -> set[str]:
+        """The names of all that there is."""
+        return set(self.label_values('{__name__!=""}', "__name__"))
 
     def series(self, expression: str, start: float | None = None) -> list[dict[str, Any]]:
         """The range vector's series over the time of the runs, or as long from `start` on. Fails with Prometheus' own
@@ -101,9 +110,12 @@ class Watched:
 
     def _get(self, path: str, **parameters: Any) -> Any:
         url = f"http://{self.prometheus}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
+        if url in self._answers:
+            return self._answers[url]
         try:
             with urllib.request.urlopen(url, timeout=30) as answer:
-                return json.load(answer)["data"]
+                self._answers[url] = json.load(answer)["data"]
+                return self._answers[url]
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{parameters}: {error.read().decode()}") from error
 
@@ -119,14 +131,14 @@ def watched_runs(directory: Path) -> Iterator[Watched]:
         settings = read_settings(state_directory=memory / "state", node_exporter_port=node)
         drives = State(settings.state_directory).make()
         stack.callback(drives.close)
-        drive = drives.attach(Order(SMALL, discard=True))
+        drive = drives.attach(AttachRequest(SMALL, discard=True))
         assert drive.mount_point is not None
         api = stack.enter_context(serving(settings))
         others = stack.enter_context(_others())
         journals = _queue(api, drive.mount_point, others)
         prometheus = stack.enter_context(_watchers(directory, settings, api, others))
-        told = f'cliffwatch_drive_host_written_bytes_total{{device="{drive.device}"}}'
-        wait_until(lambda: bool(query(prometheus, told)), "a scrape of the aging drive")
+        reported = f'cliffwatch_drive_host_written_bytes_total{{device="{drive.device}"}}'
+        wait_until(lambda: bool(query(prometheus, reported)), "a scrape of the aging drive")
         start = time.time()
         workers = [start_worker(journal) for journal in journals]
         for worker in workers:

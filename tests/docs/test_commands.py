@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 import yaml
-from tests.cli.machine import Done, Machine, end, free_port
-from tests.docs.commands import ROOT, Command, inline_commands, shown_commands
-from tests.drives.what_if.conftest import SMALL as SMALL_DRIVE
-from tests.omb.test_import import DRIVER, FIELD_REPORT
+from testkit.checkout import ROOT
+from testkit.ports import free_port
+from tests.cli.machine import Done, Machine, end
+from tests.docs.commands import PROGRAM_TEXTS, Command, inline_commands, program_commands, shown_commands
+from tests.labs.omb.test_import import DRIVER, FIELD_REPORT
+from tests.labs.what_if.conftest import SMALL as SMALL_DRIVE
 from typer.core import TyperGroup, TyperOption
 
 from cliffwatch.cli.daemon import find_daemon
@@ -23,17 +25,17 @@ from cliffwatch.cli.reference import commands
 
 #: These cannot be run here; each says what proves it instead.
 NOT_RUN = {
-    "make run": "installs, builds and drills: tests/drill has the drill",
+    "make run": "installs, builds and drills: tests/cli/drill has the drill",
     "make test": "is what runs this test",
     "make up": "installs and builds, then `cliffwatch up`, which begins these tests",
     "make down": "`cliffwatch down`, which ends these tests",
-    "cliffwatch drill --variant trim": "takes minutes: tests/drill/test_drill.py runs each variant",
-    "cliffwatch drill --variant over-provisioned": "takes minutes: tests/drill/test_drill.py runs each variant",
-    "curl": "the upload of `cliffwatch run import`: tests/bundle/test_bundle_import.py posts the same",
+    "cliffwatch drill --variant trim": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
+    "cliffwatch drill --variant over-provisioned": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
+    "curl": "the upload of `cliffwatch run import`: tests/labs/bundle/test_bundle_import.py posts the same",
     "cp .env.example .env": "belongs to docker compose",
     "docker compose": "needs a Docker engine: tests/compose",
-    "python -m cliffwatch.drives.exporter": "serves until it is ended: tests/exporters/drive starts it",
-    "cliffwatch-drive mount": "shows the form only: tests/drives/aging mounts",
+    "python -m cliffwatch_drive_exporter": "serves until it is ended: tests/exporters/drive starts it",
+    "cliffwatch-drive mount": "shows the form only: tests/labs/aging mounts",
     "make -C exporters/ebpf": "builds for minutes: setup/watchers calls it",
     "exporters/ebpf/check": "says what this kernel allows: tests/exporters/ebpf calls it",
     "cliffwatch-load kafka --config FILE": "shows the form only: tests/engines/kafka runs each",
@@ -60,8 +62,8 @@ REFUSED = {
         2,
         "logs of",
     ),
-    # Of a run on brokers, which tests/omb/test_result.py has.
-    "cliffwatch run export RUN --format omb --to result.json": (2, "tells of brokers"),
+    # Of a run on brokers, which tests/labs/omb/test_result.py has.
+    "cliffwatch run export RUN --format omb --to result.json": (2, "is for runs on brokers"),
     # Without its Prometheus; tests/telemetry has one.
     "python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus http://127.0.0.1:9890": (3, "does not answer"),
 }
@@ -230,17 +232,38 @@ def test_every_exception_is_of_a_command_that_is_shown() -> None:
 
 
 def test_every_command_within_a_sentence_has_words_and_flags_that_exist() -> None:
-    tree = dict(commands())
     for command in inline_commands():
-        words, *rest = command.text.split()
-        while rest and f"{words} {rest[0]}" in tree:
-            words = f"{words} {rest.pop(0)}"
-        where = f"{command.page}:{command.line}: {command.text}"
-        is_group = isinstance(tree[words], TyperGroup)
-        assert not (is_group and rest and not rest[0].startswith("--")), where
-        given = {word.partition("=")[0] for word in rest if word.startswith("--")}
-        options = [each for each in tree[words].params if isinstance(each, TyperOption)]
-        assert given <= {flag for each in options for flag in (*each.opts, *each.secondary_opts)}, where
+        look_up(command)
+
+
+def test_every_command_that_the_program_itself_gives_exists() -> None:
+    given = list(program_commands())
+    assert {path.name for path in PROGRAM_TEXTS if path.suffix == ".html"} >= {"runs.html", "login.html", "report.html"}
+    pages = {command.page for command in given}
+    for page in ("runs.html", "schedules.html", "drives.html", "login.html"):
+        assert f"service/cliffwatch/web/templates/{page}" in pages
+    for command in given:
+        look_up(command)
+
+
+def test_a_command_that_does_not_exist_is_found() -> None:
+    for text in ("cliffwatch schedules add", "cliffwatch schedule create", "cliffwatch run start --durations 1h"):
+        with pytest.raises(AssertionError, match=r"page\.html:1"):
+            look_up(Command("page.html", 1, text))
+
+
+def look_up(command: Command) -> None:
+    """Its words and flags are those of a real command. Of a group, only a flag may follow."""
+    tree = dict(commands())
+    words, *rest = command.text.split()
+    while rest and f"{words} {rest[0]}" in tree:
+        words = f"{words} {rest.pop(0)}"
+    where = f"{command.page}:{command.line}: {command.text}"
+    is_group = isinstance(tree[words], TyperGroup)
+    assert not (is_group and rest and not rest[0].startswith("--")), where
+    given = {word.partition("=")[0] for word in rest if word.startswith("--")}
+    options = [each for each in tree[words].params if isinstance(each, TyperOption)]
+    assert given <= {flag for each in options for flag in (*each.opts, *each.secondary_opts)}, where
 
 
 def test_every_target_of_make_that_is_shown_exists() -> None:

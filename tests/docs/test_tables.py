@@ -1,5 +1,6 @@
 """The tables in the documentation say what the code says."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import UnionType
@@ -7,23 +8,23 @@ from typing import Union, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
+from testkit.checkout import ROOT
 
+from cliffwatch.analysis.coverage import UNEXPLAINED
 from cliffwatch.cli.reference import reference
-from cliffwatch.detect.coverage import UNEXPLAINED
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.engines.storage.style import StyleChanges
 from cliffwatch.engines.synthetic import SyntheticLoad
-from cliffwatch.runs.specification import Phases, Workload
-from cliffwatch.runs.states import MEANINGS, TRANSITIONS, VerdictName
-from cliffwatch.settings import PREFIX, Settings
+from cliffwatch.model.operation import Operation
+from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
+from cliffwatch.model.settings import PREFIX, Settings
+from cliffwatch.model.state import MEANINGS, TRANSITIONS, VerdictName
+from cliffwatch.model.workload import Phases, Workload
 from cliffwatch.worker import load
+from cliffwatch.worker.commit import JOURNAL_FULL
 from cliffwatch.worker.freezes import ENGINE_FROZEN, WORKER_FROZEN
-from cliffwatch.worker.keeping import JOURNAL_FULL
-from cliffwatch.worker.timeline import PREPARE
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def table(page: str, *headings: str) -> dict[str, list[str]]:
@@ -63,7 +64,18 @@ def test_every_reason_of_a_gap_is_explained() -> None:
 
 
 def test_phases_are_those_of_a_workload_after_preparing() -> None:
-    assert list(table("runs.md", "phase", "what happens")) == [PREPARE, *Phases.model_fields]
+    assert list(table("runs.md", "phase", "what happens")) == [Phase.PREPARE, *Phases.model_fields]
+
+
+def test_a_workload_has_a_length_for_each_phase_but_preparing() -> None:
+    assert [Phase.PREPARE, *(name for name in Phases.model_fields if name != "steady")] == list(Phase)
+    assert {*JUDGED_PHASES, *UNJUDGED_PHASES} == set(Phase)
+
+
+def test_the_engine_contract_names_every_operation() -> None:
+    contract = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    (named,) = re.findall(r"^- Latency names: ((?:`[a-z_]+`,?\s)+)", contract, re.MULTILINE)
+    assert set(re.findall("`([a-z_]+)`", named)) == set(Operation)
 
 
 def test_every_verdict_is_explained_with_its_exit_status() -> None:

@@ -5,10 +5,10 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from testkit.small_disk import SmallDisk, small_disk
 from tests.journal.test_windows import START, seqs, window, write
-from tests.small_disk import SmallDisk, small_disk
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files
 
 DAMAGES = {

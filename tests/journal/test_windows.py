@@ -7,10 +7,10 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import JournalReader, WindowLog, files
 from cliffwatch.journal.windows import OverlapError
-from cliffwatch.window import EngineWindow
+from cliffwatch.model.window import EngineWindow
 
 START = 1_790_000_000.0
 

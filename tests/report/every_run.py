@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
-from tests.report.telemetry_home import take_home
+from testkit.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
+from tests.report.telemetry_files import write_telemetry
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.app.alerts import Alert
+from cliffwatch.base import durable
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType, files
-from cliffwatch.runs.states import RunState
+from cliffwatch.model.state import RunState
 
 #: The cliff of runs that have one is after so many windows of 10 s.
 WINDOWS, CLIFF = 150, 90
@@ -70,12 +72,12 @@ def write_journal(directory: Path, kind: Kind) -> Path:
     plan = SHAPES[kind.shape](_plan(kind))
     make_journal(directory, plan)
     if kind.telemetry and kind.on_drive:
-        _take_home(directory, cliff=kind.shape == "cliff")
+        _write_telemetry(directory, cliff=kind.shape == "cliff")
     if kind.shape == "refused":
-        detail = {"verdict": "failed", "reasons": ["The load never began: nothing may be written to /data."]}
+        detail = {"verdict": "failed", "reasons": ["The load did not start: nothing may be written to /data."]}
         EventLog(directory).append(Event(LOAD_START, EventType.STATE, RunState.FINISHED.value, detail))
     if kind.shape == "imported":
-        files.write_json_durably(directory / files.IMPORTED, {"at": LOAD_START + 9e5, "by": "tests", "manifest": {}})
+        durable.write_json_durably(directory / files.IMPORTED, {"at": LOAD_START + 9e5, "by": "tests", "manifest": {}})
     return directory
 
 
@@ -205,12 +207,16 @@ def _refused(plan: JournalPlan) -> JournalPlan:
 
 def _marked(plan: JournalPlan) -> JournalPlan:
     """Alerts, notes, and a clock that jumped."""
-    labels = {"alertname": "CliffwatchLatencyCliff", "severity": "critical"}
-    detail = {"labels": labels, "annotations": {"summary": "p99 fell off a cliff"}, "starts_at": at_window(plan, 95)}
+    labels = {"alertname": "CliffwatchLatencyCliff", "severity": "critical", "run_id": plan.run_id}
+    started = at_window(plan, 95)
+    summary, description = "p99 fell off a cliff", "It is 30× the baseline."
+    alert = Alert(
+        labels["alertname"], "firing", "66a9", started, None, labels["severity"], summary, description, labels
+    )
     events = (
         Event(at_window(plan, 30) + 2, EventType.NOTE, "seen", {"text": "a label that is long " * 9}),
         Event(at_window(plan, 31) + 2, EventType.CLOCK, "wall_clock_jumped", {"seconds": -3.5}),
-        Event(at_window(plan, 96), EventType.ALERT, "firing", detail),
+        alert.event(at_window(plan, 96)),
     )
     return replace(plan, events=events)
 
@@ -237,7 +243,7 @@ SHAPES: dict[str, Callable[[JournalPlan], JournalPlan]] = {
 }
 
 
-def _take_home(directory: Path, cliff: bool) -> None:
+def _write_telemetry(directory: Path, cliff: bool) -> None:
     """What exporters of the drive and of the kernel knew, of each moment from the load's start to its end."""
 
     def total(before: float, after: float) -> list[float]:
@@ -251,7 +257,7 @@ def _take_home(directory: Path, cliff: bool) -> None:
         "node_disk_write_time_seconds_total": total(0.9, 29.0),
         "node_disk_io_time_weighted_seconds_total": total(1.0, 31.0),
     }
-    take_home(directory, LOAD_START, 10.0, {(name, DRIVE["name"]): values for name, values in series.items()})
+    write_telemetry(directory, LOAD_START, 10.0, {(name, DRIVE["name"]): values for name, values in series.items()})
 
 
 _EVERY_ENGINE = tuple(LATENCIES)

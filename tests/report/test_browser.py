@@ -7,13 +7,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
 
-#: Drags over the middle of the latency chart, tells what is seen, then double-clicks and tells again.
+#: Drags over the middle of the latency chart, records what is seen, then double-clicks and records again.
 GESTURES = """
 const over = document.querySelector("#latency-chart .u-over"), box = over.getBoundingClientRect();
 const charts = document.getElementById("charts"), told = [];
@@ -91,9 +91,9 @@ def test_dragging_zooms_both_charts_and_a_double_click_shows_the_whole_load(tmp_
     (directory / "gestures.html").write_text(open_page)
     dom, console = opened(browser, directory / "gestures.html")
     assert console == []
-    told = re.search(r'data-told="([^"]*)"', dom)
-    assert told is not None
-    zoomed, readout, whole = html.unescape(told[1]).split(" | ")
+    recorded = re.search(r'data-told="([^"]*)"', dom)
+    assert recorded is not None
+    zoomed, readout, whole = html.unescape(recorded[1]).split(" | ")
     start, end = map(float, zoomed.split())
     assert start == pytest.approx(250, abs=15)
     assert end == pytest.approx(500, abs=15)

@@ -7,7 +7,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.recorded_runs import Ending, JournalPlan, make_journal
+from testkit.recorded_runs import Ending, JournalPlan, make_journal
 
 from cliffwatch import report as report_package
 from cliffwatch.report.build import build, write

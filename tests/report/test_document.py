@@ -9,18 +9,18 @@ from typing import Any
 
 import jsonschema
 import pytest
-from tests.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
+from testkit.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
 
 from cliffwatch import report as report_package
-from cliffwatch.detect.verdict import RULES
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.verdict import RULES
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.model.state import VerdictName
 from cliffwatch.report.build import build
 from cliffwatch.report.document import EVENT_LIMIT
 from cliffwatch.report.headline import headline
 from cliffwatch.report.html import render
-from cliffwatch.report.times import timestamp
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.report.timestamps import timestamp
 
 SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json").read_text())
 
@@ -68,7 +68,7 @@ def test_hours_count_from_the_start_of_the_load(tmp_path: Path) -> None:
     ("milliseconds", "words"),
     [((1, 9, 2), "2 ms in the last, at worst 9 ms in hour 2."), ((1, 5, 5), "5 ms in the last.")],
 )
-def test_the_headline_tells_of_an_hour_that_was_worse_than_the_ends(
+def test_the_headline_reports_an_hour_that_was_worse_than_the_ends(
     tmp_path: Path, milliseconds: tuple[int, ...], words: str
 ) -> None:
     def latency(index: int) -> dict[str, Histogram]:
@@ -97,7 +97,7 @@ def test_below_99_percent_coverage_there_is_no_pass(tmp_path: Path) -> None:
     )
     assert document["coverage"]["ratio"] == 0.989
     assert document["verdict"]["name"] == "invalid"
-    assert "Only 98.90 % of the time asked for was measured" in document["headline"]
+    assert "Only 98.90 % of the requested time was measured" in document["headline"]
 
 
 def drive_facts(**changes: Any) -> dict[str, Any]:
@@ -130,7 +130,7 @@ def test_a_target_without_a_drive_is_invalid(tmp_path: Path) -> None:
     )
     document = document_of(make_journal(tmp_path, plan))
     assert document["verdict"]["name"] == "invalid"
-    assert "No drive stands below the target" in document["headline"]
+    assert "No drive is below the target" in document["headline"]
     assert "device" not in document
 
 
@@ -153,7 +153,7 @@ def test_a_run_that_failed_is_asked_for_all_it_had_planned(tmp_path: Path) -> No
     document = document_of(make_journal(tmp_path, JournalPlan(missing=set(range(10, 30)), ending=ending)))
     assert document["coverage"]["asked_seconds"] == 300
     assert document["verdict"]["name"] == "failed"
-    assert document["headline"] == "The load failed for good: fio exited with status 1."
+    assert document["headline"] == "The load failed permanently: fio exited with status 1."
 
 
 def test_a_refused_run_has_a_report_with_what_stood_in_its_way(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_refused_run_has_a_report_with_what_stood_in_its_way(tmp_path: Path) -
     log.append(Event(LOAD_START + 2, EventType.ENGINE, "load_ended", {"how": "failed", "message": "sda1 is mounted"}))
     log.append(Event(LOAD_START + 2, EventType.STATE, "reporting"))
     document = document_of(directory)
-    assert document["verdict"] == {"name": "failed", "reasons": ["The load never began: sda1 is mounted."]}
+    assert document["verdict"] == {"name": "failed", "reasons": ["The load did not start: sda1 is mounted."]}
     assert "coverage" not in document
 
 
@@ -180,7 +180,7 @@ def test_a_run_that_ended_without_a_load_keeps_the_verdict_it_was_given(tmp_path
     assert document_of(directory)["verdict"] == {"name": "stopped", "reasons": ["while queued"]}
 
 
-def test_what_was_raised_and_is_not_borne_out_is_told_and_does_not_degrade(tmp_path: Path) -> None:
+def test_what_was_raised_and_is_not_borne_out_is_reported_and_does_not_degrade(tmp_path: Path) -> None:
     raised = Event(LOAD_START + 60, EventType.FINDING, "cliff", {"summary": "p99 rose 40-fold.", "ratio": 40.0})
     document = document_of(make_journal(tmp_path, JournalPlan(events=(raised,))))
     assert document["verdict"]["name"] == "pass"
@@ -249,7 +249,7 @@ def test_the_same_journal_gives_the_same_bytes_before_and_after_the_run_is_finis
     directory = make_journal(tmp_path, JournalPlan(windows=12, missing={5}))
     first = run_module(directory)
     verdict = first[0]
-    assert set(verdict) == {"verdict", "reasons"}
+    assert set(verdict) == {"verdict", "reasons", "findings"}
     assert verdict["verdict"] == VerdictName.INVALID
     EventLog(directory).append(Event(LOAD_START + 500, EventType.STATE, "finished", verdict))
     EventLog(directory).append(Event(LOAD_START + 900, EventType.ALERT, "too_late", {}))
@@ -267,8 +267,8 @@ def test_what_was_missed_of_the_warm_up_is_a_gap_and_does_not_make_the_run_inval
         missed = document_of(make_journal(tmp_path / str(missing), replace(plan, missing=missing)))
         assert missed["verdict"]["name"] == "invalid"
     unknown = make_journal(tmp_path / "damaged", plan)
-    told = (unknown / "events.jsonl").read_text().splitlines(keepends=True)
-    (unknown / "events.jsonl").write_text("".join(line for line in told if '"type":"phase"' not in line))
+    recorded = (unknown / "events.jsonl").read_text().splitlines(keepends=True)
+    (unknown / "events.jsonl").write_text("".join(line for line in recorded if '"type":"phase"' not in line))
     assert document_of(unknown)["verdict"]["name"] == "pass"
 
 

@@ -7,34 +7,42 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page
-from tests.browsers import CUT_OFF, PATIENCE_MILLISECONDS, chromium
+from testkit.browsers import CUT_OFF, PATIENCE_MILLISECONDS, chromium
 from tests.report.every_run import KINDS, Kind, write_journal
 
 from cliffwatch.report.build import build, write
 
 SCREEN, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
-#: What is seen of every figure: its chart's id, its size, and how many pixels of it are of the colour of a series.
+#: What is seen of every figure: its chart's id, its size, how many pixels of it are of the colour of a series, of each
+#: of them, and of that of a finding's onset.
 FIGURES = """
 () => [...document.querySelectorAll("figure")].filter((figure) => figure.offsetParent !== null).map((figure) => {
   const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas");
   if (chart === null) {
     const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
-    return { id: "heat", width: box.width, height: box.height, drawn: svg.querySelectorAll("path").length };
+    const drawn = svg.querySelectorAll("path").length;
+    return { id: "heat", width: box.width, height: box.height, drawn, each: [], onset: 0 };
   }
-  if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0 };
+  if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0, each: [], onset: 0 };
   const over = figure.querySelector(".u-over").getBoundingClientRect(), all = canvas.getBoundingClientRect();
   const unit = canvas.width / all.width;
   const [left, top] = [(over.left - all.left) * unit, (over.top - all.top) * unit];
   const pixels = canvas.getContext("2d").getImageData(left, top, over.width * unit, over.height * unit).data;
   const tones = [...figure.querySelectorAll(".legend .swatch")].map((swatch) =>
     getComputedStyle(swatch).borderTopColor.match(/[0-9.]+/g).slice(0, 3).map(Number));
+  const danger = getComputedStyle(document.documentElement).getPropertyValue("--danger").trim();
+  const onsetTone = [1, 3, 5].map((place) => parseInt(danger.slice(place, place + 2), 16));
+  const each = tones.map(() => 0);
   const isOf = (tone, at) => tone.every((value, place) => Math.abs(pixels[at + place] - value) < 25);
-  let drawn = 0;
+  let drawn = 0, onset = 0;
   for (let at = 0; at < pixels.length; at += 4) {
-    if (pixels[at + 3] > 100 && tones.some((tone) => isOf(tone, at))) drawn += 1;
+    if (pixels[at + 3] <= 100) continue;
+    if (tones.some((tone) => isOf(tone, at))) drawn += 1;
+    tones.forEach((tone, index) => { if (isOf(tone, at)) each[index] += 1; });
+    if (isOf(onsetTone, at)) onset += 1;
   }
-  return { id: chart.id, width: over.width, height: over.height, drawn: drawn };
+  return { id: chart.id, width: over.width, height: over.height, drawn, each, onset };
 })
 """
 #: After what the page still has to do: observers have run, and a frame is drawn.
@@ -70,7 +78,7 @@ class Opened:
         assert self.complaints == []
         assert self.page.get_attribute("html", "data-ready") == "true"
 
-    def look(self, expected: set[str]) -> None:
+    def look(self, expected: set[str], names_an_onset: bool = False) -> None:
         """Every chart that there is data for is drawn, and no other; nothing is wider than the screen."""
         self.page.evaluate(SETTLED)
         figures = self.page.evaluate(FIGURES)
@@ -79,6 +87,12 @@ class Opened:
             assert figure["width"] > 200, figure
             assert figure["height"] > 60, figure
             assert figure["drawn"] >= 4, figure
+            # What the engine wrote and what the device took are often the same: neither line hides the other.
+            if figure["id"] == "rate-chart":
+                assert min(figure["each"]) >= 4, figure
+            if names_an_onset:
+                # A line, and not its words, which would hide what is drawn there.
+                assert 0 < figure["onset"] <= 4 * figure["height"], figure
         assert self.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
         assert self.complaints == []
 
@@ -120,14 +134,18 @@ def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, op
     assert report.verdict.name == kind.verdict, report.verdict.reasons
     write(directory, report)
     path = directory / "report.html"
-    expected = expected_charts(path.read_text())
+    text = path.read_text()
+    expected = expected_charts(text)
+    assert ("<strong>CliffwatchLatencyCliff</strong>" in text) == (kind.shape == "cliff")
+    # The headline and the tile count the same operations.
+    assert ("of 150,017 operations" in report.verdict.reasons[0]) == ("of 150,017 operations</dd>" in text)
     stalled = kind.shape in ("stalls", "all_stalled")
     for first, then, size in (("light", "dark", SCREEN), ("dark", "light", PHONE)):
         opened.open(path, size, first)
-        opened.look(expected)
+        opened.look(expected, kind.shape == "cliff")
         assert opened.page.get_by_text("stalled: nothing completed").count() == stalled
         opened.page.emulate_media(color_scheme=then)  # type: ignore[arg-type]
-        opened.look(expected)
+        opened.look(expected, kind.shape == "cliff")
         # Tables whose details are closed are seen too.
         opened.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
         assert opened.page.evaluate(CUT_OFF) == []

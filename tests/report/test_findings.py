@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
-from tests.report.telemetry_home import take_home
+from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
+from tests.report.telemetry_files import write_telemetry
 from tests.report.test_document import document_of
 
-from cliffwatch.detect.analysis import grouped
-from cliffwatch.detect.finding import Finding, Kind, Role, Series
-from cliffwatch.detect.wording import so_did
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
+from cliffwatch.analysis.run_analysis import grouped
+from cliffwatch.analysis.wording import so_did
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
 from cliffwatch.report.findings import with_detection
@@ -63,11 +63,11 @@ PLAN = JournalPlan(
 
 
 def with_drive(directory: Path, amplification: float = 3.2, clean: float = 0.02) -> Path:
-    """What the drive's own counters said: from the cliff on it writes more to flash, and has fewer clean blocks."""
+    """What the drive's own counters said: from the cliff on it writes more to flash, and has fewer free blocks."""
     host = np.arange(WINDOWS + 1) * float(BYTES)
     media = np.concatenate([[0.0], np.cumsum([BYTES * (1.01 if i < CLIFF else amplification) for i in range(WINDOWS)])])
     blocks = [max(clean, 0.6 - 0.002 * i) if i < CLIFF else clean for i in range(WINDOWS + 1)]
-    take_home(
+    write_telemetry(
         directory,
         LOAD_START,
         10.0,
@@ -82,7 +82,7 @@ def with_drive(directory: Path, amplification: float = 3.2, clean: float = 0.02)
 
 @pytest.fixture(scope="module")
 def collecting(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that fell off its drive's cliff, which was told while it went on."""
+    """A run that fell off its drive's cliff, which was raised during the run."""
     raised = Event(at_window(PLAN, CLIFF + 12), EventType.FINDING, "cliff", {"onset": at_window(PLAN, CLIFF)})
     return with_drive(make_journal(tmp_path_factory.mktemp("collecting") / "run", replace(PLAN, events=(raised,))))
 
@@ -127,7 +127,7 @@ def test_the_page_opens_with_the_finding_and_draws_its_evidence(collecting: Path
     assert data["evidence"]["clean_blocks"][CLIFF + 20] == 0.02
 
 
-def test_a_drive_that_tells_nothing_of_itself_is_not_accused_of_garbage_collection(tmp_path: Path) -> None:
+def test_a_drive_that_reports_nothing_of_itself_is_not_accused_of_garbage_collection(tmp_path: Path) -> None:
     found = the_cliff(document_of(make_journal(tmp_path, PLAN)))
     assert found["cause"]["name"] == "unknown"
     assert found["layer"]["name"] == "device"
@@ -135,7 +135,7 @@ def test_a_drive_that_tells_nothing_of_itself_is_not_accused_of_garbage_collecti
     assert "its cause is not known; the rise is in the device" in found["sentence"]
 
 
-def test_a_neighbour_and_a_processor_limit_are_told_from_a_drive(tmp_path: Path) -> None:
+def test_a_neighbour_and_a_processor_limit_are_distinguished_from_a_drive(tmp_path: Path) -> None:
     neighbour = replace(PLAN, counters=counters(others=(0, 4 * BYTES)))
     found = the_cliff(document_of(with_drive(make_journal(tmp_path / "neighbour", neighbour), 1.01, 0.3)))
     assert found["cause"]["name"] == "neighbour"
@@ -145,7 +145,7 @@ def test_a_neighbour_and_a_processor_limit_are_told_from_a_drive(tmp_path: Path)
     assert found["cause"]["name"] == "client"
     assert "drive" not in found
     assert document["verdict"]["name"] == "invalid"
-    assert document["headline"].startswith("The client itself was the limit: The engine was held back")
+    assert document["headline"].startswith("The client was the bottleneck: The engine was throttled")
 
 
 def test_of_two_drives_the_one_that_slowed_down_is_named(tmp_path: Path) -> None:
@@ -174,13 +174,13 @@ def test_series_that_change_together_are_one_finding() -> None:
         "device.write_latency": Series("device.write_latency", Role.DEVICE_LATENCY, device="259:0"),
     }
     findings = [
-        Finding(Kind.CLIFF, 980.0, "device.write_latency", 1.0, 9.0, 9.0, 0.9, detected=1010.0),
-        Finding(Kind.STEP, 990.0, "write.p50", 1.0, 2.0, 2.0, 0.9, detected=1060.0),
-        Finding(Kind.CLIFF, 1000.0, "write.p99", 1.0, 9.0, 9.0, 0.9, detected=1020.0),
-        Finding(Kind.CLIFF, 5000.0, "write.p99", 9.0, 90.0, 10.0, 0.9),
+        Finding(FindingKind.CLIFF, 980.0, "device.write_latency", 1.0, 9.0, 9.0, 0.9, detected=1010.0),
+        Finding(FindingKind.STEP, 990.0, "write.p50", 1.0, 2.0, 2.0, 0.9, detected=1060.0),
+        Finding(FindingKind.CLIFF, 1000.0, "write.p99", 1.0, 9.0, 9.0, 0.9, detected=1020.0),
+        Finding(FindingKind.CLIFF, 5000.0, "write.p99", 9.0, 90.0, 10.0, 0.9),
     ]
     first, second = grouped(findings, series, 10.0)
-    assert (first.series, first.kind, first.onset) == ("write.p99", Kind.CLIFF, 1000.0)
+    assert (first.series, first.kind, first.onset) == ("write.p99", FindingKind.CLIFF, 1000.0)
     assert first.corroborated_by == ("write.p50", "device.write_latency")
     assert first.detected == 1010.0
     assert second.onset == 5000.0
@@ -192,18 +192,20 @@ def test_a_cliff_began_where_it_was_seen_to_begin_if_it_lasted(ended: float | No
     events = [Event(100.0, EventType.FINDING, "cliff", key)]
     if ended is not None:
         events.append(Event(ended + 5, EventType.NOTE, "finding_ended", key | {"until": ended}))
-    found = Finding(Kind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
-    told = with_detection(found, events, 1.0)
-    assert (told.onset, told.detected) == (onset, 100.0)
+    found = Finding(FindingKind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
+    recorded = with_detection(found, events, 1.0)
+    assert (recorded.onset, recorded.detected) == (onset, 100.0)
 
 
 def test_of_two_operations_that_changed_together_both_are_named() -> None:
     known = {name: Series(f"{name}.p99", Role.LATENCY, name, 0.99) for name in ("append", "read", "sync")}
     series = {one.name: one for one in known.values()}
-    findings = [Finding(Kind.CLIFF, 1000.0 + shift, name, 1.0, 9.0, 9.0, 0.9) for shift, name in enumerate(series)]
+    findings = [
+        Finding(FindingKind.CLIFF, 1000.0 + shift, name, 1.0, 9.0, 9.0, 0.9) for shift, name in enumerate(series)
+    ]
     (finding,) = grouped(findings, series, 10.0)
     assert so_did(finding, series) == "; so did the sync p99 and the read p99"
-    assert so_did(replace(finding, kind=Kind.RECOVERY), series) == ""
+    assert so_did(replace(finding, kind=FindingKind.RECOVERY), series) == ""
 
 
 def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

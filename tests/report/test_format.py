@@ -35,6 +35,19 @@ def test_places_on_the_time_line_go_on_past_a_day(seconds: float, words: str) ->
     assert formats.elapsed(seconds) == words
 
 
+@pytest.mark.parametrize(
+    ("text", "page"),
+    [
+        ("there is no `_service` twin", "there is no <code>_service</code> twin"),
+        ("`a<b>` & c", "<code>a&lt;b&gt;</code> &amp; c"),
+        ("a lone ` <i>", "a lone ` &lt;i&gt;"),
+        ("plain", "plain"),
+    ],
+)
+def test_what_stands_in_backticks_is_code_on_a_page_and_everything_is_escaped(text: str, page: str) -> None:
+    assert str(formats.marked(text)) == page
+
+
 def test_values_are_written_in_the_unit_of_their_key() -> None:
     detail = {"size_bytes": 2048, "pause_seconds": 1.5, "used_ratio": 0.25, "dirty_ratio": 20, "rotational": False}
     assert formats.detail(detail) == "size 2.0 KiB, pause 1.5 s, used 25.00 %, dirty ratio 20, rotational no"
@@ -46,3 +59,17 @@ def test_a_moment_in_a_detail_is_a_time_of_day_and_what_is_empty_is_left_out() -
 
 def test_a_long_detail_is_cut_visibly() -> None:
     assert formats.detail({"message": "x" * 500}, limit=20) == "message " + "x" * 11 + "…"
+
+
+def test_a_note_about_watchers_or_baselines_is_a_sentence_and_not_its_fields() -> None:
+    watchers = {"there": ["prometheus"], "without": {"drive_exporter": "this machine has no NVMe drive"}}
+    baseline = {"start": 1.0, "levels": {"write.p99": 0.006, "operations_per_second": 100.0}}
+    for name, detail, words in (
+        ("watchers", watchers, "watchers up: prometheus; unavailable: drive_exporter (this machine has no NVMe drive)"),
+        ("watchers", {"there": [], "without": {}}, "watchers up: none"),
+        ("watcher_back", {"watcher": "prometheus"}, "watcher prometheus is up again"),
+        ("baseline", baseline, "baseline: write p99 6 ms"),
+        ("watchers", {"there": "damaged"}, "there damaged"),
+        ("load_moved", {"seconds": 2}, "seconds 2"),
+    ):
+        assert formats.event_detail({"type": "note", "name": name, "detail": detail}) == words

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from cliffwatch.report.heat import COLUMN_LIMIT, drawn, heat_map
-from cliffwatch.report.layers import Layers
+from cliffwatch.report.layer_chart import Layers
+from cliffwatch.telemetry.catalogue import DEVICE_LATENCY
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
-from cliffwatch.telemetry.series import DEVICE_LATENCY
 
 ZERO = 1_790_002_800.0
 

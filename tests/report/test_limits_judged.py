@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
-from tests.report.telemetry_home import take_home
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.report.telemetry_files import write_telemetry
 from tests.report.test_document import document_of
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.histogram import Histogram
 
 MILLISECOND = 1_000_000
 BYTES = 1000 * 16_384
@@ -43,7 +43,7 @@ def test_a_span_that_breaks_a_limit_is_listed_with_its_worst_value_and_degrades(
     assert (span["end_seconds"], span["worst"]) == (360.0, "50 ms")
     assert document["verdict"]["name"] == "degraded"
     assert (
-        "`p99 <= 20ms over any 1m` was broken by the window at 0:05:30, and until 0:06:00 (50 ms at worst)"
+        '"p99 <= 20ms over any 1m" was broken by the window at 0:05:30, and until 0:06:00 (50 ms at worst)'
         in document["headline"]
     )
 
@@ -55,6 +55,40 @@ def test_a_limit_over_a_long_span_is_broken_at_the_cliff_and_not_a_span_before_i
     (span,) = row["broken"]
     assert span["start_seconds"] == 450.0
     assert "by the window at 0:07:30" in " ".join(document["verdict"]["reasons"])
+
+
+def stalled_in(windows: range, plan: JournalPlan, age_seconds: float = 10.0) -> JournalPlan:
+    """In some windows nothing is completed, and the oldest operation is `age_seconds` older at the end of each."""
+    latency = plan.latency
+    assert latency is not None
+    return replace(
+        plan,
+        latency=lambda index: {} if index in windows else latency(index),
+        counters=lambda index: {"operations": 0, "bytes": 0} if index in windows else {},
+        gauges=lambda index: {
+            "oldest_outstanding_seconds": age_seconds * (1 + index - windows.start) if index in windows else 0.0
+        },
+    )
+
+
+def test_a_stall_is_measured_and_breaks_the_limit_that_its_operations_break(tmp_path: Path) -> None:
+    """Of six windows five are stalled: what is completed behind them was due in them."""
+    plan = stalled_in(range(30, 35), JournalPlan(latency=slow_in(range(35, 36), share=900)))
+    document, (row,) = judged(tmp_path, plan, "p99 <= 20ms over any 1m")
+    (span,) = row["broken"]
+    assert (span["start_seconds"], span["end_seconds"]) == (350.0, 410.0)
+    assert document["verdict"]["name"] == "degraded"
+
+
+def test_where_nothing_is_completed_the_oldest_operation_breaks_a_limit_by_its_age(tmp_path: Path) -> None:
+    plan = stalled_in(range(30, 42), JournalPlan(latency=slow_in(range(0))))
+    limits = ("p99 <= 30s over any 1m", "max <= 45s", "p99 of publish <= 30s over any 1m", "p99 <= 200s over any 1m")
+    _, (p99, longest, of_an_operation, high) = judged(tmp_path, plan, *limits)
+    # The minute that ends with the window 35 holds nothing but what waits, for 60 s by then and 120 s at the end.
+    assert [(span["start_seconds"], span["end_seconds"]) for span in p99["broken"]] == [(350.0, 420.0)]
+    assert [span["worst"] for span in longest["broken"]] == ["120 s"]
+    # Which operation it is that waits, nobody says.
+    assert (of_an_operation["held"], high["held"]) == (True, True)
 
 
 def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Path) -> None:
@@ -77,7 +111,7 @@ def test_the_warm_up_is_not_judged(tmp_path: Path) -> None:
     assert document["verdict"]["name"] == "pass"
 
 
-def test_throughput_below_its_limit_is_told_with_the_lowest_rate(tmp_path: Path) -> None:
+def test_throughput_below_its_limit_is_reported_with_the_lowest_rate(tmp_path: Path) -> None:
     plan = JournalPlan(counters=lambda index: {"bytes": BYTES * (2 if index in range(40, 52) else 10)})
     _, rows = judged(tmp_path, plan, "throughput >= 10MB/s over any 1m", "throughput >= 10MB/s")
     (span,) = rows[0]["broken"]
@@ -105,6 +139,15 @@ def test_what_was_not_measured_has_not_held(tmp_path: Path) -> None:
     assert any("could not be judged" in reason for reason in document["verdict"]["reasons"])
 
 
+def test_a_limit_did_not_hold_while_nobody_measured(tmp_path: Path) -> None:
+    plan = JournalPlan(missing=range(20, 40))
+    document, (row, broken) = judged(tmp_path, plan, "p99 <= 20ms over any 1m", "p99 <= 1ms over any 1m")
+    assert not row["held"]
+    assert "held in what was measured, which is 62.96 % of the time" in row["unjudged"]
+    assert document["verdict"]["name"] == "invalid"
+    assert broken["broken"], "what was broken is not mended by what was not measured"
+
+
 @pytest.mark.parametrize(("limit", "held"), [("<= 2", True), ("<= 1.5", False), ("<= 2 over any 1m", False)])
 def test_write_amplification_is_that_of_the_span(tmp_path: Path, limit: str, held: bool) -> None:
     plan = JournalPlan(windows=60, warm_up_windows=6, limits=(f"write amplification {limit}",))
@@ -114,7 +157,7 @@ def test_write_amplification_is_that_of_the_span(tmp_path: Path, limit: str, hel
         ("drive_host_written_bytes_total", "nvme0n1"): np.arange(61) * 1e6,
         ("drive_media_written_bytes_total", "nvme0n1"): media * 1e6,
     }
-    take_home(directory, LOAD_START, 10.0, {name: values.tolist() for name, values in series.items()})
+    write_telemetry(directory, LOAD_START, 10.0, {name: values.tolist() for name, values in series.items()})
     (row,) = document_of(directory)["limits"]
     assert row["held"] is held
     assert [span["worst"] for span in row["broken"]] == ([] if held else ["1.67" if "any" not in limit else "4.00"])

@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad
-from cliffwatch.histogram import Histogram
 from cliffwatch.journal import Event, EventType
+from cliffwatch.model.state import VerdictName
 from cliffwatch.report.build import build, write
 from cliffwatch.report.html import CHART_LIBRARY, VERDICTS, chart_library, render
-from cliffwatch.runs.states import VerdictName
 
 HOSTILE = """</script><img src=x onerror="document.title='broken'"> <b>&amp;</b>"""
 

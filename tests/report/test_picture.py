@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from tests.recorded_runs import Ending, JournalPlan, make_journal
+from testkit.recorded_runs import Ending, JournalPlan, make_journal
 
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad, histogram_of
-from cliffwatch.histogram import Histogram
 from cliffwatch.report.build import Report, build
 from cliffwatch.report.picture import composed, draw, styled
 
@@ -67,17 +67,17 @@ def shown_texts(figure: Figure) -> list[Text]:
     return [text for text in shown if text.get_visible() and text.get_text().strip()]
 
 
-def test_a_cliff_is_told_with_its_time_and_size(tmp_path: Path) -> None:
+def test_a_cliff_is_reported_with_its_time_and_size(tmp_path: Path) -> None:
     report = build(make_journal(tmp_path, CLIFF))
     texts = texts_of(report)
     assert size_of(draw(report)) == (1600, 900)
     assert "degraded" in texts
     assert any(text.startswith("cliff 1:00:") for text in texts)
     assert "steady-append" in texts
-    told = " ".join(texts)
-    assert report.document["headline"][:60] in told
-    assert "publish p99" in told
-    assert "baseline" in told
+    recorded = " ".join(texts)
+    assert report.document["headline"][:60] in recorded
+    assert "publish p99" in recorded
+    assert "baseline" in recorded
 
 
 def test_the_same_journal_makes_the_same_picture(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from testkit.recorded_runs import JournalPlan, make_journal
 from tests.api.harness import Api, serving
-from tests.recorded_runs import JournalPlan, make_journal
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import files
+from cliffwatch.model.settings import read_settings
 from cliffwatch.report.build import build, write
-from cliffwatch.report.picture_errand import picture_of
-from cliffwatch.settings import read_settings
+from cliffwatch.report.picture_process import picture_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PLAN = JournalPlan(windows=3)
@@ -137,7 +137,7 @@ def test_no_place_for_the_list_of_fonts_is_a_problem_that_names_it(reported: Pat
     assert raised.value.code is Code.INTERNAL
 
 
-def test_a_process_that_cannot_draw_is_told_of(reported: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_cannot_draw_is_reported(reported: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cache.parent / "broken").mkdir(exist_ok=True)
     (cache.parent / "broken" / "matplotlib.py").write_text("raise RuntimeError('no such library')\n")
     monkeypatch.setenv("PYTHONPATH", str(cache.parent / "broken"))

@@ -6,9 +6,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from testkit.checkout import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
-LINES_AT_MOST = 500
+LINES_AT_MOST = 400
+#: What is written by hand and read from top to bottom.
+CODE = ("*.py", "*.rs", "*.js", "*.css", "*.c", "*.h", "setup", "Makefile")
 #: Written in two parts, so that this file does not name them.
 REGISTRY_HOSTS = ("pypi" + ".org", "pythonhosted" + ".org", "registry.npm" + "js.org", "static.crates" + ".io")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wo" + r"rk|root|home|Users)/[\w.]")
@@ -69,7 +71,7 @@ def test_locked_node_packages_have_a_hash_and_no_address() -> None:
 def test_a_file_is_one_idea() -> None:
     long = {
         str(path.relative_to(ROOT)): lines
-        for path in tracked("service/*.py", "setup", "Makefile")
+        for path in tracked(*CODE)
         if (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_AT_MOST
     }
     assert not long
@@ -87,3 +89,11 @@ def test_setup_scripts_stop_at_the_first_failure(path: Path) -> None:
         assert text.startswith("#!/usr/bin/env bash\n")
         assert "\nset -euo pipefail\n" in text
         subprocess.run(["bash", "-n", str(path)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("directory", "others"), [("tests", ("bench",)), ("bench", ("tests",)), ("testkit", ("tests", "bench"))]
+)
+def test_tests_and_benchmarks_share_the_testkit_and_nothing_else(directory: str, others: tuple[str, ...]) -> None:
+    imports = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(others)})\b", re.MULTILINE)
+    assert not [str(path) for path in tracked(f"{directory}/*.py") if imports.search(path.read_text(encoding="utf-8"))]

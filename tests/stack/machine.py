@@ -2,50 +2,26 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+from testkit.checkout import ROOT
+from testkit.ports import free_ports
 
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import Event, EventType, JournalReader
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.settings import Settings, read_settings
+from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.stack.processes import watchers
 
-ROOT = Path(__file__).parents[2]
 #: Where `make watchers` builds the block-layer probe.
 BUILT = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve() / "ebpf"
-#: Longer than anything takes here; a test that waits so long has failed.
-PATIENCE_SECONDS = 120.0
 PORTS = ("listen", "prometheus", "node_exporter", "ebpf_exporter", "drive_exporter", "alertmanager")
-
-
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
-    """What `condition` gives once that is true."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"this did not come: {what}"
-        time.sleep(0.1)
-    return found
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on, all different."""
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [probe.getsockname()[1] for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
 
 
 @dataclass(slots=True)

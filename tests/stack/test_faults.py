@@ -1,4 +1,4 @@
-"""What stands in a watcher's way is named and done without, and told to the runs that are live."""
+"""What keeps a watcher from running is named, and recorded in the runs that are live."""
 
 import shutil
 import socket
@@ -8,13 +8,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests import journals
-from tests.stack.machine import Machine, events_of, wait_until
+from cliffwatch_drive_exporter.controllers import Controller
+from testkit import journals
+from testkit.waiting import wait_until
+from tests.stack.machine import Machine, events_of
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.exporter.controllers import Controller
+from cliffwatch.app.index import index_run
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.clock import SystemClock
 from cliffwatch.journal import EventLog, EventType, JournalReader
-from cliffwatch.runs.states import RunState, change_state
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState
 from cliffwatch.stack import components
 from cliffwatch.stack.components import (
     ALERTMANAGER,
@@ -24,12 +28,10 @@ from cliffwatch.stack.components import (
     NODE_EXPORTER,
     PROMETHEUS,
 )
-from cliffwatch.stack.configuration import ALERTS_DIRECTORY
 from cliffwatch.stack.launch import start_stack, stop_stack, token_path
 from cliffwatch.stack.processes import Outcome, State, watchers
-from cliffwatch.stack.watch import DOWN_NOTE, WATCHERS_NOTE, Watch, tell
+from cliffwatch.stack.watch import DOWN_NOTE, WATCHERS_NOTE, Watch, record_changes
 from cliffwatch.store.database import open_database, upgrade
-from cliffwatch.store.index import index_run
 from cliffwatch.store.tokens import find_token
 
 CLOCK = SystemClock()
@@ -92,7 +94,7 @@ def test_a_broken_rule_file_costs_prometheus_and_nothing_else(machine: Machine, 
     assert outcomes[ALERTMANAGER.name].state is State.RUNNING
 
 
-def test_a_full_disk_under_prometheus_is_told_to_the_run(machine: Machine) -> None:
+def test_a_full_disk_under_prometheus_is_reported_to_the_run(machine: Machine) -> None:
     data = PROMETHEUS.directory(machine.settings) / "data"
     data.mkdir(parents=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(data)], check=True)
@@ -105,11 +107,11 @@ def test_a_full_disk_under_prometheus_is_told_to_the_run(machine: Machine) -> No
             assert watch.up()[PROMETHEUS.name]
             subprocess.run(["dd", "if=/dev/zero", f"of={data / 'filler'}", "bs=4k"], check=False, capture_output=True)
 
-            def told() -> bool:
+            def recorded() -> bool:
                 watch.tick()
                 return bool(events_of(directory, EventType.NOTE, DOWN_NOTE))
 
-            wait_until(told, "the note")
+            wait_until(recorded, "the note")
         [note] = events_of(directory, EventType.NOTE, DOWN_NOTE)
         assert note.detail["watcher"] == PROMETHEUS.name
         assert "stored no sample" in note.detail["reason"]
@@ -158,29 +160,29 @@ def test_a_token_is_kept_and_one_that_was_lost_is_revoked(machine: Machine, monk
     database.close()
 
 
-def test_a_run_is_told_once_of_each_change_and_not_after_its_end(tmp_path: Path) -> None:
+def test_a_run_records_each_change_once_and_not_after_its_end(tmp_path: Path) -> None:
     directory = journals.queue(tmp_path, "one")
-    assert [event.name for event in tell(directory, {"a": "", "b": "it is gone"}, 1.0)] == [WATCHERS_NOTE]
-    assert tell(directory, {"a": "", "b": "it is gone"}, 2.0) == []
-    changes = tell(directory, {"a": "it hangs", "b": "", "c": ""}, 3.0)
+    assert [event.name for event in record_changes(directory, {"a": "", "b": "it is gone"}, 1.0)] == [WATCHERS_NOTE]
+    assert record_changes(directory, {"a": "", "b": "it is gone"}, 2.0) == []
+    changes = record_changes(directory, {"a": "it hangs", "b": "", "c": ""}, 3.0)
     assert [(event.name, event.detail["watcher"]) for event in changes] == [
         ("watcher_down", "a"),
         ("watcher_back", "b"),
         ("watcher_back", "c"),
     ]
     assert changes[0].detail["reason"] == "it hangs"
-    assert tell(directory, {"a": "still", "b": "", "c": ""}, 4.0) == []
+    assert record_changes(directory, {"a": "still", "b": "", "c": ""}, 4.0) == []
     change_state(EventLog(directory), RunState.FINISHED, 5.0, {"verdict": "stopped"})
-    assert tell(directory, {"a": ""}, 6.0) == []
+    assert record_changes(directory, {"a": ""}, 6.0) == []
     assert JournalReader(directory).faults == []
     with pytest.raises(FileNotFoundError):
-        tell(tmp_path / "gone", {"a": ""}, 7.0)
+        record_changes(tmp_path / "gone", {"a": ""}, 7.0)
 
 
 def test_the_drive_exporter_is_scraped_where_there_are_drives(
     machine: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether the machine has one decides whether it is started; what it tells of drives has tests of its own."""
+    """Whether the machine has one decides whether it is started; what it reports of drives has tests of its own."""
     monkeypatch.setattr(components, "find_controllers", lambda: [Controller("nvme0", "nvme0n1", "ONE")])
     outcome = by_name(start_stack(machine.settings, CLOCK))[DRIVE_EXPORTER.name]
     assert outcome.state is State.STARTED, outcome.reason

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
-from tests.journals import synthetic_workload
+from testkit.journals import synthetic_workload
 
 from cliffwatch.store.database import Database, open_database
 from cliffwatch.store.models import FindingRow

@@ -3,23 +3,25 @@ from typing import Any
 
 import pytest
 from sqlalchemy import select
-from tests import journals
-from tests.journals import START
+from testkit import journals
+from testkit.journals import START
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.app.index import index_missing, index_run, rebuild
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalFault, files
-from cliffwatch.runs.specification import DurationOverrides
-from cliffwatch.runs.states import RunState, change_state
-from cliffwatch.runs.submission import Submission
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.request import Submission
+from cliffwatch.model.state import RunState
+from cliffwatch.model.workload import DurationOverrides
 from cliffwatch.store.database import Database
-from cliffwatch.store.index import index_missing, index_run, rebuild
-from cliffwatch.store.models import FindingRow, RunRow, ScheduleRow, Table, WorkloadRow
+from cliffwatch.store.models import BaseRow, FindingRow, RunRow, ScheduleRow, WorkloadRow
 from cliffwatch.store.queries import findings_page, runs_page, unfinished_runs
 from cliffwatch.store.tokens import ensure_first_token, find_token
 from cliffwatch.store.workloads import put_workload
 
 
-def contents(database: Database, table: type[Table]) -> list[dict[str, Any]]:
+def contents(database: Database, table: type[BaseRow]) -> list[dict[str, Any]]:
     with database.snapshot() as session:
         rows = session.scalars(select(table).order_by(*table.__table__.primary_key))
         return [{column.key: getattr(row, column.key) for column in table.__table__.columns} for row in rows]
@@ -151,7 +153,7 @@ def test_a_lost_database_is_made_again_from_journals(database: Database, tmp_pat
     runs, findings = contents(database, RunRow), contents(database, FindingRow)
     used = [item for item in contents(database, WorkloadRow) if item["version"] == 2]
     with database.session() as session:
-        for table in reversed(Table.metadata.sorted_tables):
+        for table in reversed(BaseRow.metadata.sorted_tables):
             session.execute(table.delete())
     with database.session() as session:
         rebuild(session, tmp_path)
@@ -285,7 +287,7 @@ def finished(runs_directory: Path, run_id: str) -> Path:
 
 def test_a_finished_run_has_the_figures_of_its_report(database: Database, tmp_path: Path) -> None:
     directory = finished(tmp_path, "one")
-    files.write_json_durably(directory / files.REPORT_JSON, report())
+    durable.write_json_durably(directory / files.REPORT_JSON, report())
     row = index(database, directory)
     assert row["figures"] == {
         "latency": "append",
@@ -303,7 +305,7 @@ def test_a_finished_run_has_the_figures_of_its_report(database: Database, tmp_pa
 def test_a_report_that_came_later_gives_its_figures_at_the_next_start(database: Database, tmp_path: Path) -> None:
     directory = finished(tmp_path, "one")
     assert index(database, directory)["figures"] is None
-    files.write_json_durably(directory / files.REPORT_JSON, report(findings=[]))
+    durable.write_json_durably(directory / files.REPORT_JSON, report(findings=[]))
     with database.session() as session:
         assert index_missing(session, tmp_path).indexed == 1
     with database.session() as session:
@@ -315,7 +317,7 @@ def test_a_report_that_is_none_is_named_and_keeps_no_run_from_the_index(database
     directory = finished(tmp_path, "one")
     reports: list[dict[str, Any]] = [{}, {"latency": []}, report(findings=[1]), report(latency={"append": {}})]
     for damaged in reports:
-        files.write_json_durably(directory / files.REPORT_JSON, damaged)
+        durable.write_json_durably(directory / files.REPORT_JSON, damaged)
         with database.session() as session:
             faults: list[JournalFault] = []
             assert index_run(session, directory, faults).figures is None

@@ -1,9 +1,18 @@
+import ast
 from pathlib import Path
+from typing import Any
 
 import pytest
+from testkit.storage_engine import load_of
 
-from cliffwatch.errors import Code, Problem
-from cliffwatch.settings import read_settings
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.programs import LOAD
+from cliffwatch.engines.contract import Engine, EngineContext
+from cliffwatch.engines.kafka.engine import KafkaEngine
+from cliffwatch.engines.kafka.load import KafkaLoad
+from cliffwatch.engines.storage.engine import StorageEngine
+from cliffwatch.model import settings as settings_module
+from cliffwatch.model.settings import read_settings
 
 
 def test_everything_has_a_default_below_the_state_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -29,6 +38,25 @@ def test_the_environment_is_heard_and_what_is_given_comes_before_it(
 
 
 @pytest.mark.parametrize(
+    ("given", "url"),
+    [
+        ({}, "http://127.0.0.1:9890"),
+        ({"CLIFFWATCH_PROMETHEUS_PORT": "1234"}, "http://127.0.0.1:1234"),
+        ({"CLIFFWATCH_PROMETHEUS_URL": "http://far:1/prometheus"}, "http://far:1/prometheus"),
+        ({"CLIFFWATCH_PROMETHEUS_URL": ""}, None),
+    ],
+)
+def test_the_prometheus_to_ask_is_the_local_one_unless_another_or_none_is_named(
+    monkeypatch: pytest.MonkeyPatch, given: dict[str, str], url: str | None
+) -> None:
+    for variable in ("CLIFFWATCH_PROMETHEUS_PORT", "CLIFFWATCH_PROMETHEUS_URL"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in given.items():
+        monkeypatch.setenv(variable, value)
+    assert read_settings().prometheus_url == url
+
+
+@pytest.mark.parametrize(
     ("variable", "value", "remedy"),
     [
         ("CLIFFWATCH_LISTEN_PORT", "99999", "99999 is out of range; write at most 65535"),
@@ -46,3 +74,34 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(
     assert caught.value.code is Code.BAD_REQUEST
     assert [fault.field for fault in caught.value.faults] == [variable]
     assert remedy in caught.value.faults[0].message
+
+
+def test_the_environment_is_read_at_the_edges_alone() -> None:
+    """Whatever else needs a setting is given it."""
+    package = Path(settings_module.__file__).parent.parent
+    readers = {
+        path.relative_to(package).as_posix()
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "read_settings"
+    }
+    assert readers == {"cli/session.py", "server/openapi.py", "worker/__main__.py"}
+
+
+@pytest.mark.parametrize(
+    ("engine", "load"),
+    [(StorageEngine(), load_of()), (KafkaEngine(), KafkaLoad.model_validate({"producer": {}}))],
+    ids=["storage", "kafka"],
+)
+def test_an_engine_starts_the_program_of_the_state_directory_that_it_is_given(
+    engine: Engine, load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for state in ("given", "of the environment"):
+        program = tmp_path / state / "target" / "release" / LOAD
+        program.parent.mkdir(parents=True)
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o700)
+    monkeypatch.setenv("CLIFFWATCH_STATE_DIRECTORY", str(tmp_path / "of the environment"))
+    given = tmp_path / "given"
+    context = EngineContext("run", tmp_path / "files", False, tmp_path, 1.0, 0.0, 10.0, state_directory=given)
+    assert engine.launch(load, context).command[0] == str(given / "target" / "release" / LOAD)

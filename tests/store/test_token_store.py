@@ -1,6 +1,6 @@
 import pytest
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.tokens import Scope, create_token, ensure_first_token, find_token, revoke_token

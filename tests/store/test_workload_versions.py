@@ -1,4 +1,4 @@
-from tests.journals import synthetic_workload
+from testkit.journals import synthetic_workload
 
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import workloads_page

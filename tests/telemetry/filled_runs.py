@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 

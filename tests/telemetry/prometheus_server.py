@@ -1,21 +1,15 @@
 """A real Prometheus for tests: filled with the past by promtool, started and killed at will."""
 
-import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 
 import httpx
+from testkit.ports import free_port
+from testkit.waiting import wait_until
 
 PATIENCE_SECONDS = 30.0
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def fill(data: Path, lines: Iterable[str]) -> None:
@@ -82,10 +76,3 @@ class PrometheusServer:
             return httpx.get(f"{self.url}/-/ready", timeout=PATIENCE_SECONDS, trust_env=False).is_success
         except httpx.TransportError:
             return False
-
-
-def wait_until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come about within {PATIENCE_SECONDS} s"
-        time.sleep(0.02)

@@ -1,13 +1,14 @@
-"""What drives tell of themselves, asked of a real Prometheus that holds it."""
+"""The drives' health, asked of a real Prometheus that holds it."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tests.telemetry.prometheus_server import PrometheusServer, fill, free_port
+from testkit.ports import free_port
+from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
-from cliffwatch.telemetry.prometheus import Unanswered
+from cliffwatch.telemetry.prometheus import QueryFailed
 
 START = 1_790_000_000
 NOW = START + 900
@@ -50,23 +51,23 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusS
 
 
 def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusServer) -> None:
-    told = drive_health(prometheus.url, NOW)
+    reported = drive_health(prometheus.url, NOW)
     aging = DriveHealth(temperature_celsius=25.0, free_blocks_ratio=0.08, media_errors=0.0)
-    assert told["loop2"].write_amplification == pytest.approx(2.5)
-    assert replace(told["loop2"], write_amplification=None) == aging
-    assert told["nvme0n1"] == DriveHealth(
+    assert reported["loop2"].write_amplification == pytest.approx(2.5)
+    assert replace(reported["loop2"], write_amplification=None) == aging
+    assert reported["nvme0n1"] == DriveHealth(
         answers=1.0, temperature_celsius=41.0, percentage_used_ratio=1.02, spare_ratio=0.97, media_errors=0.0
     ), "a drive that nobody wrote to has no write amplification"
-    assert told["nvme1n1"] == DriveHealth(answers=0.0)
-    assert set(told) == {"loop2", "nvme0n1", "nvme1n1"}
+    assert reported["nvme1n1"] == DriveHealth(answers=0.0)
+    assert set(reported) == {"loop2", "nvme0n1", "nvme1n1"}
 
 
-def test_what_was_told_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:
+def test_what_was_reported_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:
     assert drive_health(prometheus.url, NOW + 3600) == {}
 
 
 def test_without_prometheus_it_says_why() -> None:
-    with pytest.raises(Unanswered, match="does not answer"):
+    with pytest.raises(QueryFailed, match="does not answer"):
         drive_health(f"http://127.0.0.1:{free_port()}", NOW)
-    with pytest.raises(Unanswered, match="turned off"):
+    with pytest.raises(QueryFailed, match="turned off"):
         drive_health(None, NOW)

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 import pytest
-from tests.recorded_runs import LOAD_START
+from testkit.recorded_runs import LOAD_START
 from tests.telemetry import hostile_server
 from tests.telemetry.filled_runs import make_run
 from tests.telemetry.hostile_server import Behaviour, HostileServer
 
 from cliffwatch.telemetry import prometheus
+from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.reader import read
-from cliffwatch.telemetry.take_home import take_home
 
 BEHAVIOURS = [
     (hostile_server.hang, "does not answer"),
@@ -31,7 +31,7 @@ def test_an_attempt_ends_with_a_gap_and_its_reason(
     monkeypatch.setattr(prometheus, "ANSWER_LIMIT_BYTES", 1 << 20)
     directory = make_run(tmp_path / "run-1", 30)
     with HostileServer(behaviour) as server:
-        result = take_home(directory, server.url, float("inf"), seconds=0.5)
+        result = collect_telemetry(directory, server.url, float("inf"), seconds=0.5)
     assert words in result.missing
     assert (result.rows, result.parts) == (0, 0)
     telemetry = read(directory)
@@ -43,6 +43,6 @@ def test_an_attempt_ends_with_a_gap_and_its_reason(
 @pytest.mark.parametrize("url", ["", "localhost", "file:///etc/passwd", "http://[", "http://nowhere.invalid"])
 def test_a_url_that_leads_nowhere_is_named(tmp_path: Path, url: str) -> None:
     directory = make_run(tmp_path / "run-1", 30)
-    missing = take_home(directory, url, float("inf"), seconds=5).missing
+    missing = collect_telemetry(directory, url, float("inf"), seconds=5).missing
     assert "is not a URL" in missing or "does not answer" in missing
     assert url in missing

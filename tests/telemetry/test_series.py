@@ -1,13 +1,11 @@
 """The table of series: documented as it is, and asking for what the exporters have."""
 
 import re
-from pathlib import Path
 
 import pytest
+from testkit.checkout import ROOT
 
-from cliffwatch.telemetry.series import LAYER_SERIES, SERIES, Scope, Subject
-
-ROOT = Path(__file__).resolve().parents[2]
+from cliffwatch.telemetry.catalogue import LAYER_SERIES, SERIES, SeriesScope, SeriesSubject
 
 
 def test_the_documentation_lists_the_series() -> None:
@@ -27,7 +25,7 @@ def test_names_are_unique_and_the_report_asks_for_names_that_exist() -> None:
 def test_the_workers_series_are_those_that_a_worker_shows() -> None:
     shown = (ROOT / "tests/worker/exposition.txt").read_text()
     for series in SERIES:
-        if series.subject is Subject.RUN:
+        if series.subject is SeriesSubject.RUN:
             assert re.search(rf"^cliffwatch_{series.name}\b", shown, re.MULTILINE), series.name
 
 
@@ -42,7 +40,7 @@ def test_the_probes_series_are_those_of_its_configuration() -> None:
 def test_names_match_themselves_alone(name: str) -> None:
     (query,) = [
         query
-        for series, query in Scope("run-1", [name], []).queries(999)
+        for series, query in SeriesScope("run-1", [name], []).queries(999)
         if series.name == "node_disk_written_bytes_total"
     ]
     found = re.fullmatch(r'last_over_time\(\w+\{job="node",device=~"(.*)"\}\[999ms\]\)', query)
@@ -53,5 +51,5 @@ def test_names_match_themselves_alone(name: str) -> None:
 
 
 def test_a_subject_that_the_run_does_not_have_is_not_asked_for() -> None:
-    asked = {series.subject for series, _ in Scope("run-1", [], []).queries(1000)}
-    assert asked == {Subject.RUN, Subject.MACHINE}
+    asked = {series.subject for series, _ in SeriesScope("run-1", [], []).queries(1000)}
+    assert asked == {SeriesSubject.RUN, SeriesSubject.MACHINE}

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Browser, Page
-from tests.browsers import PATIENCE_MILLISECONDS, chromium
+from testkit.browsers import PATIENCE_MILLISECONDS, chromium
+from testkit.service import Service
 
-from cliffwatch.api.app import BUILT_IN_WORKLOADS
+from cliffwatch.server.app import BUILT_IN_WORKLOADS
 
 
 # One process can have one at a time, and other directories want theirs.

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Page, expect
+from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 import cliffwatch.web

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 
 from cliffwatch.journal import JournalWindow
 from cliffwatch.web.curves import columns_of, stall_of

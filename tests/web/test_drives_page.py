@@ -5,10 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Browser, expect
-from tests.drives.loops import loop_drive
-from tests.telemetry.prometheus_server import PrometheusServer, fill, free_port
+from testkit.loops import loop_drive
+from testkit.ports import free_port
+from testkit.service import Service
+from tests.telemetry.prometheus_server import PrometheusServer, fill
 from tests.web.conftest import log_in
 
 
@@ -25,18 +26,18 @@ def _samples(device: str) -> list[str]:
 def test_a_drive_shows_its_health(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prometheus = PrometheusServer(tmp_path / "prometheus")
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
-    with loop_drive(tmp_path / "told") as told, loop_drive(tmp_path / "silent") as silent:
-        fill(prometheus.data, _samples(told.node.name))
+    with loop_drive(tmp_path / "told") as reported, loop_drive(tmp_path / "silent") as silent:
+        fill(prometheus.data, _samples(reported.node.name))
         with prometheus, Service(tmp_path / "state") as service:
-            _see_health(browser, service, told.node.name, silent.node.name)
+            _see_health(browser, service, reported.node.name, silent.node.name)
 
 
-def _see_health(browser: Browser, service: Service, told: str, silent: str) -> None:
+def _see_health(browser: Browser, service: Service, reported: str, silent: str) -> None:
     context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
     page = context.new_page()
     log_in(page, service, "/drives")
     section = page.locator("section.drive")
-    shown = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{told}$")))
+    shown = section.filter(has=page.locator("h2 code", has_text=re.compile(f"^{reported}$")))
     for words in ("41 °C", "102 %", "8 %"):
         expect(shown).to_contain_text(words)
     expect(shown).not_to_contain_text("write amplification")

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from bench.service import Service
 from playwright.sync_api import Page, expect
+from testkit.service import Service
 from tests.api.test_alerts_api import alert, notification
 from tests.web.conftest import log_in, start_run, steady, token_of, wait_until_finished
 
@@ -27,12 +27,12 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_a
     page.goto("/schedules")
     page.get_by_label("Token").fill("cw_00000000_wrong")
     page.get_by_role("button", name="Log in").click()
-    expect(page.get_by_role("alert")).to_contain_text("not known here, or it was revoked")
+    expect(page.get_by_role("alert")).to_contain_text("unknown, or it was revoked")
     page.get_by_label("Token").fill(token_of(service))
     page.get_by_role("button", name="Log in").click()
     expect(page).to_have_url(re.compile(r"/schedules$"))
     assert token_of(service) not in page.content()
-    # The refusal is a status that the browser tells of; nothing else is.
+    # The refusal is a status that the browser logs; nothing else is.
     assert all("401" in text for text in complaints(page))
 
 
@@ -102,11 +102,14 @@ def test_findings_are_on_the_page_of_a_run_that_fell_off_a_cliff(page: Page, ser
     # The worker notes how a cliff that it raised goes on: what the note says last is the size that the page states.
     directory = service.state_directory / "runs" / run_id
     raised = next(event.event for event in JournalReader(directory).events() if event.event.type is EventType.FINDING)
-    grown = {"kind": raised.name, **raised.detail, "summary": "The publish p99 fell off a cliff, 500 times as much."}
+    grown = {"kind": raised.name, **raised.detail, "summary": "The publish p99 rose 500×."}
     EventLog(directory).append(Event(raised.at + 60, EventType.NOTE, "finding_updated", grown))
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#verdict")).to_contain_text("degraded")
-    expect(page.locator("#findings li.finding").filter(has_text="500 times as much")).to_have_count(1)
+    expect(page.locator("#findings li.finding").filter(has_text="500×")).to_have_count(1)
+    # One entry of the list of events, which the update restates, and none of its own.
+    expect(page.locator("#events li.finding").filter(has_text="500×")).to_have_count(1)
+    expect(page.locator("#events li").filter(has_text=re.compile("500×|finding updated"))).to_have_count(1)
     expect(page.locator("#reasons li").first).to_contain_text("2:00:00")
     page.goto("/runs")
     row = page.get_by_role("row").filter(has_text=run_id)
@@ -114,16 +117,17 @@ def test_findings_are_on_the_page_of_a_run_that_fell_off_a_cliff(page: Page, ser
     expect(row.get_by_role("img")).to_have_attribute("aria-label", re.compile(r"p99 from .* ms to .* ms"))
 
 
-def test_an_alert_tells_what_it_is_about_and_when_it_is_over(page: Page, service: Service) -> None:
+def test_an_alert_shows_its_name_what_it_is_about_and_when_it_is_over(page: Page, service: Service) -> None:
     run_id = start_run(service, steady("alerted", "5m"))
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#state")).to_contain_text("running")
     expect(page.locator("#tile-p99")).to_contain_text("ms")
     for status, kind in (("firing", "alert"), ("resolved", "resolved")):
-        told = notification(alert(run_id, status), status=status)
-        service.client.post("/api/v1/alerts", json=told).raise_for_status()
+        reported = notification(alert(run_id, status), status=status)
+        service.client.post("/api/v1/alerts", json=reported).raise_for_status()
         newest = page.locator("#findings li").first
         expect(newest.locator("b")).to_have_text(kind)
+        expect(newest).to_contain_text("QueueFull: ")
         expect(newest).to_contain_text("97 % of it.")
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
 
@@ -236,7 +240,7 @@ def test_a_login_leads_nowhere_else(service: Service, after: str) -> None:
     assert answer.headers["location"] == "/runs"
 
 
-def test_a_worker_that_is_killed_is_told_on_the_page(page: Page, service: Service) -> None:
+def test_a_worker_that_is_killed_is_reported_on_the_page(page: Page, service: Service) -> None:
     run_id = start_run(service, steady("bereft", "5m"))
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#tile-p99")).to_contain_text("ms")

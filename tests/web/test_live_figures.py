@@ -6,13 +6,15 @@ import time
 from pathlib import Path
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Browser, Page, expect
-from tests.drives.loops import loop_drive
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.loops import loop_drive
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.service import Service
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_amplification, format_number, format_ratio, format_share
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report import format as formats
@@ -112,6 +114,22 @@ def test_a_limits_value_is_of_its_span_alone(tmp_path: Path) -> None:
     assert long.note.startswith("last 9m")
 
 
+def test_a_limit_is_broken_live_by_what_waits_in_a_stall(tmp_path: Path) -> None:
+    plan = JournalPlan(
+        windows=30,
+        latency=lambda index: {} if 10 <= index < 20 else {"publish": Histogram.from_values({2_000_000: 1000})},
+        counters=lambda index: {"operations": 0} if 10 <= index < 20 else {},
+        gauges=lambda index: {"oldest_outstanding_seconds": 10.0 * (index - 9) if 10 <= index < 20 else 0.0},
+    )
+    directory = make_journal(tmp_path / "run", plan)
+    watch = LimitWatch(directory, ["p99 <= 30s over any 1m", "p99 of publish <= 30s over any 1m"], LOAD_START)
+    watch.read_on()
+    waited, of_an_operation = watch.now(Outside({}, ()))
+    # Six windows without a completed operation end at 160 s; the one that waits is 60 s old by then.
+    assert (waited.broken, waited.note) == (True, "last 1m; broken at 0:02:40")
+    assert (waited.value, of_an_operation.broken) == (formats.latency(0.002), False)
+
+
 def test_a_span_that_is_not_measured_yet_says_how_much_of_it_is(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / "run", JournalPlan(windows=30))
     watch = LimitWatch(directory, ["p99 <= 20ms over any 1h", "no drift", "write amplification <= 2"], LOAD_START)
@@ -195,6 +213,19 @@ def test_pages_write_quantities_as_the_report_does(page: Page, service: Service)
         ("byteRate", formats.byte_rate),
         ("rate", formats.rate),
         ("elapsed", formats.elapsed),
+        ("number", format_number),
+        ("ratio", format_ratio),
+        ("amplification", format_amplification),
+        ("share", format_share),
     ):
         shown = page.evaluate(f"numbers => numbers.map(quantities.{name})", NUMBERS)
         assert shown == [python(number) for number in NUMBERS], name
+
+
+def test_a_run_without_a_window_says_so_in_place_of_its_charts(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("not-begun", "5m") | {"window": "30s"})
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#live")).to_have_attribute("data-ready", "true")
+    expect(page.locator("#no-windows")).to_contain_text("No window was measured yet.")
+    expect(page.locator("#figures")).not_to_be_visible()
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()

@@ -3,11 +3,14 @@
 from collections.abc import Iterator
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Page, expect
+from testkit.browsers import CUT_OFF
+from testkit.recorded_runs import LOAD_START
+from testkit.service import Service
 from tests.api.test_alerts_api import alert, notification
-from tests.browsers import CUT_OFF
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
+
+from cliffwatch.journal import Event, EventLog, EventType
 
 PHONE_WIDTH = 390
 
@@ -33,7 +36,9 @@ def runs(service: Service) -> Iterator[dict[str, str]]:
     service.client.post(f"/api/v1/runs/{live}/stop").raise_for_status()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(
+    "scheme", ["light", pytest.param("dark", marks=pytest.mark.long(seconds=30, why="colours change no width"))]
+)
 def test_nothing_is_cut_off_on_a_phone(page: Page, service: Service, runs: dict[str, str], scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size({"width": PHONE_WIDTH, "height": 844})
@@ -70,3 +75,29 @@ def test_the_gates_answer_fits_a_phone(page: Page, service: Service) -> None:
     page.get_by_role("button", name="Check").click()
     expect(page.locator("#answer").get_by_role("alert")).to_be_visible()
     assert page.evaluate(CUT_OFF) == []
+
+
+@pytest.mark.parametrize("size", [(PHONE_WIDTH, 844), (1280, 900)], ids=str)
+def test_long_lists_are_cut_between_two_lines_and_shown_whole_on_request(
+    page: Page, service: Service, size: tuple[int, int]
+) -> None:
+    run_id = start_run(service, steady("much-happened", "10m", "10s", time="virtual"))
+    wait_until_finished(service, run_id)
+    log = EventLog(service.state_directory / "runs" / run_id)
+    summary = (
+        "The p99 of append is 113 times its baseline, from 6.0 ms to 678 ms, on the second drive in the rack. " * 2
+    )
+    for number in range(14):
+        log.append(Event(LOAD_START, EventType.ALERT, f"Alert{number}", {"status": "firing", "summary": summary}))
+    page.set_viewport_size({"width": size[0], "height": size[1]})
+    log_in(page, service, f"/runs/{run_id}")
+    lines = page.locator("#findings li")
+    expect(lines).to_have_count(14)
+    expect(lines.nth(9)).to_be_visible()
+    expect(lines.nth(10)).not_to_be_visible()
+    assert page.evaluate(CUT_OFF) == []
+    page.get_by_role("button", name="Show all 14", exact=True).click()
+    expect(lines.nth(13)).to_be_visible()
+    assert page.evaluate(CUT_OFF) == []
+    page.get_by_role("button", name="Show the newest 10").click()
+    expect(lines.nth(10)).not_to_be_visible()

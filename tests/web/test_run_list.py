@@ -6,9 +6,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from bench.service import Service
 from playwright.sync_api import Page, expect
-from tests.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.engines.synthetic import SyntheticLoad
@@ -18,6 +18,7 @@ from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, latency
 from cliffwatch.store.models import RunRow
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, scale_of, small_curve
+from cliffwatch.web.run_now import time_left
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def test_a_finished_run_shows_the_figures_of_its_whole_load(page: Page, service:
 
 def test_curves_of_all_rows_can_be_compared(page: Page, service: Service, runs: dict[str, str]) -> None:
     log_in(page, service)
-    expect(page.locator("thead .scale")).to_contain_text(re.compile("all rows 1 ms to 10 s"))
+    expect(page.locator("thead .scale")).to_contain_text(re.compile(r"all rows\s1\sms\sto\s10\ss"))
     # Ten times as slow before its cliff: that much higher on the page, where down is large.
     healthy, cliff = heights(page, runs["healthy"]), heights(page, runs["cliff"])
     assert healthy[0] - cliff[0] == pytest.approx((CURVE_HEIGHT - 2) / 4, rel=0.1)
@@ -79,6 +80,28 @@ def test_a_filter_is_in_the_address(page: Page, service: Service, runs: dict[str
     expect(page.locator(f"#row-{runs['healthy']}")).to_be_visible()
     listed = service.client.get("/api/v1/runs", params={"verdict": "degraded"}).json()["items"]
     assert {run["verdict"] for run in listed} == {"degraded"}
+
+
+def test_a_run_without_a_window_has_no_cliff_to_speak_of(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("ended-before-it-began", "5m", "10s"))
+    service.wait_for(run_id, "running")
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    wait_until_finished(service, run_id)
+    assert service.client.get(f"/api/v1/runs/{run_id}").json()["windows"] == 0
+    log_in(page, service)
+    expect(page.locator(f"#row-{run_id}").get_by_role("cell").nth(3)).to_have_text("–")
+
+
+def test_no_time_is_left_once_the_report_is_being_made() -> None:
+    assert time_left(RunRow(state="reporting", load_start=LOAD_START, load_stop=LOAD_START + 600), LOAD_START) is None
+
+
+def test_an_empty_list_says_to_a_reader_what_a_reader_can_do(page: Page, service: Service) -> None:
+    made = service.client.post("/api/v1/tokens", json={"name": "looks-on", "scope": "read"}).json()
+    page.goto("/schedules")
+    page.get_by_label("Token").fill(made["token"])
+    page.get_by_role("button", name="Log in").click()
+    expect(page.locator("#list")).to_contain_text("create one with cliffwatch schedule add")
 
 
 def row_of(load_start: float, load_stop: float) -> RunRow:

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.worker.runs import events
+from testkit.worker_runs import events
 
-from cliffwatch.detect.limits import parse_limit
 from cliffwatch.journal import Event, EventLog, EventType, JournalWindow, files
+from cliffwatch.model.limits import parse_limit
 from cliffwatch.worker.detection import Detection
 
 START = 1_790_000_000.0
@@ -61,20 +61,20 @@ class Journal:
         self.windows.append(window)
         return window
 
-    def tell(self, type_: EventType, name: str, /, **detail: Any) -> Event:
+    def record_event(self, type_: EventType, name: str, /, **detail: Any) -> Event:
         at = self.windows[-1].end if self.windows else START
         event = Event(at, type_, name, json.loads(json.dumps(detail)))
         EventLog(self.directory).append(event)
         return event
 
-    def told(self, type_: EventType, name: str | None = None) -> list[Event]:
+    def events_named(self, type_: EventType, name: str | None = None) -> list[Event]:
         found = [event for event in events(self.directory) if event.type is type_]
         return [event for event in found if name is None or event.name == name]
 
     def detection(self, *limits: str) -> Detection:
         """Detection of this run, whose workload has these limits."""
         parsed = [parse_limit(limit) for limit in limits]
-        return Detection(self.directory, WINDOW_SECONDS, self.tell, {"259:0": "nvme0n1"}, parsed)
+        return Detection(self.directory, WINDOW_SECONDS, self.record_event, {"259:0": "nvme0n1"}, parsed)
 
     def _summary(self, times: float) -> dict[str, float | None]:
         summary: dict[str, float | None] = {"count": 10_000, "max": 1.0}

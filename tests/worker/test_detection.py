@@ -1,4 +1,4 @@
-"""Detection beside a run: what is told of findings, once, and that nothing of it can end the run."""
+"""Detection beside a run: what is recorded of findings, once, and that nothing of it can end the run."""
 
 import math
 import signal
@@ -8,16 +8,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, execute_run, queue_run, start_worker, status, window_count
 from tests.conftest import BROKEN_ON_PURPOSE
 from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
-from tests.worker.runs import carry_out, events, queue_run, start_worker, status, wait_until, window_count
 
-from cliffwatch.detect.finding import Finding, Kind, Notice, Sample
-from cliffwatch.detect.journal_series import ENDED_NOTE
-from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.analysis.finding import FindingKind, Sample
+from cliffwatch.analysis.journal_series import ENDED_NOTE
+from cliffwatch.analysis.online import detector as detector_module
+from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.preprocessing import Mask
+from cliffwatch.analysis.span_lengths import NOTICE_MASK
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
-from cliffwatch.runs.states import RunState, change_state
-from cliffwatch.worker import detection as detection_module
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState
 from cliffwatch.worker.detection import BASELINE_NOTE, FAILED_NOTE, Detection
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
@@ -48,10 +52,12 @@ def lived_through(journal: Journal, healthy: int = 5 * HOUR, fallen: int = HOUR)
     return detection
 
 
-def test_a_cliff_is_told_with_all_that_is_known_of_it(journal: Journal) -> None:
+def test_a_cliff_is_reported_with_all_that_is_known_of_it(journal: Journal) -> None:
     detection = lived_through(journal)
     assert not detection.has_failed
-    cliff = next(event for event in journal.told(EventType.FINDING, "cliff") if event.detail["series"] == "publish.p99")
+    cliff = next(
+        event for event in journal.events_named(EventType.FINDING, "cliff") if event.detail["series"] == "publish.p99"
+    )
     onset = START + 5 * HOUR * WINDOW_SECONDS
     assert cliff.detail["onset"] == pytest.approx(onset, abs=12 * WINDOW_SECONDS)
     assert onset < cliff.detail["detected"] <= onset + 30 * WINDOW_SECONDS
@@ -61,13 +67,13 @@ def test_a_cliff_is_told_with_all_that_is_known_of_it(journal: Journal) -> None:
     assert 0 < cliff.detail["confidence"] <= 1
     assert (cliff.detail["operation"], cliff.detail["quantile"]) == ("publish", 0.99)
     assert cliff.detail["corroborated_by"] == ["device.write_latency"]
-    assert cliff.detail["summary"].startswith("The publish p99 fell off a cliff: from 4")
+    assert cliff.detail["summary"].startswith("The publish p99 rose ")
 
 
-def test_what_healthy_was_is_told_of_every_series(journal: Journal) -> None:
+def test_what_healthy_was_is_reported_of_every_series(journal: Journal) -> None:
     lived_through(journal)
     levels: dict[str, float] = {}
-    for note in journal.told(EventType.NOTE, BASELINE_NOTE):
+    for note in journal.events_named(EventType.NOTE, BASELINE_NOTE):
         assert START <= note.detail["start"] < note.detail["end"] <= journal.windows[-1].end
         levels |= note.detail["levels"]
     assert levels["publish.p99"] == pytest.approx(0.004, rel=0.05)
@@ -79,12 +85,12 @@ def test_gauges_show_the_baseline_the_ratio_and_what_lasts(journal: Journal) -> 
     assert figures is not None
     assert figures.baselines["publish.p99"] == pytest.approx(0.004, rel=0.05)
     assert figures.ratios["publish.p99", "fast"] == pytest.approx(50, rel=0.1)
-    assert ("publish.p99", Kind.CLIFF) in figures.active
+    assert ("publish.p99", FindingKind.CLIFF) in figures.active
     assert figures.ratios["device.write_latency", "fast"] == pytest.approx(50, rel=0.1)
 
 
 @pytest.mark.parametrize("healthy_hours_seen", [3, 5, 6])
-def test_a_worker_that_takes_over_tells_what_was_not_told_and_nothing_twice(
+def test_a_worker_that_takes_over_reports_what_was_not_reported_and_nothing_twice(
     journal: Journal, tmp_path: Path, healthy_hours_seen: int
 ) -> None:
     """The first worker dies `healthy_hours_seen` hours after the start; the cliff is at hour 5, the end at 6."""
@@ -102,15 +108,15 @@ def test_a_worker_that_takes_over_tells_what_was_not_told_and_nothing_twice(
     assert second.figures is None, "it has not caught up"
     second.catch_up(float("inf"))
     assert second.figures is not None
-    found = journal.told(EventType.FINDING)
-    assert keys(found) == keys(undisturbed.told(EventType.FINDING))
+    found = journal.events_named(EventType.FINDING)
+    assert keys(found) == keys(undisturbed.events_named(EventType.FINDING))
     assert len(set(keys(found))) == len(found) > 0
-    noted = [note.detail["levels"] for note in journal.told(EventType.NOTE, BASELINE_NOTE)]
+    noted = [note.detail["levels"] for note in journal.events_named(EventType.NOTE, BASELINE_NOTE)]
     assert sum("publish.p99" in levels for levels in noted) == 1
 
     third = journal.detection()
     third.catch_up(float("inf"))
-    assert journal.told(EventType.FINDING) == found
+    assert journal.events_named(EventType.FINDING) == found
     assert third.figures == second.figures
 
 
@@ -138,7 +144,7 @@ def test_a_latency_that_appears_late_is_watched_too(journal: Journal) -> None:
         detection.take(journal.commit(1.0, others, device_times=fallen))
         detection.catch_up(float("inf"))
     assert not detection.has_failed
-    found = keys(journal.told(EventType.FINDING))
+    found = keys(journal.events_named(EventType.FINDING))
     assert ("cliff", "end_to_end.p99") in {(kind, series) for kind, series, _ in found}
     assert len(set(found)) == len(found)
 
@@ -146,59 +152,55 @@ def test_a_latency_that_appears_late_is_watched_too(journal: Journal) -> None:
 def test_events_of_the_run_reach_the_detector_in_the_same_order_live_and_when_caught_up_with(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    heard: list[tuple[int, str]] = []
+    masked_until: list[int] = []
 
-    class Listening(OnlineDetector):
-        fed = 0
+    class Watched(Mask):
+        def is_masked(self, sample: Sample) -> bool:
+            is_masked = super().is_masked(sample)
+            masked_until.append(self.masked_until)
+            return is_masked
 
-        def notice(self, notice: Notice) -> None:
-            heard.append((self.fed, notice.name))
-
-        def feed(self, sample: Sample) -> list[Finding]:
-            self.fed += 1
-            return super().feed(sample)
-
-    monkeypatch.setattr(detection_module, "OnlineDetector", Listening)
+    monkeypatch.setattr(detector_module, "Mask", Watched)
     live = journal.detection()
 
-    def tell(name: str, type_: EventType, **detail: Any) -> None:
-        live.notice(journal.tell(type_, name, **detail))
+    def record_event(name: str, type_: EventType, **detail: Any) -> None:
+        live.notice(journal.record_event(type_, name, **detail))
 
     for index in range(20):
         window = journal.commit()
         if index == 6:
-            tell("engine_restarted", EventType.GAP, start=window.start, end=window.start)
+            record_event("engine_restarted", EventType.GAP, start=window.start, end=window.start)
         live.take(window)
         if index == 10:
-            tell("died", EventType.ENGINE)
-    as_it_happened = list(heard)
-    assert as_it_happened == [(6, "engine_restarted"), (11, "died")]
-    heard.clear()
+            record_event("died", EventType.ENGINE)
+    as_it_happened = list(masked_until)
+    assert as_it_happened == [0] * 6 + [6 + NOTICE_MASK] * 5 + [11 + NOTICE_MASK] * 9
+    masked_until.clear()
     journal.detection().catch_up(float("inf"))
-    assert heard == as_it_happened
+    assert masked_until == as_it_happened
 
 
 def test_a_gap_right_after_a_cliff_does_not_make_a_second_one_of_it(journal: Journal) -> None:
     detection = lived_through(journal, fallen=12)
-    assert len(keys(journal.told(EventType.FINDING, "cliff"))) == 1
+    assert len(keys(journal.events_named(EventType.FINDING, "cliff"))) == 1
     journal.missed += 3
     end = journal.windows[-1].end
-    detection.notice(journal.tell(EventType.GAP, "worker_interrupted", start=end, end=end + 3 * WINDOW_SECONDS))
+    detection.notice(journal.record_event(EventType.GAP, "worker_interrupted", start=end, end=end + 3 * WINDOW_SECONDS))
     for _ in range(2 * HOUR):
         detection.take(journal.commit(50.0))
-    assert len(keys(journal.told(EventType.FINDING))) == 1
+    assert len(keys(journal.events_named(EventType.FINDING))) == 1
 
 
-def test_what_comes_back_is_told_as_over_once(journal: Journal) -> None:
+def test_what_comes_back_is_reported_as_over_once(journal: Journal) -> None:
     detection = lived_through(journal)
     for _ in range(3 * HOUR):
         detection.take(journal.commit())
     assert detection.figures is not None
     assert not detection.figures.active
-    told = keys(journal.told(EventType.NOTE, ENDED_NOTE))
-    assert len(set(told)) == len(told)
-    assert set(told) <= set(keys(journal.told(EventType.FINDING)))
-    over = told or keys(journal.told(EventType.FINDING, "recovery"))
+    recorded = keys(journal.events_named(EventType.NOTE, ENDED_NOTE))
+    assert len(set(recorded)) == len(recorded)
+    assert set(recorded) <= set(keys(journal.events_named(EventType.FINDING)))
+    over = recorded or keys(journal.events_named(EventType.FINDING, "recovery"))
     assert "publish.p99" in {series for _, series, _ in over}
 
 
@@ -210,7 +212,7 @@ def test_a_drift_is_forecast_against_the_workloads_limit(journal: Journal) -> No
         detection.take(journal.commit(drifted))
     figures = detection.figures
     assert figures is not None
-    assert ("publish.p99", Kind.DRIFT) in figures.active
+    assert ("publish.p99", FindingKind.DRIFT) in figures.active
     forecast = figures.forecasts["publish.p99"]
     assert forecast.limit == 0.010
     left_hours = math.log(0.010 / (0.004 * growth ** (hours - 5))) / math.log(growth)
@@ -233,7 +235,7 @@ def test_a_detector_that_fails_says_so_once_and_is_left_alone(
         detection.catch_up(1.0)
     assert detection.has_failed
     assert detection.figures is None
-    (note,) = journal.told(EventType.NOTE)
+    (note,) = journal.events_named(EventType.NOTE)
     assert note.name == FAILED_NOTE
     assert note.detail["message"] == "ZeroDivisionError: division by zero"
     assert note.detail["where"].startswith("test_detection.py:")
@@ -241,9 +243,11 @@ def test_a_detector_that_fails_says_so_once_and_is_left_alone(
 
 def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> None:
     broken = (
-        "import sys; from cliffwatch.detect import online; from cliffwatch.worker import __main__ as worker\n"
+        "import sys\n"
+        "from cliffwatch.analysis.online import detector\n"
+        "from cliffwatch.worker import __main__ as worker\n"
         "def fail(self, sample): raise RuntimeError('broken on purpose')\n"
-        "online.OnlineDetector.feed = fail\n"
+        "detector.OnlineDetector.feed = fail\n"
         "sys.exit(worker.main(sys.argv[1:]))"
     )
     directory = queue_run(tmp_path / BROKEN_ON_PURPOSE, {"time": "virtual"}, window="10s", phases={"soak": "10m"})
@@ -257,7 +261,7 @@ def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> No
 
 @pytest.fixture
 def killed_after_its_cliff(tmp_path: Path) -> Path:
-    """A run in virtual time whose worker was killed as soon as it had told of the cliff."""
+    """A run in virtual time whose worker was killed as soon as it had recorded the cliff."""
     directory = queue_run(tmp_path / "killed", {"time": "virtual", "cliff_after": "8h"}, window="30s", phases=LONG)
     worker = start_worker(directory)
     try:
@@ -270,10 +274,10 @@ def killed_after_its_cliff(tmp_path: Path) -> Path:
     return directory
 
 
-def test_a_run_that_was_killed_after_its_cliff_tells_it_no_second_time(killed_after_its_cliff: Path) -> None:
+def test_a_run_that_was_killed_after_its_cliff_reports_it_no_second_time(killed_after_its_cliff: Path) -> None:
     directory = killed_after_its_cliff
     before = window_count(directory)
-    carry_out(directory)
+    execute_run(directory)
     assert window_count(directory) > before
     found = [event for event in events(directory) if event.type is EventType.FINDING]
     cliffs = [event for event in found if event.detail["series"] == "publish.p99" and event.name == "cliff"]

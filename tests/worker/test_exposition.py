@@ -5,13 +5,13 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from cliffwatch.detect.finding import Baseline, Kind, Role, Series, Size
-from cliffwatch.detect.forecast import Forecast
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.finding import Baseline, FindingKind, Role, Series, Size
+from cliffwatch.analysis.forecast import Forecast
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
-from cliffwatch.window import EngineWindow
+from cliffwatch.model.window import EngineWindow
 from cliffwatch.worker.detection_metrics import DetectionFigures
-from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFigures, RunFileSystem
+from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, WorkerFigures
 
 GOLDEN = Path(__file__).with_name("exposition.txt")
 START = 1_790_000_000.0
@@ -24,20 +24,20 @@ DETECTION = DetectionFigures(
     ),
     baselines={"write.p99": 0.004, "device.write_latency": 0.0015, "device.write_latency.259:0": 0.001},
     ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
-    active=frozenset({("write.p99", Kind.CLIFF), ("write.p99", Kind.DRIFT)}),
-    sizes={("write.p99", Kind.CLIFF): Size(Baseline("write.p99", 0.004, 0.0, 60.0, 0.003, 0.005), 0.5, 1.0)},
+    active=frozenset({("write.p99", FindingKind.CLIFF), ("write.p99", FindingKind.DRIFT)}),
+    sizes={("write.p99", FindingKind.CLIFF): Size(Baseline("write.p99", 0.004, 0.0, 60.0, 0.003, 0.005), 0.5, 1.0)},
     forecasts={"write.p99": Forecast(0.02, 3600.0, 7200.0, float("inf"))},
 )
 
 
-def exposition(figures: RunFigures) -> str:
+def exposition(figures: WorkerFigures) -> str:
     registry = CollectorRegistry()
     registry.register(RunCollector(figures))
     return generate_latest(registry).decode()
 
 
-def new_figures() -> RunFigures:
-    return RunFigures(
+def new_figures() -> WorkerFigures:
+    return WorkerFigures(
         run_id="nightly-7",
         workload="append-streams",
         engine="fio",

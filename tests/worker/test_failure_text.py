@@ -4,12 +4,12 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.worker.runs import carry_out, queue_run, report
+from testkit.worker_runs import execute_run, queue_run, report
 
-from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.runs.states import VerdictName
-from cliffwatch.window import EngineEnd
-from cliffwatch.worker.load import failure_text
+from cliffwatch.model.state import VerdictName
+from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.model.window import EngineEnd
+from cliffwatch.worker.engine_process import failure_text
 
 REFUSAL = "fio: io_uring_setup: Operation not permitted"
 #: In the place of fio: one whose kernel filter denies what it needs, which no real one meets when asked.
@@ -30,9 +30,9 @@ def test_a_verdict_without_a_window_quotes_the_engine(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     target = DirectoryTarget(path=str(place))
     directory = queue_run(tmp_path / "denied", {"job": JOB}, target, engine="fio", window="1s", phases={"soak": "3s"})
-    finished = carry_out(directory)
+    finished = execute_run(directory)
     assert finished.verdict is VerdictName.FAILED
-    assert "Not one window was measured" in finished.reasons[0]
+    assert "No window was measured" in finished.reasons[0]
     assert "exited with status 1" in finished.reasons[0]
     assert REFUSAL in finished.reasons[0]
     assert REFUSAL in report(directory)["verdict"]["reasons"][0]

@@ -1,17 +1,17 @@
-"""Runs of the real fio, carried out by a real worker on a directory and on a loop device."""
+"""Runs of the real fio, executed by a real worker on a directory and on a loop device."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.drives.loops import loop_drive, mounted
-from tests.worker.runs import carry_out, names, queue_run, report
+from testkit.loops import loop_drive, mounted
+from testkit.worker_runs import execute_run, names, queue_run, report
 
-from cliffwatch.drives.safety import confirmation_sentence, examine
+from cliffwatch.gate.safety import confirmation_sentence, examine
 from cliffwatch.journal import JournalReader
-from cliffwatch.runs.specification import DeviceTarget, DirectoryTarget
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.model.state import VerdictName
+from cliffwatch.model.target import DeviceTarget, DirectoryTarget
 
 DIRECT_WRITES = "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nfdatasync=1\nrate_iops=200\n"
 CACHED_READS = "[r]\nrw=randread\nbs=4k\nsize=16m\ndirect=0\ninvalidate=0\nrate_iops=5000\n"
@@ -44,7 +44,7 @@ def queue_fio(
 
 def test_a_run_that_reaches_the_drive_passes_and_leaves_nothing(tmp_path: Path, directory: Path) -> None:
     journal = queue_fio(tmp_path, DIRECT_WRITES, DirectoryTarget(path=str(directory)))
-    assert carry_out(journal).verdict is VerdictName.PASS
+    assert execute_run(journal).verdict is VerdictName.PASS
     windows = list(JournalReader(journal).windows())
     written = sum(window.counters["written_bytes"] for window in windows)
     on_device = sum(window.counters["device_written_bytes"] for window in windows)
@@ -55,7 +55,7 @@ def test_a_run_that_reaches_the_drive_passes_and_leaves_nothing(tmp_path: Path, 
 
 def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path, directory: Path) -> None:
     journal = queue_fio(tmp_path, CACHED_READS, DirectoryTarget(path=str(directory)), soak="5s")
-    finished = carry_out(journal)
+    finished = execute_run(journal)
     assert finished.verdict is VerdictName.INVALID
     assert any("page cache" in reason for reason in report(journal)["verdict"]["reasons"])
 
@@ -78,7 +78,7 @@ def test_what_another_process_writes_to_the_drive_is_not_taken_for_the_engines(
             try:
                 # fio comes later on a drive that is busy, which is what a warm-up is for.
                 target = DirectoryTarget(path=str(volume))
-                finished = carry_out(queue_fio(tmp_path, job, target, soak="4s", warm_up="2s"))
+                finished = execute_run(queue_fio(tmp_path, job, target, soak="4s", warm_up="2s"))
             finally:
                 other.kill()
                 other.wait()
@@ -93,13 +93,13 @@ def test_a_device_is_written_only_after_its_sentence_was_typed(tmp_path: Path) -
         unconfirmed = DeviceTarget(identity=str(drive.file))
         sentence = confirmation_sentence(examine(unconfirmed, "fio-run"))
         before = drive.node.read_bytes()
-        refused = carry_out(queue_fio(tmp_path / "refused", DIRECT_WRITES, unconfirmed, soak="4s"))
+        refused = execute_run(queue_fio(tmp_path / "refused", DIRECT_WRITES, unconfirmed, soak="4s"))
         assert refused.verdict is VerdictName.FAILED
         assert "confirmation" in refused.reasons[0] or sentence in refused.reasons[0]
         assert drive.node.read_bytes() == before
         confirmed = unconfirmed.model_copy(update={"confirmation": sentence})
         journal = queue_fio(tmp_path / "confirmed", DIRECT_WRITES, confirmed)
-        assert carry_out(journal).verdict is VerdictName.PASS
+        assert execute_run(journal).verdict is VerdictName.PASS
         assert "prepared" not in names(journal, "engine")
         assert drive.node.read_bytes() != before
 
@@ -111,7 +111,7 @@ def test_a_drive_with_a_file_system_is_refused_whatever_was_typed(tmp_path: Path
         sentence = confirmation_sentence(examine(target, "fio-run"))
         before = drive.node.read_bytes()
         typed = target.model_copy(update={"confirmation": sentence})
-        finished = carry_out(queue_fio(tmp_path, DIRECT_WRITES, typed, soak="4s"))
+        finished = execute_run(queue_fio(tmp_path, DIRECT_WRITES, typed, soak="4s"))
         assert finished.verdict is VerdictName.FAILED
         assert "ext4" in " ".join(finished.reasons)
         assert drive.node.read_bytes() == before

@@ -1,4 +1,4 @@
-"""Time in which engine or worker did not run is a gap, told with its reason, and no window spans it."""
+"""Time in which engine or worker did not run is a gap, recorded with its reason, and no window spans it."""
 
 import signal
 import subprocess
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.drives.loops import MIB, command, loop_drive, mounted
-from tests.engines.storage.running import SMALL
-from tests.worker.runs import (
+from testkit.loops import MIB, command, loop_drive, mounted
+from testkit.storage_engine import SMALL
+from testkit.waiting import wait_until
+from testkit.worker_runs import (
     assert_no_window_twice,
     events,
     names,
@@ -18,14 +19,13 @@ from tests.worker.runs import (
     report,
     start_worker,
     status,
-    wait_until,
     window_count,
 )
 
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.runs.specification import AnyTarget, DirectoryTarget, SyntheticTarget
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.model.state import VerdictName
+from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.freezes import FreezeWatch
 from cliffwatch.worker.heartbeat import Heartbeat
 
@@ -77,11 +77,12 @@ def check(directory: Path, frozen_seconds: float, victim: str) -> None:
     assert ("frozen" in names(directory, "engine")) == (victim == "engine")
     finished, coverage = status(directory), report(directory)["coverage"]
     assert finished.verdict is VerdictName.INVALID
-    assert any("of the time asked for was measured" in reason for reason in finished.reasons), finished.reasons
+    assert any("of the requested time was measured" in reason for reason in finished.reasons), finished.reasons
     assert coverage["asked_seconds"] - coverage["measured_seconds"] >= frozen_seconds - 1.0
     assert any(f"{victim}_frozen" in gap["reason"] for gap in coverage["gaps"])
 
 
+@pytest.mark.alone(why="a worker that gets no processor is frozen too")
 def test_a_target_that_stalls_freezes_nobody(tmp_path: Path) -> None:
     """A file system that lets no write through for a while: the engines run, and what they wait for is measured."""
     with loop_drive(tmp_path / "image", 512 * MIB) as drive:

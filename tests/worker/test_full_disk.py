@@ -5,23 +5,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.small_disk import SmallDisk, small_disk
-from tests.worker.runs import (
+from testkit.small_disk import SmallDisk, small_disk
+from testkit.waiting import wait_until
+from testkit.worker_runs import (
     assert_no_window_twice,
-    carry_out,
     events,
+    execute_run,
     names,
     queue_run,
     report,
     start_worker,
     status,
-    wait_until,
     window_count,
 )
 
 from cliffwatch.journal import JournalReader
-from cliffwatch.runs.states import RunState, VerdictName
-from cliffwatch.worker import keeping
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.worker import commit
 from cliffwatch.worker.heartbeat import Heartbeat
 
 FULL_SECONDS = 3.0
@@ -86,7 +86,7 @@ def test_windows_that_memory_has_no_room_for_are_a_gap(disk: SmallDisk) -> None:
     wait_until(lambda: bool(no_longer_grows(directory)), "the engine's end")
     disk.free()
     assert worker.wait(90) == 0
-    gaps = [event for event in events(directory) if event.name == keeping.JOURNAL_FULL]
+    gaps = [event for event in events(directory) if event.name == commit.JOURNAL_FULL]
     measured = window_count(directory) * 10.0
     assert sum(gap.detail["seconds"] for gap in gaps) == pytest.approx(6 * 3600 - measured)
     assert status(directory).verdict is VerdictName.INVALID
@@ -102,4 +102,4 @@ def test_a_disk_that_is_full_from_the_start_costs_a_worker_and_not_the_run(disk:
     disk.fill()
     assert start_worker(directory).wait(60) != 0
     disk.free()
-    assert carry_out(directory).verdict is VerdictName.PASS
+    assert execute_run(directory).verdict is VerdictName.PASS

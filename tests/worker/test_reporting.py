@@ -1,15 +1,19 @@
 """A report whose process dies is made again; one that cannot be made is said to be missing, and can be made later."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
-from tests import journals
-from tests.recorded_runs import JournalPlan, make_journal
-from tests.worker.runs import events, queue_run, report, start_worker, status, wait_until
+from testkit import journals
+from testkit.recorded_runs import JournalPlan, make_journal
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, queue_run, report, start_worker, status
 
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.runs.states import RunState, VerdictName, change_state, mend_verdict
+from cliffwatch.journal.state import change_state, mend_verdict
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.report import build
 from cliffwatch.worker import reporting
 from cliffwatch.worker.reporting import judge_run, unanalysed
 
@@ -46,11 +50,11 @@ def test_a_report_that_never_succeeds_is_said_to_be_missing_and_how_it_is_made(
     """The process cannot be started: what stands in for one that the kernel kills each time."""
     monkeypatch.setenv("PATH", str(tmp_path))
     directory = make_journal(tmp_path, JournalPlan(windows=10))
-    told: list[str] = []
+    recorded: list[str] = []
     waited: list[float] = []
-    judgement = judge_run(directory, lambda type_, name, **detail: told.append(detail["message"]), waited.append)
+    judgement = judge_run(directory, lambda type_, name, **detail: recorded.append(detail["message"]), waited.append)
     assert waited == list(reporting.PAUSES_SECONDS)
-    assert len(told) == 1
+    assert len(recorded) == 1
     assert judgement.verdict is VerdictName.INVALID
     assert judgement.detail()["analysed"] is False
     assert f"`cliffwatch run report {directory.name}` makes it" in judgement.reasons[0]
@@ -75,7 +79,7 @@ def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
 
 
 def test_a_verdict_of_a_former_version_that_was_missing_is_mended(tmp_path: Path) -> None:
-    reasons = ["the verdict could not be found: it printed no verdict"]
+    reasons = ["the verdict could not be determined: it printed no verdict"]
     assert mend_verdict(finished(tmp_path, {"verdict": "invalid", "reasons": reasons}), VerdictName.PASS, ["ok"], 3.0)
 
 
@@ -90,3 +94,26 @@ def test_a_note_does_not_end_a_run_that_goes_on(tmp_path: Path) -> None:
     note = {"verdict": "pass", "reasons": ["ok"]}
     EventLog(directory).append(Event(3.0, EventType.NOTE, "verdict_mended", note))
     assert status(directory).verdict is None
+
+
+def test_a_page_that_cannot_be_made_leaves_no_half_of_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def render(*_: object) -> str:
+        raise MemoryError
+
+    directory = make_journal(tmp_path, JournalPlan(windows=10))
+    made = build.build(directory)
+    monkeypatch.setattr(build, "render", render)
+    with pytest.raises(MemoryError):
+        build.write(directory, made)
+    assert not (directory / "report.json").exists()
+
+
+@pytest.mark.parametrize("module", ["cliffwatch.report.__main__", "cliffwatch.report.picture"])
+def test_the_limit_on_a_reports_memory_is_the_kernels_and_is_named(tmp_path: Path, module: str) -> None:
+    """With none on top of what it needs to start, since what fills four gigabytes takes minutes to make."""
+    directory = make_journal(tmp_path, JournalPlan(windows=300))
+    small = f"import {module} as made; made.MEMORY_LIMIT_BYTES = 0; raise SystemExit(made.main([{str(directory)!r}]))"
+    done = subprocess.run([sys.executable, "-c", small], capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stderr
+    assert "of memory (RLIMIT_AS)" in done.stderr
+    assert not (directory / "report.json").exists()

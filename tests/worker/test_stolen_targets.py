@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.storage.running import SMALL
-from tests.worker.runs import events, names, queue_run, start_worker, status, wait_until, window_count
+from testkit.storage_engine import SMALL
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
 
+from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import files
-from cliffwatch.runs.launcher import request_stop
-from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.runs.states import RunState, VerdictName
-from cliffwatch.runs.submission import Submission
+from cliffwatch.model.request import Submission
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.target import DirectoryTarget
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}
 ENGINES: dict[str, dict[str, Any]] = {"fio": FIO, "storage": SMALL}

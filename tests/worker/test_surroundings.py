@@ -3,10 +3,10 @@
 import subprocess
 from pathlib import Path
 
-from cliffwatch.drives.safety import examine
-from cliffwatch.runs.specification import DirectoryTarget, SyntheticTarget
+from cliffwatch.gate.safety import examine
+from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.metrics import RunFileSystem
-from cliffwatch.worker.surroundings import devices_below, file_systems_of
+from cliffwatch.worker.series_labels import devices_below, file_systems_of
 
 
 def mount_point_of(path: Path) -> str:

@@ -7,13 +7,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.drives.loops import MIB, LoopDrive, command, loop_drive
-from tests.worker.runs import carry_out, queue_run
+from testkit.captured_host import PAGE_BYTES, Ticking, captured_interval
+from testkit.loops import MIB, LoopDrive, command, loop_drive
+from testkit.worker_runs import execute_run, queue_run
 
-from cliffwatch.drives.sysfs import device_number
 from cliffwatch.journal import JournalReader
+from cliffwatch.machine.sysfs import device_number
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.host import HostConditions
 
@@ -26,23 +28,6 @@ OWN_GAUGES = {
     "requested_bytes_per_second",
 }
 HOST_GAUGES = {"host_cpu_busy_ratio", "host_cpu_steal_ratio", "host_dirty_bytes", "host_dirty_limit_bytes"}
-
-
-class Ticking:
-    """A clock that the test moves: 10 s at each reading."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def wall(self) -> float:
-        return self.now
-
-    def monotonic(self) -> float:
-        self.now += 10.0
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        raise AssertionError("nobody waits here")
 
 
 @pytest.fixture
@@ -77,7 +62,7 @@ def test_of_one_drive_there_are_totals_to_the_request(drive: LoopDrive) -> None:
     assert not [name for name in interval.counters if not name.startswith("device_")]
 
 
-def test_of_several_drives_each_is_told_apart_and_all_add_up(tmp_path: Path) -> None:
+def test_of_several_drives_each_is_reported_separately_and_all_add_up(tmp_path: Path) -> None:
     with loop_drive(tmp_path / "a.img") as first, loop_drive(tmp_path / "b.img") as second:
         device_io = DeviceIo([number_of(first), number_of(second)], Ticking())
         write_directly(first, 12)
@@ -97,11 +82,16 @@ def test_of_no_drive_or_one_that_is_gone_nothing_is_said(numbers: list[str]) -> 
 
 
 def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_last(tmp_path: Path) -> None:
-    windows = list(JournalReader(_carried_out(tmp_path / "real")).windows())
+    # Some 3 ms of CPU a window, so that there is more to count than the kernel's tick of 10 ms.
+    directory = _carried_out(tmp_path / "real", soak="3s", operations_per_second=100_000)
+    windows = list(JournalReader(directory).windows())
     # The engine may be gone when its last window is read.
     for window in windows[:-1]:
         assert {"engine_cpu_milliseconds", "engine_written_bytes"} <= set(window.counters)
         assert set(window.gauges) >= HOST_GAUGES
+        for resource in ("io", "cpu"):
+            is_counted = Path("/proc/pressure", resource).exists()
+            assert (f"host_{resource}_pressure_ratio" in window.gauges) is is_counted
         assert 0 <= window.gauges["host_cpu_busy_ratio"] <= 1
         assert window.gauges["host_dirty_limit_bytes"] > MIB
     assert sum(window.counters["engine_cpu_milliseconds"] for window in windows[:-1]) > 0
@@ -114,9 +104,9 @@ def test_in_virtual_time_nothing_is_said_of_the_host(tmp_path: Path) -> None:
         assert set(window.gauges) == OWN_GAUGES
 
 
-def _carried_out(directory: Path, **load: str) -> Path:
-    queue_run(directory, dict(load), window="200ms", phases={"soak": "1s"})
-    carry_out(directory)
+def _carried_out(directory: Path, soak: str = "1s", **load: Any) -> Path:
+    queue_run(directory, load, window="200ms", phases={"soak": soak})
+    execute_run(directory)
     return directory
 
 
@@ -199,35 +189,7 @@ def test_what_the_engine_itself_writes_is_counted(tmp_path: Path) -> None:
 
 
 def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
-    """A captured tree: two readings, between which each total grew by a known amount."""
-    proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
-    for place in (
-        proc / "41" / "task" / "41",
-        proc / "41" / "task" / "42",
-        proc / "pressure",
-        cgroup / "soak" / "engine",
-    ):
-        place.mkdir(parents=True)
-    (cgroup / "cgroup.controllers").write_text("cpu\n")
-    (proc / "41" / "cgroup").write_text("0::/soak/engine\n")
-    page = os.sysconf("SC_PAGE_SIZE")
-    (proc / "vmstat").write_text("nr_dirty 10\nnr_writeback 3\nnr_writeback_temp 9\nnr_dirty_threshold 100\n")
-
-    def write(ticks: int, cpu: str, stalled: int, throttled: int, written: int) -> None:
-        (proc / "41" / "stat").write_text(f"41 (a (b) c) S 1 1 1 0 -1 0 0 0 0 0 {ticks} 1 0 0 20 0\n")
-        (proc / "41" / "io").write_text(f"rchar: 1\nread_bytes: 512\nwrite_bytes: {written}\n")
-        (proc / "stat").write_text(f"cpu  {cpu} 0 0\ncpu0 1 1\n")
-        (proc / "pressure" / "io").write_text(f"some avg10=0.00 total={stalled}\nfull avg10=0.00 total=0\n")
-        for thread in ("41", "42"):
-            (proc / "41" / "task" / thread / "schedstat").write_text(f"9 {throttled * 30} 7\n")
-        (cgroup / "soak" / "cpu.stat").write_text(f"nr_periods 5\nthrottled_usec {throttled}\n")
-        (cgroup / "soak" / "engine" / "cpu.stat").write_text("nr_periods 0\nthrottled_usec 0\n")
-
-    write(100, "100 0 50 800 20 10 10 10", 1_000_000, 2_000_000, 4096)
-    conditions = HostConditions(Ticking(), proc, cgroup)
-    conditions.restart(41)
-    write(150, "140 0 60 830 30 10 10 20", 3_000_000, 2_500_000, 12_288)
-    interval = conditions.since_last()
+    interval = captured_interval(tmp_path)
     assert interval.counters == {
         "engine_cpu_milliseconds": 50 * 1000 // os.sysconf("SC_CLK_TCK"),
         "engine_waiting_milliseconds": 30,
@@ -239,7 +201,8 @@ def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
         "host_cpu_busy_ratio": 0.6,
         "host_cpu_steal_ratio": 0.1,
         "host_io_pressure_ratio": 0.2,
-        "host_dirty_bytes": 10 * page,
-        "host_writeback_bytes": 3 * page,
-        "host_dirty_limit_bytes": 100 * page,
+        "host_cpu_pressure_ratio": 0.4,
+        "host_dirty_bytes": 10 * PAGE_BYTES,
+        "host_writeback_bytes": 3 * PAGE_BYTES,
+        "host_dirty_limit_bytes": 100 * PAGE_BYTES,
     }

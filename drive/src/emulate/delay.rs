@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 
 type Answer = Box<dyn FnOnce() + Send>;
 
-struct Pending {
+struct DelayedAnswer {
     due: Instant,
     /// Keeps answers that are due at the same time in order.
     number: u64,
     answer: Answer,
 }
 
-impl PartialEq for Pending {
+impl PartialEq for DelayedAnswer {
     fn eq(&self, other: &Self) -> bool {
         (self.due, self.number) == (other.due, other.number)
     }
 }
 
-impl Eq for Pending {}
+impl Eq for DelayedAnswer {}
 
-impl PartialOrd for Pending {
+impl PartialOrd for DelayedAnswer {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Pending {
+impl Ord for DelayedAnswer {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.due, self.number).cmp(&(other.due, other.number))
     }
@@ -38,22 +38,22 @@ impl Ord for Pending {
 
 /// What the thread shares with those who hand answers over.
 #[derive(Default)]
-struct Queue {
-    state: Mutex<State>,
+struct AnswerQueue {
+    state: Mutex<QueueState>,
     /// Something is due sooner than what the thread waits for, or nothing will come any more.
     changed: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    pending: BinaryHeap<Reverse<Pending>>,
+struct QueueState {
+    pending: BinaryHeap<Reverse<DelayedAnswer>>,
     number: u64,
     is_closed: bool,
 }
 
 /// The queue of answers. Dropping it gives the answers still held back at once and ends its thread.
 pub struct Delay {
-    queue: Arc<Queue>,
+    queue: Arc<AnswerQueue>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -66,7 +66,7 @@ impl Delay {
     /// # Errors
     /// The system's, if it has no thread to give.
     pub fn new() -> std::io::Result<Self> {
-        let queue = Arc::new(Queue::default());
+        let queue = Arc::new(AnswerQueue::default());
         let shared = Arc::clone(&queue);
         let thread = std::thread::Builder::new().name("answers".into()).spawn(move || give_when_due(&shared))?;
         Ok(Self { queue, thread: Some(thread) })
@@ -83,7 +83,7 @@ impl Delay {
             state.number += 1;
             let number = state.number;
             let is_first = state.pending.peek().is_none_or(|Reverse(first)| due < first.due);
-            state.pending.push(Reverse(Pending { due, number, answer }));
+            state.pending.push(Reverse(DelayedAnswer { due, number, answer }));
             is_first
         };
         // The thread is left asleep where it need not wake any sooner: waking it costs as much as an answer.
@@ -104,7 +104,7 @@ impl Drop for Delay {
     }
 }
 
-fn give_when_due(queue: &Queue) {
+fn give_when_due(queue: &AnswerQueue) {
     sleep_precisely();
     let mut state = lock(&queue.state);
     loop {

@@ -1,16 +1,16 @@
 //! The modelled drive: what each request does to it, and when it would be done.
 
 use crate::error::Result;
-use crate::ftl::{CostBenefit, Counters, Fifo, Ftl, Greedy, PartialWrite, State, Untimed, VictimPolicy};
-use crate::plan::Plan;
+use crate::ftl::{CostBenefit, Counters, Fifo, Ftl, Greedy, PartialWrite, SavedLayer, Untimed, VictimPolicy};
+use crate::plan::DrivePlan;
 use crate::settings::Policy;
-use crate::spans::Span;
+use crate::spans::PageSpan;
 use crate::timing::Flash;
 
 /// What a request is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Operation {
+pub enum RequestKind {
     /// Data is read.
     Read,
     /// Data is written.
@@ -21,7 +21,7 @@ pub enum Operation {
     Flush,
 }
 
-impl Operation {
+impl RequestKind {
     /// All of them, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Trim, Self::Flush];
 
@@ -33,9 +33,9 @@ impl Operation {
 }
 
 /// A translation layer whatever its policy.
-pub trait Layer: Send {
+pub trait TranslationLayer: Send {
     /// Makes a request at `now_nanoseconds`; returns when it is done. The range lies inside the drive.
-    fn perform(&mut self, operation: Operation, offset_bytes: u64, size_bytes: u64, now_nanoseconds: u64) -> u64;
+    fn perform(&mut self, operation: RequestKind, offset_bytes: u64, size_bytes: u64, now_nanoseconds: u64) -> u64;
     /// Counts since the drive was new.
     fn counters(&self) -> Counters;
     /// Bytes that the host wrote since the drive was new.
@@ -47,24 +47,24 @@ pub trait Layer: Send {
     /// Superblocks of the drive.
     fn total_blocks(&self) -> u32;
     /// What must be kept.
-    fn save(&mut self) -> State;
+    fn save(&mut self) -> SavedLayer;
     /// Takes on what was kept; `None` if it does not fit.
-    fn restore(&mut self, state: State) -> Option<()>;
+    fn restore(&mut self, state: SavedLayer) -> Option<()>;
 }
 
 /// The layer of a plan, new.
 ///
 /// # Errors
 /// Those of [`Ftl::new`].
-pub fn layer(plan: &Plan) -> Result<Box<dyn Layer>> {
+pub fn layer(plan: &DrivePlan) -> Result<Box<dyn TranslationLayer>> {
     Ok(match plan.policy {
-        Policy::Greedy => Box::new(Drive::<Greedy>::new(plan)?),
-        Policy::Fifo => Box::new(Drive::<Fifo>::new(plan)?),
-        Policy::CostBenefit => Box::new(Drive::<CostBenefit>::new(plan)?),
+        Policy::Greedy => Box::new(ModelledDrive::<Greedy>::new(plan)?),
+        Policy::Fifo => Box::new(ModelledDrive::<Fifo>::new(plan)?),
+        Policy::CostBenefit => Box::new(ModelledDrive::<CostBenefit>::new(plan)?),
     })
 }
 
-struct Drive<V> {
+struct ModelledDrive<V> {
     ftl: Ftl<V>,
     /// `None` where requests take no time.
     flash: Option<Flash>,
@@ -73,8 +73,8 @@ struct Drive<V> {
     host_bytes: u64,
 }
 
-impl<V: VictimPolicy> Drive<V> {
-    fn new(plan: &Plan) -> Result<Self> {
+impl<V: VictimPolicy> ModelledDrive<V> {
+    fn new(plan: &DrivePlan) -> Result<Self> {
         Ok(Self {
             ftl: Ftl::new(plan.shape.clone())?,
             flash: plan.timed.then(|| Flash::new(plan.times.clone(), plan.seed())),
@@ -85,32 +85,32 @@ impl<V: VictimPolicy> Drive<V> {
     }
 }
 
-impl<V: VictimPolicy + Send> Layer for Drive<V> {
-    fn perform(&mut self, operation: Operation, offset_bytes: u64, size_bytes: u64, now: u64) -> u64 {
-        if size_bytes == 0 && operation != Operation::Flush {
+impl<V: VictimPolicy + Send> TranslationLayer for ModelledDrive<V> {
+    fn perform(&mut self, operation: RequestKind, offset_bytes: u64, size_bytes: u64, now: u64) -> u64 {
+        if size_bytes == 0 && operation != RequestKind::Flush {
             return now;
         }
-        let span = Span::new(offset_bytes, size_bytes, self.page_bytes);
+        let span = PageSpan::new(offset_bytes, size_bytes, self.page_bytes);
         let waits = !self.buffer_protected;
-        if operation == Operation::Write {
+        if operation == RequestKind::Write {
             self.host_bytes += size_bytes;
         }
         match &mut self.flash {
             Some(flash) => {
                 let done = match operation {
-                    Operation::Write => write(&mut self.ftl, &span, flash, now),
-                    Operation::Read => read(&self.ftl, &span, flash, now),
-                    Operation::Trim => trim(&mut self.ftl, &span, now),
-                    Operation::Flush => flush(&mut self.ftl, flash, waits, now),
+                    RequestKind::Write => write(&mut self.ftl, &span, flash, now),
+                    RequestKind::Read => read(&self.ftl, &span, flash, now),
+                    RequestKind::Trim => trim(&mut self.ftl, &span, now),
+                    RequestKind::Flush => flush(&mut self.ftl, flash, waits, now),
                 };
-                done.max(now) + flash.overhead_nanoseconds(if operation == Operation::Trim { 0 } else { size_bytes })
+                done.max(now) + flash.overhead_nanoseconds(if operation == RequestKind::Trim { 0 } else { size_bytes })
             }
             None => {
                 match operation {
-                    Operation::Write => write_untimed(&mut self.ftl, &span),
-                    Operation::Trim => _ = trim(&mut self.ftl, &span, now),
-                    Operation::Flush if waits => self.ftl.pad(&mut Untimed),
-                    Operation::Read | Operation::Flush => {}
+                    RequestKind::Write => write_untimed(&mut self.ftl, &span),
+                    RequestKind::Trim => _ = trim(&mut self.ftl, &span, now),
+                    RequestKind::Flush if waits => self.ftl.pad(&mut Untimed),
+                    RequestKind::Read | RequestKind::Flush => {}
                 }
                 now
             }
@@ -137,19 +137,19 @@ impl<V: VictimPolicy + Send> Layer for Drive<V> {
         self.ftl.shape().total_blocks()
     }
 
-    fn save(&mut self) -> State {
+    fn save(&mut self) -> SavedLayer {
         let mut state = self.ftl.save();
         state.host_bytes = self.host_bytes;
         state
     }
 
-    fn restore(&mut self, state: State) -> Option<()> {
+    fn restore(&mut self, state: SavedLayer) -> Option<()> {
         self.host_bytes = state.host_bytes;
         self.ftl.restore(state)
     }
 }
 
-fn write<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &Span, flash: &mut Flash, now: u64) -> u64 {
+fn write<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan, flash: &mut Flash, now: u64) -> u64 {
     flash.advance_to(now);
     for page in span.head.into_iter().chain(span.tail) {
         if let PartialWrite::Rewrote(offset) = ftl.write_part(page as u32, 0, flash) {
@@ -160,19 +160,19 @@ fn write<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &Span, flash: &mut Flash, now:
     flash.buffered_at()
 }
 
-fn write_untimed<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &Span) {
+fn write_untimed<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan) {
     for page in span.head.into_iter().chain(span.tail) {
         ftl.write_part(page as u32, 0, &mut Untimed);
     }
     span.whole.clone().for_each(|page| ftl.write(page as u32, 0, &mut Untimed));
 }
 
-fn read<V: VictimPolicy>(ftl: &Ftl<V>, span: &Span, flash: &mut Flash, now: u64) -> u64 {
+fn read<V: VictimPolicy>(ftl: &Ftl<V>, span: &PageSpan, flash: &mut Flash, now: u64) -> u64 {
     let pages = span.head.into_iter().chain(span.whole.clone()).chain(span.tail);
     pages.map(|page| flash.read(now, ftl.locate(page as u32))).max().unwrap_or(now)
 }
 
-fn trim<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &Span, now: u64) -> u64 {
+fn trim<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan, now: u64) -> u64 {
     span.whole.clone().for_each(|page| ftl.trim(page as u32));
     now
 }
@@ -191,27 +191,27 @@ mod tests {
     use super::*;
     use crate::settings::{Settings, TimingSetting};
 
-    fn drive(timing: TimingSetting) -> Box<dyn Layer> {
+    fn drive(timing: TimingSetting) -> Box<dyn TranslationLayer> {
         let settings = Settings { blocks: Some(64), timing: Some(timing), ..Settings::default() };
-        layer(&Plan::new(settings).unwrap()).unwrap()
+        layer(&DrivePlan::new(settings).unwrap()).unwrap()
     }
 
     #[test]
     fn requests_are_counted_in_pages_and_take_the_modelled_time() {
         let mut drive = drive(TimingSetting::On);
-        let written = drive.perform(Operation::Write, 4096, 40960, 1000);
+        let written = drive.perform(RequestKind::Write, 4096, 40960, 1000);
         assert_eq!(drive.counters().host_pages, 3, "a part, a whole page and a part");
         assert!((11_000..60_000).contains(&written), "{written}: buffered");
-        let read = drive.perform(Operation::Read, 16384, 16384, 10_000_000);
+        let read = drive.perform(RequestKind::Read, 16384, 16384, 10_000_000);
         assert!((10_080_000..10_120_000).contains(&read), "{read}: read, transfer and overhead");
-        drive.perform(Operation::Trim, 0, 40960, 20_000_000);
+        drive.perform(RequestKind::Trim, 0, 40960, 20_000_000);
         assert_eq!(drive.counters().trimmed_pages, 2, "only whole pages");
     }
 
     #[test]
     fn without_timing_requests_take_none() {
         let mut drive = drive(TimingSetting::Off);
-        for operation in Operation::ALL {
+        for operation in RequestKind::ALL {
             assert_eq!(drive.perform(operation, 0, 1 << 20, 77), 77);
         }
         assert_eq!(drive.counters().host_pages, 64);

@@ -1,6 +1,6 @@
 //! What can be made to go wrong with an emulated drive.
 
-use super::drive::Operation;
+use super::drive::RequestKind;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ pub struct Faults {
     /// Writes and trims fail as on a drive that has used up its spare blocks.
     pub read_only: bool,
     /// Operations that fail with a media error.
-    pub failing: Vec<Operation>,
+    pub failing: Vec<RequestKind>,
     /// No request is answered for so many seconds from when this fault is set.
     pub stall_seconds: f64,
     /// The temperature that the drive reports, instead of its own.
@@ -55,16 +55,16 @@ impl Faults {
 
     /// The error that a request of this operation ends with, if one is in force.
     #[must_use]
-    pub fn error(&self, operation: Operation) -> Option<i32> {
+    pub fn error(&self, operation: RequestKind) -> Option<i32> {
         if self.failing.contains(&operation) {
             return Some(libc::EIO);
         }
-        (self.read_only && matches!(operation, Operation::Write | Operation::Trim)).then_some(libc::EROFS)
+        (self.read_only && matches!(operation, RequestKind::Write | RequestKind::Trim)).then_some(libc::EROFS)
     }
 
     /// By how much a request of this operation at `now` is delayed beyond its own time, given when the faults were set.
     #[must_use]
-    pub fn delay(&self, operation: Operation, set_at: Instant, now: Instant) -> Duration {
+    pub fn delay(&self, operation: RequestKind, set_at: Instant, now: Instant) -> Duration {
         let AddedLatency { read, write, trim, flush } = self.added_latency_seconds;
         let added = [read, write, trim, flush][operation as usize];
         let stalled_until = set_at + Duration::from_secs_f64(self.stall_seconds);
@@ -80,9 +80,9 @@ mod tests {
     fn faults_are_read_and_mistakes_named() {
         let faults = Faults::parse(br#"{"added_latency_seconds": {"write": 0.5}, "failing": ["read"]}"#).unwrap();
         let now = Instant::now();
-        assert_eq!(faults.delay(Operation::Write, now, now), Duration::from_millis(500));
-        assert_eq!(faults.delay(Operation::Read, now, now), Duration::ZERO);
-        assert_eq!((faults.error(Operation::Read), faults.error(Operation::Write)), (Some(libc::EIO), None));
+        assert_eq!(faults.delay(RequestKind::Write, now, now), Duration::from_millis(500));
+        assert_eq!(faults.delay(RequestKind::Read, now, now), Duration::ZERO);
+        assert_eq!((faults.error(RequestKind::Read), faults.error(RequestKind::Write)), (Some(libc::EIO), None));
         assert!(Faults::parse(br#"{"stal_seconds": 1}"#).unwrap_err().contains("stal_seconds"));
         assert!(Faults::parse(br#"{"stall_seconds": -1}"#).unwrap_err().contains("out of range"));
     }
@@ -91,7 +91,7 @@ mod tests {
     fn a_stall_ends_by_itself() {
         let faults = Faults { stall_seconds: 2.0, ..Faults::default() };
         let set_at = Instant::now();
-        let later = |seconds| faults.delay(Operation::Flush, set_at, set_at + Duration::from_secs(seconds));
+        let later = |seconds| faults.delay(RequestKind::Flush, set_at, set_at + Duration::from_secs(seconds));
         assert_eq!((later(0), later(1), later(3)), (Duration::from_secs(2), Duration::from_secs(1), Duration::ZERO));
     }
 }

@@ -1,7 +1,7 @@
 //! The file system that the kernel sees: one directory with one file, `drive`.
 
 use super::delay::Delay;
-use super::drive::{Layer, Operation};
+use super::drive::{RequestKind, TranslationLayer};
 use super::faults::Faults;
 use super::health::Requests;
 use fuser::{
@@ -26,9 +26,9 @@ const LARGEST_REQUEST_BYTES: u32 = 1 << 20;
 const BACKGROUND_REQUESTS: u16 = 256;
 
 /// An emulated drive: what all threads share.
-pub struct Shared {
+pub struct DriveState {
     /// The modelled drive.
-    pub layer: Mutex<Box<dyn Layer>>,
+    pub layer: Mutex<Box<dyn TranslationLayer>>,
     /// The faults in force, and since when.
     pub faults: Mutex<(Faults, Instant)>,
     /// What was asked of the drive.
@@ -47,9 +47,9 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
+impl DriveState {
     /// Accounts for a request that arrives now: when it is due to be answered and how long that takes, or its error.
-    fn begin(&self, operation: Operation, offset_bytes: u64, size_bytes: u64) -> Result<(Instant, Duration), Errno> {
+    fn begin(&self, operation: RequestKind, offset_bytes: u64, size_bytes: u64) -> Result<(Instant, Duration), Errno> {
         self.requests.begin();
         let now = Instant::now();
         let (error, delay) = {
@@ -68,7 +68,7 @@ impl Shared {
     }
 
     /// Accounts for a request whose work on the backing file has been done.
-    fn end(&self, operation: Operation, size_bytes: u64, latency: Duration, result: &std::io::Result<()>) {
+    fn end(&self, operation: RequestKind, size_bytes: u64, latency: Duration, result: &std::io::Result<()>) {
         match result {
             Ok(()) => self.requests.end(operation, size_bytes, latency),
             Err(_) => self.requests.fail(operation),
@@ -96,7 +96,7 @@ pub fn nanoseconds(span: Duration) -> u64 {
 
 /// Answers the kernel.
 pub struct OneFile {
-    shared: Arc<Shared>,
+    shared: Arc<DriveState>,
     delay: Delay,
     mounted_at: SystemTime,
 }
@@ -106,7 +106,7 @@ impl OneFile {
     ///
     /// # Errors
     /// The system's, if it has no thread to give.
-    pub fn new(shared: Arc<Shared>) -> std::io::Result<Self> {
+    pub fn new(shared: Arc<DriveState>) -> std::io::Result<Self> {
         Ok(Self { shared, delay: Delay::new()?, mounted_at: SystemTime::now() })
     }
 
@@ -139,7 +139,7 @@ impl OneFile {
     /// Answers a request that has no content to give.
     fn finish(
         &self,
-        operation: Operation,
+        operation: RequestKind,
         size_bytes: u64,
         timing: (Instant, Duration),
         result: std::io::Result<()>,
@@ -223,7 +223,7 @@ impl Filesystem for OneFile {
         reply: ReplyData,
     ) {
         let size_bytes = u64::from(size).min(self.shared.size_bytes.saturating_sub(offset));
-        let (due, latency) = match self.shared.begin(Operation::Read, offset, size_bytes) {
+        let (due, latency) = match self.shared.begin(RequestKind::Read, offset, size_bytes) {
             Ok(timing) => timing,
             Err(error) => return reply.error(error),
         };
@@ -231,7 +231,7 @@ impl Filesystem for OneFile {
         let result = self.shared.backing.read_exact_at(&mut content, offset);
         let shared = Arc::clone(&self.shared);
         self.delay.at(due, move || {
-            shared.end(Operation::Read, size_bytes, latency, &result);
+            shared.end(RequestKind::Read, size_bytes, latency, &result);
             match result {
                 Ok(()) => reply.data(&content),
                 Err(error) => reply.error(error.into()),
@@ -252,14 +252,14 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         let size_bytes = data.len() as u64;
-        let (due, latency) = match self.shared.begin(Operation::Write, offset, size_bytes) {
+        let (due, latency) = match self.shared.begin(RequestKind::Write, offset, size_bytes) {
             Ok(timing) => timing,
             Err(error) => return reply.error(error),
         };
         let result = self.shared.backing.write_all_at(data, offset);
         let shared = Arc::clone(&self.shared);
         self.delay.at(due, move || {
-            shared.end(Operation::Write, size_bytes, latency, &result);
+            shared.end(RequestKind::Write, size_bytes, latency, &result);
             match result {
                 Ok(()) => reply.written(size_bytes as u32),
                 Err(error) => reply.error(error.into()),
@@ -270,8 +270,8 @@ impl Filesystem for OneFile {
     /// A flush reaches the modelled drive only: the backing file is made durable when the drive is unmounted, because what
     /// the disk below does must not show in the times of the modelled one.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
-        match self.shared.begin(Operation::Flush, 0, 0) {
-            Ok(timing) => self.finish(Operation::Flush, 0, timing, Ok(()), reply),
+        match self.shared.begin(RequestKind::Flush, 0, 0) {
+            Ok(timing) => self.finish(RequestKind::Flush, 0, timing, Ok(()), reply),
             Err(error) => reply.error(error),
         }
     }
@@ -290,10 +290,10 @@ impl Filesystem for OneFile {
         if mode & (libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_ZERO_RANGE) == 0 {
             return reply.error(Errno::EOPNOTSUPP);
         }
-        match self.shared.begin(Operation::Trim, offset, length) {
+        match self.shared.begin(RequestKind::Trim, offset, length) {
             Ok(timing) => {
                 let result = self.shared.punch(offset, length);
-                self.finish(Operation::Trim, length, timing, result, reply);
+                self.finish(RequestKind::Trim, length, timing, result, reply);
             }
             Err(error) => reply.error(error),
         }

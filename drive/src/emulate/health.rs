@@ -1,9 +1,9 @@
 //! How the emulated drive is: counters for Prometheus, and the shape of an NVMe health log.
 
-use super::drive::Operation;
+use super::drive::RequestKind;
 use super::filesystem::{lock, nanoseconds};
 use crate::ftl::Counters;
-use crate::timing::{Percentiles, Recorder};
+use crate::timing::{LatencyRecorder, Percentiles};
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ const FIRST_BOUND_SECONDS: f64 = 1.0 / 32768.0;
 
 /// What was counted of one operation.
 #[derive(Default)]
-struct Tally {
+struct RequestTally {
     requests: AtomicU64,
     bytes: AtomicU64,
     errors: AtomicU64,
@@ -28,10 +28,10 @@ struct Tally {
 /// Counters of the requests since the drive was mounted.
 #[derive(Default)]
 pub struct Requests {
-    tallies: [Tally; 4],
+    tallies: [RequestTally; 4],
     under_way: AtomicU64,
     /// The same latencies finely, since they were last forgotten.
-    latencies: Mutex<[Recorder; 4]>,
+    latencies: Mutex<[LatencyRecorder; 4]>,
 }
 
 impl Requests {
@@ -41,7 +41,7 @@ impl Requests {
     }
 
     /// A request ends well, after the time that the model (and the faults) gave it.
-    pub fn end(&self, operation: Operation, size_bytes: u64, latency: Duration) {
+    pub fn end(&self, operation: RequestKind, size_bytes: u64, latency: Duration) {
         let tally = &self.tallies[operation as usize];
         tally.requests.fetch_add(1, Relaxed);
         tally.bytes.fetch_add(size_bytes, Relaxed);
@@ -57,7 +57,7 @@ impl Requests {
     #[must_use]
     pub fn latencies(&self) -> Value {
         let recorders = lock(&self.latencies).clone();
-        let of = |recorder: Recorder| Percentiles::of(&recorder.into_histogram());
+        let of = |recorder: LatencyRecorder| Percentiles::of(&recorder.into_histogram());
         let [read, write, trim, flush] = recorders.map(of);
         json!({"read": read, "write": write, "trim": trim, "flush": flush})
     }
@@ -68,16 +68,16 @@ impl Requests {
     }
 
     /// A request fails.
-    pub fn fail(&self, operation: Operation) {
+    pub fn fail(&self, operation: RequestKind) {
         self.tallies[operation as usize].errors.fetch_add(1, Relaxed);
         self.under_way.fetch_sub(1, Relaxed);
     }
 
-    fn bytes(&self, operation: Operation) -> u64 {
+    fn bytes(&self, operation: RequestKind) -> u64 {
         self.tallies[operation as usize].bytes.load(Relaxed)
     }
 
-    fn requests(&self, operation: Operation) -> u64 {
+    fn requests(&self, operation: RequestKind) -> u64 {
         self.tallies[operation as usize].requests.load(Relaxed)
     }
 
@@ -217,7 +217,7 @@ impl Health<'_> {
             [("requests_total", "Requests answered."), ("request_bytes_total", "Bytes of requests answered.")]
         {
             let _ = write!(out, "# HELP cliffwatch_drive_{name} {help}\n# TYPE cliffwatch_drive_{name} counter\n");
-            for operation in Operation::ALL {
+            for operation in RequestKind::ALL {
                 let bytes = name == "request_bytes_total";
                 let value = if bytes { self.requests.bytes(operation) } else { self.requests.requests(operation) };
                 let _ = writeln!(out, "cliffwatch_drive_{name}{{{labels},operation=\"{}\"}} {value}", operation.name());
@@ -225,7 +225,7 @@ impl Health<'_> {
         }
         let name = "cliffwatch_drive_request_latency_seconds";
         let _ = write!(out, "# HELP {name} Time that the model gave to requests.\n# TYPE {name} histogram\n");
-        for operation in Operation::ALL {
+        for operation in RequestKind::ALL {
             let tally = &self.requests.tallies[operation as usize];
             let labels = format!("{labels},operation=\"{}\"", operation.name());
             let mut below = 0;
@@ -249,10 +249,10 @@ impl Health<'_> {
             "avail_spare": 100,
             "spare_thresh": 10,
             "percent_used": (self.used_ratio() * 100.0).min(255.0) as u64,
-            "data_units_read": units(self.requests.bytes(Operation::Read)),
+            "data_units_read": units(self.requests.bytes(RequestKind::Read)),
             "data_units_written": units(self.host_bytes),
-            "host_read_commands": self.requests.requests(Operation::Read),
-            "host_write_commands": self.requests.requests(Operation::Write),
+            "host_read_commands": self.requests.requests(RequestKind::Read),
+            "host_write_commands": self.requests.requests(RequestKind::Write),
             "media_errors": self.requests.errors(),
             "physical_media_units_written_bytes": self.media_bytes(),
             "percent_free_blocks": (self.clean_ratio * 100.0).round() as u64,
@@ -272,7 +272,7 @@ mod tests {
     fn the_exposition_counts_and_is_well_formed() {
         let requests = Requests::default();
         requests.begin();
-        requests.end(Operation::Write, 16384, Duration::from_micros(50));
+        requests.end(RequestKind::Write, 16384, Duration::from_micros(50));
         let counters = Counters { host_pages: 10, copied_pages: 15, ..Counters::default() };
         let health = Health {
             device: "a\"b",

@@ -1,14 +1,14 @@
-//! Mounting a drive, serving it until it is told to stop, and leaving nothing behind.
+//! Mounting a drive, serving it until it is asked to stop, and leaving nothing behind.
 
 use super::drive;
 use super::faults::Faults;
-use super::filesystem::{FILE_NAME, OneFile, Shared, lock};
+use super::filesystem::{DriveState, FILE_NAME, OneFile, lock};
 use super::health::Requests;
 use super::leftovers::unmount;
 use super::saved;
-use super::serve::{self, Identity};
+use super::serve::{self, DriveIdentity};
 use crate::error::{Error, Result};
-use crate::plan::Plan;
+use crate::plan::DrivePlan;
 use crate::settings::{Settings, TimingSetting};
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use serde_json::json;
@@ -52,14 +52,14 @@ pub struct Mount {
 /// Mounts the drive, prints one line of JSON when it is ready, and serves until SIGTERM, SIGINT or an unmount.
 ///
 /// # Errors
-/// [`Error::Setting`], [`Error::File`] and [`Error::State`] where something given cannot work, [`Error::System`] where the
+/// [`Error::Setting`], [`Error::File`] and [`Error::SavedLayer`] where something given cannot work, [`Error::System`] where the
 /// system refuses; nothing is left mounted then.
 pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     let timing = match settings.timing {
         None | Some(TimingSetting::Auto) => TimingSetting::On,
         Some(given) => given,
     };
-    let plan = Plan::new(Settings { timing: Some(timing), ..settings })?;
+    let plan = DrivePlan::new(Settings { timing: Some(timing), ..settings })?;
     if plan.scale != 1 {
         return Err(Error::setting("scale", "an emulated drive has the size that it has: use a smaller --capacity"));
     }
@@ -73,7 +73,7 @@ pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     }
     let session = start_session(&directory, Arc::clone(&shared), arguments.threads)?;
     let file = directory.join(FILE_NAME);
-    let identity = Identity {
+    let identity = DriveIdentity {
         device: arguments.device.clone().unwrap_or_else(|| file.display().to_string()),
         serial: arguments.serial.clone(),
         page_bytes: plan.page_bytes,
@@ -110,7 +110,7 @@ fn system(what: &str, advice: &'static str) -> impl FnOnce(std::io::Error) -> Er
 }
 
 /// Opens the backing file and brings the layer to the age that was saved.
-fn prepare(arguments: &Mount, plan: &Plan, state_path: &Path) -> Result<Shared> {
+fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<DriveState> {
     let size_bytes = u64::from(plan.volume_pages) * plan.page_bytes;
     let saved = saved::read(state_path)?;
     let path = &arguments.backing;
@@ -137,7 +137,7 @@ fn prepare(arguments: &Mount, plan: &Plan, state_path: &Path) -> Result<Shared> 
         let reason = "is of a drive of another shape";
         layer.restore(state).ok_or_else(|| Error::State { path: state_path.into(), reason })?;
     }
-    Ok(Shared {
+    Ok(DriveState {
         layer: Mutex::new(layer),
         faults: Mutex::new((Faults::default(), Instant::now())),
         requests: Requests::default(),
@@ -177,7 +177,7 @@ fn go_before_others() {
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR, &raw const parameters) };
 }
 
-fn start_session(directory: &Path, shared: Arc<Shared>, threads: u8) -> Result<BackgroundSession> {
+fn start_session(directory: &Path, shared: Arc<DriveState>, threads: u8) -> Result<BackgroundSession> {
     if !directory.is_dir() {
         return Err(Error::setting("directory", format!("{} is not a directory: make it first", directory.display())));
     }

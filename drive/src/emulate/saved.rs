@@ -5,7 +5,7 @@
 //! the data is all there, in the backing file; only the drive's idea of its own age is as old as that.
 
 use crate::error::{Error, Result};
-use crate::ftl::State;
+use crate::ftl::SavedLayer;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// [`Error::File`] if that cannot be done; the state saved before is then still there.
-pub fn write(path: &Path, state: &State) -> Result<()> {
+pub fn write(path: &Path, state: &SavedLayer) -> Result<()> {
     let beside = path.with_extension("state-new");
     let attempt = || -> std::io::Result<()> {
         let mut file = BufWriter::with_capacity(1 << 20, File::create(&beside)?);
@@ -38,8 +38,8 @@ pub fn write(path: &Path, state: &State) -> Result<()> {
 /// Reads a state, `None` if there is none yet.
 ///
 /// # Errors
-/// [`Error::File`] if it cannot be read, [`Error::State`] if it is damaged.
-pub fn read(path: &Path) -> Result<Option<State>> {
+/// [`Error::File`] if it cannot be read, [`Error::SavedLayer`] if it is damaged.
+pub fn read(path: &Path) -> Result<Option<SavedLayer>> {
     let file = match File::open(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(Error::file(path))?,
@@ -49,7 +49,7 @@ pub fn read(path: &Path) -> Result<Option<State>> {
     let (mut head, mut rest) = (Vec::new(), Vec::new());
     file.read_until(b'\n', &mut head).map_err(Error::file(path))?;
     file.read_to_end(&mut rest).map_err(Error::file(path))?;
-    let mut state: State = serde_json::from_slice(&head).map_err(|_| damaged())?;
+    let mut state: SavedLayer = serde_json::from_slice(&head).map_err(|_| damaged())?;
     let (map, stored) = rest.split_last_chunk::<8>().ok_or_else(damaged)?;
     let mut checksum = Checksum::default();
     checksum.add(&head);

@@ -2,7 +2,7 @@
 //! to set.
 
 use super::faults::Faults;
-use super::filesystem::{Shared, lock};
+use super::filesystem::{DriveState, lock};
 use super::health::{Health, Thermometer};
 use serde_json::json;
 use std::io::Read;
@@ -12,7 +12,7 @@ use std::time::Instant;
 use tiny_http::{Header, Method, Request, Response, Server};
 
 /// Who the drive says that it is, and what its health is worked out from.
-pub struct Identity {
+pub struct DriveIdentity {
     /// The label `device`.
     pub device: String,
     /// The label `serial`.
@@ -30,7 +30,7 @@ const LARGEST_BODY_BYTES: u64 = 64 << 10;
 ///
 /// # Errors
 /// The system's, if the address cannot be listened on.
-pub fn start(address: &str, shared: Arc<Shared>, identity: Identity) -> std::io::Result<SocketAddr> {
+pub fn start(address: &str, shared: Arc<DriveState>, identity: DriveIdentity) -> std::io::Result<SocketAddr> {
     let server = Server::http(address).map_err(std::io::Error::other)?;
     let bound = server.server_addr().to_ip().ok_or_else(|| std::io::Error::other("not an IP address"))?;
     let media_bytes = lock(&shared.layer).counters().media_pages() * identity.page_bytes;
@@ -46,8 +46,8 @@ pub fn start(address: &str, shared: Arc<Shared>, identity: Identity) -> std::io:
 
 fn answer(
     mut request: Request,
-    shared: &Shared,
-    identity: &Identity,
+    shared: &DriveState,
+    identity: &DriveIdentity,
     thermometer: &Mutex<Thermometer>,
 ) -> std::io::Result<()> {
     let method = request.method().clone();
@@ -84,7 +84,7 @@ fn answer(
     request.respond(response)
 }
 
-fn set_faults(shared: &Shared, faults: Result<Faults, String>) -> (u16, &'static str, String) {
+fn set_faults(shared: &DriveState, faults: Result<Faults, String>) -> (u16, &'static str, String) {
     match faults {
         Ok(faults) => {
             let body = json!(faults).to_string();
@@ -100,8 +100,8 @@ fn problem(status: u16, code: &str, detail: &str) -> (u16, &'static str, String)
 }
 
 fn with_health<T>(
-    shared: &Shared,
-    identity: &Identity,
+    shared: &DriveState,
+    identity: &DriveIdentity,
     thermometer: &Mutex<Thermometer>,
     read: impl FnOnce(&Health) -> T,
 ) -> T {

@@ -1,8 +1,8 @@
-//! What the translation layer does to the flash, as told to whoever accounts for the time that it takes.
+//! What the translation layer does to the flash, as reported to whoever accounts for the time that it takes.
 
 /// Told of every operation in the order in which the layer decides on it. Nothing here flows back: the layer's decisions
 /// are the same whoever listens, and who does not say otherwise does not listen.
-pub trait Media {
+pub(crate) trait Media {
     /// A page of the host was put at `offset` of the superblock that `frontier` fills.
     #[inline(always)]
     fn host_page(&mut self, _frontier: usize, _offset: u32) {}
@@ -18,6 +18,6 @@ pub trait Media {
 }
 
 /// Flash whose operations take no time.
-pub struct Untimed;
+pub(crate) struct Untimed;
 
 impl Media for Untimed {}

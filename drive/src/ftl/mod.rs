@@ -10,10 +10,10 @@ mod shape;
 mod state;
 mod victim;
 
-pub use media::{Media, Untimed};
-pub use shape::{Placement, Shape};
-pub use state::State;
-pub use victim::{CostBenefit, Fifo, Greedy, VictimPolicy};
+pub(crate) use media::{Media, Untimed};
+pub(crate) use shape::{Geometry, Placement};
+pub(crate) use state::SavedLayer;
+pub(crate) use victim::{CostBenefit, Fifo, Greedy, VictimPolicy};
 
 use crate::error::{Error, Result};
 use crate::memory::{announce, available_bytes, table};
@@ -67,8 +67,8 @@ struct Buffered {
 }
 
 /// The translation layer of one drive, with the cleaning policy `V`.
-pub struct Ftl<V> {
-    shape: Shape,
+pub(crate) struct Ftl<V> {
+    shape: Geometry,
     offset_bits: u32,
     words_per_block: usize,
     /// Logical page → physical address.
@@ -94,8 +94,8 @@ impl<V: VictimPolicy> Ftl<V> {
     /// A drive on which nothing was written yet.
     ///
     /// # Errors
-    /// Those of [`Shape::check`], and [`Error::Setting`] where the machine has not the memory for the tables.
-    pub fn new(shape: Shape) -> Result<Self> {
+    /// Those of [`Geometry::check`], and [`Error::Setting`] where the machine has not the memory for the tables.
+    pub(crate) fn new(shape: Geometry) -> Result<Self> {
         shape.check()?;
         let (needed, available) = (shape.table_bytes(), available_bytes().unwrap_or(u64::MAX));
         if needed > available {
@@ -133,7 +133,7 @@ impl<V: VictimPolicy> Ftl<V> {
     /// Writes one whole logical page. `stream` is the host's hint for [`Placement::Hint`]. `page` must be below the
     /// shape's `logical_pages`.
     #[inline]
-    pub fn write<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) {
+    pub(crate) fn write<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) {
         let frontier = self.frontier_for(page, stream);
         if self.frontiers[frontier].next == self.frontiers[frontier].end {
             self.make_room(frontier, media);
@@ -155,7 +155,7 @@ impl<V: VictimPolicy> Ftl<V> {
 
     /// Writes part of a logical page. Returns what it cost: nothing while the page waits in the write buffer; otherwise a
     /// read of the old page (if there is one) and a whole program.
-    pub fn write_part<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) -> PartialWrite {
+    pub(crate) fn write_part<M: Media>(&mut self, page: u32, stream: u32, media: &mut M) -> PartialWrite {
         let slot = page as usize & (self.buffered.len() - 1);
         let Buffered { page: waiting, at } = self.buffered[slot];
         let buffer_pages = u64::from(self.shape.buffer_pages);
@@ -177,7 +177,7 @@ impl<V: VictimPolicy> Ftl<V> {
     }
 
     /// Tells the drive that the host no longer needs this page.
-    pub fn trim(&mut self, page: u32) {
+    pub(crate) fn trim(&mut self, page: u32) {
         let old = std::mem::replace(&mut self.map[page as usize], NOWHERE);
         if old != NOWHERE {
             self.invalidate(old);
@@ -188,7 +188,7 @@ impl<V: VictimPolicy> Ftl<V> {
 
     /// Completes every program operation that is only partly filled, with empty pages: what a flush costs a drive whose
     /// write buffer does not survive a loss of power.
-    pub fn pad<M: Media>(&mut self, media: &mut M) {
+    pub(crate) fn pad<M: Media>(&mut self, media: &mut M) {
         for frontier in 0..self.shape.frontiers as usize {
             while !(self.frontiers[frontier].next & self.offset_mask()).is_multiple_of(self.shape.pages_per_program)
                 && self.frontiers[frontier].next != self.frontiers[frontier].end
@@ -208,20 +208,20 @@ impl<V: VictimPolicy> Ftl<V> {
     /// The offset of a logical page in its superblock, `None` if it holds nothing.
     #[inline]
     #[must_use]
-    pub fn locate(&self, page: u32) -> Option<u32> {
+    pub(crate) fn locate(&self, page: u32) -> Option<u32> {
         let address = self.map[page as usize];
         (address != NOWHERE).then_some(address & self.offset_mask())
     }
 
     /// Announces a write to `page`: its entry of the map is fetched.
     #[inline(always)]
-    pub fn announce_map(&self, page: u32) {
+    pub(crate) fn announce_map(&self, page: u32) {
         announce(&self.map, page as usize);
     }
 
     /// Announces a write to `page` whose entry of the map was fetched: what its old version needs is fetched.
     #[inline(always)]
-    pub fn announce_old(&self, page: u32) {
+    pub(crate) fn announce_old(&self, page: u32) {
         let old = self.map[page as usize];
         if old != NOWHERE {
             let (block, offset) = self.split(old);
@@ -231,43 +231,43 @@ impl<V: VictimPolicy> Ftl<V> {
 
     /// What the layer has done so far.
     #[must_use]
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         self.counters
     }
 
     /// The layer's sizes.
     #[must_use]
-    pub fn shape(&self) -> &Shape {
+    pub(crate) fn shape(&self) -> &Geometry {
         &self.shape
     }
 
     /// Logical pages that hold data, as far as the drive knows.
     #[must_use]
-    pub fn mapped_pages(&self) -> u32 {
+    pub(crate) fn mapped_pages(&self) -> u32 {
         self.mapped_pages
     }
 
     /// The share of all physical pages that hold data, as far as the drive knows.
     #[must_use]
-    pub fn mapped_ratio(&self) -> f64 {
+    pub(crate) fn mapped_ratio(&self) -> f64 {
         f64::from(self.mapped_pages) / (f64::from(self.shape.total_blocks()) * f64::from(self.shape.pages_per_block))
     }
 
     /// The share of all superblocks that is erased and ready to be written.
     #[must_use]
-    pub fn clean_ratio(&self) -> f64 {
+    pub(crate) fn clean_ratio(&self) -> f64 {
         self.clean.len() as f64 / f64::from(self.shape.total_blocks())
     }
 
     /// Whether cleaning has to keep up with the host: no more clean superblocks than the reserve.
     #[must_use]
-    pub fn is_out_of_clean_blocks(&self) -> bool {
+    pub(crate) fn is_out_of_clean_blocks(&self) -> bool {
         self.clean.len() <= self.shape.reserve_blocks as usize
     }
 
     /// Bytes that the layer's tables occupy.
     #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         (self.map.capacity() + self.owner.capacity() + self.valid_pages.capacity() + self.clean.capacity()) * 4
             + (self.valid.capacity() + self.closed_at.capacity()) * 8
             + self.buffered.capacity() * size_of::<Buffered>()
@@ -325,7 +325,7 @@ impl<V: VictimPolicy> Ftl<V> {
 
 /// What a partial write of a page cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartialWrite {
+pub(crate) enum PartialWrite {
     /// Nothing: the page was still in the write buffer.
     Merged,
     /// A program; the page held nothing before.

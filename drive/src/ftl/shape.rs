@@ -11,9 +11,9 @@ pub enum Placement {
     Recency,
 }
 
-/// Sizes and placement of a flash translation layer. Build it, then have [`Shape::check`] prove that it can work.
+/// Sizes and placement of a flash translation layer. Build it, then have [`Geometry::check`] prove that it can work.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub struct Geometry {
     /// Pages that the host can address.
     pub logical_pages: u32,
     /// Superblocks that hold data. Over-provisioning is these against `logical_pages`.
@@ -36,7 +36,7 @@ pub struct Shape {
     pub buffer_pages: u32,
 }
 
-impl Shape {
+impl Geometry {
     /// The superblocks kept open at the same time.
     #[must_use]
     pub fn open_blocks(&self) -> u32 {

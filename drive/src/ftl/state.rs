@@ -1,11 +1,11 @@
 //! What must be kept of a layer so that a drive that was aged stays aged. Everything else follows from it.
 
-use super::{Counters, Frontier, Ftl, NOWHERE, Shape, Untimed, VictimPolicy};
+use super::{Counters, Frontier, Ftl, Geometry, NOWHERE, Untimed, VictimPolicy};
 use serde::{Deserialize, Serialize};
 
 /// A layer at rest: no victim is half cleaned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct State {
+pub struct SavedLayer {
     /// Sizes that a layer must have to take this state on: logical pages, superblocks, pages of each, open ones.
     sizes: [u32; 4],
     counters: Counters,
@@ -23,15 +23,15 @@ pub struct State {
     pub map: Vec<u32>,
 }
 
-fn sizes(shape: &Shape) -> [u32; 4] {
+fn sizes(shape: &Geometry) -> [u32; 4] {
     [shape.logical_pages, shape.total_blocks(), shape.pages_per_block, shape.open_blocks()]
 }
 
 impl<V: VictimPolicy> Ftl<V> {
     /// The state of this layer, after finishing what cleaning is under way.
-    pub fn save(&mut self) -> State {
+    pub(crate) fn save(&mut self) -> SavedLayer {
         self.finish_cleaning(&mut Untimed);
-        State {
+        SavedLayer {
             sizes: sizes(&self.shape),
             counters: self.counters,
             closed_at: self.closed_at.clone(),
@@ -44,7 +44,7 @@ impl<V: VictimPolicy> Ftl<V> {
     }
 
     /// Takes on a state. `None`, and the layer is not to be used, if that is of a layer with other sizes or is damaged.
-    pub fn restore(&mut self, state: State) -> Option<()> {
+    pub(crate) fn restore(&mut self, state: SavedLayer) -> Option<()> {
         let blocks = self.shape.total_blocks();
         let fits = state.sizes == sizes(&self.shape)
             && state.map.len() == self.map.len()

@@ -3,9 +3,9 @@
 use super::*;
 use crate::random::{Purpose, Random};
 
-fn shape(pages_per_block: u32, over_provisioning: f64) -> Shape {
+fn shape(pages_per_block: u32, over_provisioning: f64) -> Geometry {
     let blocks = 64;
-    Shape {
+    Geometry {
         logical_pages: (f64::from(blocks * pages_per_block) / (1.0 + over_provisioning)) as u32,
         blocks,
         reserve_blocks: 8,
@@ -40,7 +40,7 @@ fn assert_consistent<V: VictimPolicy>(ftl: &Ftl<V>) {
     }
 }
 
-fn exercise<V: VictimPolicy>(shape: Shape, seed: u64) {
+fn exercise<V: VictimPolicy>(shape: Geometry, seed: u64) {
     let mut ftl: Ftl<V> = Ftl::new(shape.clone()).unwrap();
     let mut random = Random::new(seed, Purpose::Workload);
     for step in 0..shape.logical_pages * 20 {
@@ -65,10 +65,10 @@ fn exercise<V: VictimPolicy>(shape: Shape, seed: u64) {
 fn stays_consistent_under_every_policy_and_option() {
     for (seed, pages_per_block) in [(1, 64), (2, 100), (3, 32), (4, 129)] {
         let plain = shape(pages_per_block, 0.07);
-        let paced = Shape { pacing_pages: 4, ..plain.clone() };
-        let streams = Shape { frontiers: 3, copies_apart: true, ..plain.clone() };
-        let recency = Shape { frontiers: 2, placement: Placement::Recency, ..paced.clone() };
-        let paced_streams = Shape { pacing_pages: 1, ..streams.clone() };
+        let paced = Geometry { pacing_pages: 4, ..plain.clone() };
+        let streams = Geometry { frontiers: 3, copies_apart: true, ..plain.clone() };
+        let recency = Geometry { frontiers: 2, placement: Placement::Recency, ..paced.clone() };
+        let paced_streams = Geometry { pacing_pages: 1, ..streams.clone() };
         for shape in [plain, paced, streams, recency, paced_streams] {
             exercise::<Greedy>(shape.clone(), seed);
             exercise::<Fifo>(shape.clone(), seed);
@@ -81,7 +81,7 @@ fn stays_consistent_under_every_policy_and_option() {
 fn works_with_no_over_provisioning_at_all_by_living_on_its_reserve() {
     let full = shape(64, 0.0);
     exercise::<Greedy>(full.clone(), 5);
-    exercise::<Fifo>(Shape { pacing_pages: 8, ..full }, 5);
+    exercise::<Fifo>(Geometry { pacing_pages: 8, ..full }, 5);
 }
 
 #[test]
@@ -105,13 +105,13 @@ fn a_partial_write_is_merged_only_while_its_page_is_buffered() {
 
 #[test]
 fn a_reserve_too_small_to_clean_with_is_refused() {
-    let Err(error) = Ftl::<Greedy>::new(Shape { reserve_blocks: 2, ..shape(64, 0.07) }) else { panic!("accepted") };
+    let Err(error) = Ftl::<Greedy>::new(Geometry { reserve_blocks: 2, ..shape(64, 0.07) }) else { panic!("accepted") };
     assert!(error.to_string().contains("reserve-blocks"), "{error}");
 }
 
 #[test]
 fn a_restored_layer_goes_on_as_the_saved_one_does() {
-    let shape = Shape { pacing_pages: 4, frontiers: 2, copies_apart: true, ..shape(64, 0.07) };
+    let shape = Geometry { pacing_pages: 4, frontiers: 2, copies_apart: true, ..shape(64, 0.07) };
     let mut random = Random::new(1, Purpose::Workload);
     let mut saved: Ftl<Fifo> = Ftl::new(shape.clone()).unwrap();
     let churn = |ftl: &mut Ftl<Fifo>, random: &mut Random| {
@@ -127,6 +127,6 @@ fn a_restored_layer_goes_on_as_the_saved_one_does() {
     churn(&mut saved, &mut random.clone());
     churn(&mut restored, &mut random);
     assert_eq!(saved.save(), restored.save());
-    let other = Shape { logical_pages: shape.logical_pages - 1, ..shape };
+    let other = Geometry { logical_pages: shape.logical_pages - 1, ..shape };
     assert_eq!(Ftl::<Fifo>::new(other).unwrap().restore(state), None);
 }

@@ -1,14 +1,14 @@
 //! Which superblock is cleaned next: the seam between the translation layer and the cleaning policies.
 
 /// A cleaning policy over the closed superblocks. `time` is the number of superblocks closed so far, the layer's clock.
-pub trait VictimPolicy {
+pub(crate) trait VictimPolicy {
     /// An empty policy for a drive with this many superblocks of this many pages.
     fn new(blocks: u32, pages_per_block: u32) -> Self;
 
     /// A superblock was filled; `valid_pages` of its pages are still valid.
     fn add(&mut self, block: u32, valid_pages: u32, time: u64);
 
-    /// A page of `block` became invalid and `valid_pages` are left. Also told about superblocks that are not closed,
+    /// A page of `block` became invalid and `valid_pages` are left. Also called for superblocks that are not closed,
     /// which a policy ignores.
     fn page_died(&mut self, block: u32, valid_pages: u32);
 
@@ -22,7 +22,7 @@ pub trait VictimPolicy {
 const UNLISTED: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Link {
+struct ListNode {
     previous: u32,
     next: u32,
 }
@@ -30,16 +30,16 @@ struct Link {
 /// Superblocks in one list per class, each in the order in which they came into it: every operation takes constant time.
 /// The lists are circular through one sentinel per class, so that taking a member out needs no case distinction.
 struct Classes {
-    links: Vec<Link>,
+    links: Vec<ListNode>,
     sentinels_from: u32,
 }
 
 impl Classes {
     fn new(blocks: u32, classes: u32) -> Self {
-        let unlisted = Link { previous: UNLISTED, next: UNLISTED };
+        let unlisted = ListNode { previous: UNLISTED, next: UNLISTED };
         let mut links = vec![unlisted; (blocks + classes) as usize];
         for sentinel in blocks..blocks + classes {
-            links[sentinel as usize] = Link { previous: sentinel, next: sentinel };
+            links[sentinel as usize] = ListNode { previous: sentinel, next: sentinel };
         }
         Self { links, sentinels_from: blocks }
     }
@@ -53,14 +53,14 @@ impl Classes {
     fn append(&mut self, block: u32, class: u32) {
         let sentinel = self.sentinels_from + class;
         let last = self.links[sentinel as usize].previous;
-        self.links[block as usize] = Link { previous: last, next: sentinel };
+        self.links[block as usize] = ListNode { previous: last, next: sentinel };
         self.links[last as usize].next = block;
         self.links[sentinel as usize].previous = block;
     }
 
     #[inline]
     fn remove(&mut self, block: u32) {
-        let Link { previous, next } = self.links[block as usize];
+        let ListNode { previous, next } = self.links[block as usize];
         self.links[previous as usize].next = next;
         self.links[next as usize].previous = previous;
         self.links[block as usize].next = UNLISTED;
@@ -74,7 +74,7 @@ impl Classes {
     }
 
     fn memory_bytes(&self) -> usize {
-        self.links.capacity() * size_of::<Link>()
+        self.links.capacity() * size_of::<ListNode>()
     }
 }
 
@@ -83,9 +83,9 @@ impl Classes {
 /// Only superblocks with few valid pages are in the lists. Of the others it is only noted since when they have had as
 /// many as they have, so that the death of a page, which happens as often as anything, mostly touches one entry of one
 /// table. When the lists run empty, the emptiest share of the others is listed; that looks at each of them, but not often.
-pub struct Greedy {
+pub(crate) struct Greedy {
     by_valid_pages: Classes,
-    notes: Vec<Note>,
+    notes: Vec<BlockNote>,
     /// Counts what happened to superblocks, the clock of the notes.
     events: u64,
     /// Closed superblocks with fewer valid pages than this are listed, all others are not.
@@ -100,7 +100,7 @@ pub struct Greedy {
 
 /// What is noted of a superblock.
 #[derive(Clone, Copy, Default)]
-struct Note {
+struct BlockNote {
     /// The event by which it came to as many valid pages as it has.
     since: u64,
     valid_pages: u32,
@@ -113,7 +113,7 @@ impl Greedy {
     const MOST_LISTED_SHARE: u32 = 8;
 
     #[inline]
-    fn note(&mut self, block: u32, valid_pages: u32) -> &mut Note {
+    fn note(&mut self, block: u32, valid_pages: u32) -> &mut BlockNote {
         let note = &mut self.notes[block as usize];
         (note.since, note.valid_pages) = (self.events, valid_pages);
         self.events += 1;
@@ -167,7 +167,7 @@ impl VictimPolicy for Greedy {
     fn new(blocks: u32, pages_per_block: u32) -> Self {
         Self {
             by_valid_pages: Classes::new(blocks, pages_per_block + 1),
-            notes: vec![Note::default(); blocks as usize],
+            notes: vec![BlockNote::default(); blocks as usize],
             events: 0,
             listed_below: 0,
             lowest: 0,
@@ -213,13 +213,13 @@ impl VictimPolicy for Greedy {
 
     fn memory_bytes(&self) -> usize {
         self.by_valid_pages.memory_bytes()
-            + self.notes.capacity() * size_of::<Note>()
+            + self.notes.capacity() * size_of::<BlockNote>()
             + self.candidates.capacity() * size_of::<(u32, u64, u32)>()
     }
 }
 
 /// First-in-first-out cleaning: the superblock that was closed longest ago.
-pub struct Fifo {
+pub(crate) struct Fifo {
     closed: std::collections::VecDeque<u32>,
 }
 
@@ -247,7 +247,7 @@ impl VictimPolicy for Fifo {
 /// Cost-benefit cleaning (Rosenblum and Ousterhout 1992): the largest (1 − u) · age / (1 + u), where u is the share of
 /// valid pages. Superblocks are kept in 64 classes of u; of each class the one longest in it is weighed, so that a
 /// choice looks at no more than 64 superblocks however large the drive is.
-pub struct CostBenefit {
+pub(crate) struct CostBenefit {
     by_utilisation: Classes,
     closed_at: Vec<u64>,
     valid_pages: Vec<u32>,

@@ -1,13 +1,13 @@
 //! The accounts of a run: when an interval ends, what happened in it, and when the run is over.
 
 use crate::ftl::{Counters, Ftl, VictimPolicy};
-use crate::plan::Plan;
-use crate::report::{Interval, Outcome};
-use crate::timing::{Clock, Latencies};
+use crate::plan::DrivePlan;
+use crate::report::{Interval, SimulationOutcome};
+use crate::timing::{Clock, LatencyCounts};
 
 /// How the layer is after a batch of operations.
 #[derive(Clone, Copy)]
-pub struct Snapshot {
+pub(super) struct Snapshot {
     counters: Counters,
     clean_ratio: f64,
     out_of_clean_blocks: bool,
@@ -16,7 +16,7 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// How this layer is now.
-    pub fn of<V: VictimPolicy>(ftl: &Ftl<V>) -> Self {
+    pub(super) fn of<V: VictimPolicy>(ftl: &Ftl<V>) -> Self {
         Self {
             counters: ftl.counters(),
             clean_ratio: ftl.clean_ratio(),
@@ -27,9 +27,9 @@ impl Snapshot {
 }
 
 /// The accounts of a run under way.
-pub struct Accounts<'a> {
-    plan: &'a Plan,
-    outcome: Outcome,
+pub(super) struct Accounts<'a> {
+    plan: &'a DrivePlan,
+    outcome: SimulationOutcome,
     start: Counters,
     /// What the counters and the clock were when the interval began.
     before: Counters,
@@ -42,10 +42,10 @@ pub struct Accounts<'a> {
 
 impl<'a> Accounts<'a> {
     /// Accounts of a run that begins with these counters.
-    pub fn new(plan: &'a Plan, start: Counters, clock: &impl Clock) -> Self {
+    pub(super) fn new(plan: &'a DrivePlan, start: Counters, clock: &impl Clock) -> Self {
         Self {
             plan,
-            outcome: Outcome::default(),
+            outcome: SimulationOutcome::default(),
             start,
             before: start,
             began_seconds: clock.now_seconds(),
@@ -58,7 +58,7 @@ impl<'a> Accounts<'a> {
 
     /// Takes a batch into account that left the layer like this; `is_last` if the workload has no more. Returns whether the
     /// run is over.
-    pub fn take_batch(&mut self, layer: &Snapshot, clock: &mut impl Clock, is_last: bool) -> bool {
+    pub(super) fn take_batch(&mut self, layer: &Snapshot, clock: &mut impl Clock, is_last: bool) -> bool {
         let pages = layer.counters.host_pages;
         let seconds = clock.now_seconds().unwrap_or(0.0);
         let over = is_last || pages >= self.end_pages || seconds >= self.end_seconds;
@@ -75,7 +75,7 @@ impl<'a> Accounts<'a> {
     }
 
     /// What the run did, with tables of so many bytes.
-    pub fn conclude(mut self, memory_bytes: usize) -> Outcome {
+    pub(super) fn conclude(mut self, memory_bytes: usize) -> SimulationOutcome {
         // The run ended with its last interval.
         self.outcome.counters = difference(&self.start, &self.before);
         self.outcome.precondition_pages = self.start.host_pages;
@@ -87,7 +87,7 @@ impl<'a> Accounts<'a> {
         let now = clock.now_seconds();
         let (latencies, slipped_seconds) = match clock.take_latencies() {
             Some((latencies, slipped)) => (latencies, Some(slipped)),
-            None => (Latencies::default(), None),
+            None => (LatencyCounts::default(), None),
         };
         self.outcome.add(
             Interval {

@@ -9,12 +9,12 @@ mod tape;
 
 use crate::error::Result;
 use crate::ftl::{CostBenefit, Fifo, Ftl, Greedy, PartialWrite, Untimed, VictimPolicy};
-use crate::plan::Plan;
+use crate::plan::DrivePlan;
 use crate::random::{Purpose, Random};
-use crate::report::{Outcome, Report};
+use crate::report::{SimulationOutcome, SimulationReport};
 use crate::settings::{Policy, Precondition};
 use crate::timing::Clock;
-use crate::workload::{Kind, Operation, Workload};
+use crate::workload::{Operation, OperationKind, Workload};
 use accounts::{Accounts, Snapshot};
 
 /// Steps of the workload between two looks at whether the run is over. Also the operations that are announced together
@@ -24,8 +24,8 @@ const BATCH: usize = 64;
 /// Makes the run that `plan` describes.
 ///
 /// # Errors
-/// Those of [`Plan::workload`] and of [`Ftl::new`].
-pub fn simulate(plan: &Plan) -> Result<Report> {
+/// Those of [`DrivePlan::workload`] and of [`Ftl::new`].
+pub fn simulate(plan: &DrivePlan) -> Result<SimulationReport> {
     simulate_workload(plan, plan.workload()?)
 }
 
@@ -33,7 +33,7 @@ pub fn simulate(plan: &Plan) -> Result<Report> {
 ///
 /// # Errors
 /// Those of [`Ftl::new`], and [`crate::error::Error::System`] where the system has no thread to give.
-pub fn simulate_workload(plan: &Plan, workload: Box<dyn Workload>) -> Result<Report> {
+pub fn simulate_workload(plan: &DrivePlan, workload: Box<dyn Workload>) -> Result<SimulationReport> {
     match plan.policy {
         Policy::Greedy => run::<Greedy>(plan, workload),
         Policy::Fifo => run::<Fifo>(plan, workload),
@@ -41,7 +41,7 @@ pub fn simulate_workload(plan: &Plan, workload: Box<dyn Workload>) -> Result<Rep
     }
 }
 
-fn run<V: VictimPolicy + Send>(plan: &Plan, workload: Box<dyn Workload>) -> Result<Report> {
+fn run<V: VictimPolicy + Send>(plan: &DrivePlan, workload: Box<dyn Workload>) -> Result<SimulationReport> {
     let started = cpu_seconds();
     let mut ftl = Ftl::<V>::new(plan.shape.clone())?;
     precondition(plan, &mut ftl);
@@ -49,11 +49,11 @@ fn run<V: VictimPolicy + Send>(plan: &Plan, workload: Box<dyn Workload>) -> Resu
         true => pipeline::make(plan, ftl, plan.timed(), workload)?,
         false => (alone(plan, ftl, plan.by_rate(), workload), 0.0),
     };
-    Ok(Report::new(plan, outcome, cpu_seconds() - started + elsewhere))
+    Ok(SimulationReport::new(plan, outcome, cpu_seconds() - started + elsewhere))
 }
 
 /// Writes what the plan says was there before the run, outside all accounts.
-fn precondition<V: VictimPolicy>(plan: &Plan, ftl: &mut Ftl<V>) {
+fn precondition<V: VictimPolicy>(plan: &DrivePlan, ftl: &mut Ftl<V>) {
     if plan.precondition == Precondition::None {
         return;
     }
@@ -68,11 +68,11 @@ fn precondition<V: VictimPolicy>(plan: &Plan, ftl: &mut Ftl<V>) {
 
 /// Makes the run in this thread.
 fn alone<V: VictimPolicy, C: Clock>(
-    plan: &Plan,
+    plan: &DrivePlan,
     mut ftl: Ftl<V>,
     mut clock: C,
     mut workload: Box<dyn Workload>,
-) -> Outcome {
+) -> SimulationOutcome {
     let rules = Rules::new(plan, &*workload);
     let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
     let mut batch: Vec<Operation> = Vec::with_capacity(2 * BATCH);
@@ -97,25 +97,25 @@ struct Rules {
 }
 
 impl Rules {
-    fn new(plan: &Plan, workload: &dyn Workload) -> Self {
+    fn new(plan: &DrivePlan, workload: &dyn Workload) -> Self {
         let part_bytes = workload.part_bytes();
         Self { page_bytes: plan.page_bytes, part_bytes, buffer_protected: plan.buffer_protected }
     }
 
     fn size_bytes(&self, operation: &Operation) -> u64 {
         match operation.kind {
-            Kind::WritePart => self.part_bytes,
+            OperationKind::WritePart => self.part_bytes,
             _ => u64::from(operation.pages) * self.page_bytes,
         }
     }
 }
 
-/// Does an operation to the layer, and tells the clock of it and of what the layer made of it.
+/// Applies an operation to the layer, and passes it and what the layer made of it to the clock.
 #[inline]
 fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
     let Operation { kind, flushed, stream, page, pages, due_nanoseconds } = *operation;
     match kind {
-        Kind::Write => {
+        OperationKind::Write => {
             let size_bytes = rules.size_bytes(operation);
             clock.arrive(due_nanoseconds, size_bytes);
             for page in page..page + pages {
@@ -125,7 +125,7 @@ fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, c
         }
         _ => perform_rarer(ftl, operation, clock, rules),
     }
-    if flushed || kind == Kind::Flush {
+    if flushed || kind == OperationKind::Flush {
         if !rules.buffer_protected {
             ftl.pad(clock);
         }
@@ -136,8 +136,8 @@ fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, c
 fn perform_rarer<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
     let Operation { kind, stream, page, pages, due_nanoseconds, .. } = *operation;
     match kind {
-        Kind::Write | Kind::Flush => {}
-        Kind::WritePart => {
+        OperationKind::Write | OperationKind::Flush => {}
+        OperationKind::WritePart => {
             clock.arrive(due_nanoseconds, rules.part_bytes);
             let cost = ftl.write_part(page, u32::from(stream), clock);
             if let PartialWrite::Rewrote(offset) = cost {
@@ -145,10 +145,10 @@ fn perform_rarer<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operat
             }
             clock.wrote(rules.part_bytes);
         }
-        Kind::Read => {
+        OperationKind::Read => {
             (page..page + pages).for_each(|page| clock.read(due_nanoseconds, ftl.locate(page), rules.page_bytes));
         }
-        Kind::Trim => (page..page + pages).for_each(|page| ftl.trim(page)),
+        OperationKind::Trim => (page..page + pages).for_each(|page| ftl.trim(page)),
     }
 }
 

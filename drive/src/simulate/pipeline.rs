@@ -9,10 +9,10 @@ use super::tape::{Player, Tape};
 use super::{BATCH, Rules, cpu_seconds, perform};
 use crate::error::{Error, Result};
 use crate::ftl::{Ftl, VictimPolicy};
-use crate::plan::Plan;
-use crate::report::Outcome;
+use crate::plan::DrivePlan;
+use crate::report::SimulationOutcome;
 use crate::timing::Clock;
-use crate::workload::{Kind, Operation, Workload};
+use crate::workload::{Operation, OperationKind, Workload};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -29,8 +29,8 @@ const AHEAD: usize = 48;
 struct Parcel {
     /// What the layer need not read, so that it stays where it is.
     operations: Vec<Operation>,
-    orders: Vec<Order>,
-    batches: Vec<Batch>,
+    orders: Vec<LayerOperation>,
+    batches: Vec<OperationBatch>,
     /// What the layer did, operation by operation.
     tape: Tape,
     /// Where on the tape each operation ends.
@@ -38,16 +38,16 @@ struct Parcel {
 }
 
 /// What the layer must know of an operation.
-struct Order {
+struct LayerOperation {
     page: u32,
     pages: u32,
     stream: u16,
-    kind: Kind,
+    kind: OperationKind,
     flushed: bool,
 }
 
 /// Operations between two looks at whether the run is over.
-struct Batch {
+struct OperationBatch {
     /// Where in the parcel's operations it ends.
     end: usize,
     /// How the layer is after it, once it is.
@@ -58,12 +58,12 @@ struct Batch {
 ///
 /// # Errors
 /// [`Error::System`] where the system has no thread to give.
-pub fn make<V: VictimPolicy + Send, C: Clock>(
-    plan: &Plan,
+pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
+    plan: &DrivePlan,
     mut ftl: Ftl<V>,
     mut clock: C,
     mut workload: Box<dyn Workload>,
-) -> Result<(Outcome, f64)> {
+) -> Result<(SimulationOutcome, f64)> {
     let rules = Rules::new(plan, &*workload);
     let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
     let layer_bytes = ftl.memory_bytes();
@@ -81,12 +81,12 @@ pub fn make<V: VictimPolicy + Send, C: Clock>(
         for _ in 0..PARCELS {
             post(Parcel::default(), &mut *workload, &to_layer);
         }
-        // The layer returns every parcel until it is told to stop, or panics, which joining it will show.
+        // The layer returns every parcel until it is asked to stop, or panics, which joining it will show.
         'run: while let Ok(parcel) = returned.recv() {
             let parcel: Parcel = parcel;
             let mut begin = 0;
             let mut player = Player::new(&parcel.tape, rules.page_bytes);
-            for Batch { end, snapshot } in &parcel.batches {
+            for OperationBatch { end, snapshot } in &parcel.batches {
                 parcel.account(begin..*end, &mut player, &mut clock, &rules);
                 let Some(snapshot) = snapshot else { break 'run };
                 if accounts.take_batch(snapshot, &mut clock, begin == *end) {
@@ -111,18 +111,18 @@ fn post(mut parcel: Parcel, workload: &mut dyn Workload, to_layer: &Sender<Parce
     parcel.ends.clear();
     for _ in 0..BATCHES_OF_PARCEL {
         workload.fill(&mut parcel.operations, BATCH);
-        parcel.batches.push(Batch { end: parcel.operations.len(), snapshot: None });
+        parcel.batches.push(OperationBatch { end: parcel.operations.len(), snapshot: None });
     }
-    parcel.orders.extend(parcel.operations.iter().map(Order::new));
+    parcel.orders.extend(parcel.operations.iter().map(LayerOperation::new));
     // A layer that is gone has panicked, which joining it will show.
     let _ = to_layer.send(parcel);
 }
 
-/// The layer's thread: carries out parcels for as long as there are any. Returns the processor seconds that it used.
+/// The layer's thread: runs parcels for as long as there are any. Returns the processor seconds that it used.
 fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, parcels: &Receiver<Parcel>, done: &Sender<Parcel>, rules: &Rules) -> f64 {
     let started = cpu_seconds();
     while let Ok(mut parcel) = parcels.recv() {
-        parcel.carry_out(ftl, rules);
+        parcel.run_on(ftl, rules);
         if done.send(parcel).is_err() {
             break;
         }
@@ -130,7 +130,7 @@ fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, parcels: &Receiver<Parcel>, done: &S
     cpu_seconds() - started
 }
 
-impl Order {
+impl LayerOperation {
     fn new(operation: &Operation) -> Self {
         let Operation { kind, flushed, stream, page, pages, .. } = *operation;
         Self { page, pages, stream, kind, flushed }
@@ -143,11 +143,11 @@ impl Order {
 }
 
 impl Parcel {
-    fn carry_out<V: VictimPolicy>(&mut self, ftl: &mut Ftl<V>, rules: &Rules) {
+    fn run_on<V: VictimPolicy>(&mut self, ftl: &mut Ftl<V>, rules: &Rules) {
         let Self { orders, batches, tape, ends, .. } = self;
-        let announced = |at: usize| orders.get(at).filter(|order| order.kind != Kind::Flush);
+        let announced = |at: usize| orders.get(at).filter(|order| order.kind != OperationKind::Flush);
         let mut begin = 0;
-        for Batch { end, snapshot } in batches {
+        for OperationBatch { end, snapshot } in batches {
             for (at, order) in (begin..).zip(&orders[begin..*end]) {
                 if let Some(later) = announced(at + 2 * AHEAD) {
                     ftl.announce_map(later.page);
@@ -167,18 +167,18 @@ impl Parcel {
     fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) {
         for (operation, &end) in self.operations[range.clone()].iter().zip(&self.ends[range]) {
             let due_nanoseconds = operation.due_nanoseconds;
-            if matches!(operation.kind, Kind::Write | Kind::WritePart) {
+            if matches!(operation.kind, OperationKind::Write | OperationKind::WritePart) {
                 let size_bytes = rules.size_bytes(operation);
                 clock.arrive(due_nanoseconds, size_bytes);
                 player.play(end, true, clock, due_nanoseconds);
                 clock.wrote(size_bytes);
             }
-            if operation.flushed || operation.kind == Kind::Flush {
+            if operation.flushed || operation.kind == OperationKind::Flush {
                 if !rules.buffer_protected {
                     player.play(end, false, clock, due_nanoseconds);
                 }
                 clock.flush(due_nanoseconds, !rules.buffer_protected);
-            } else if operation.kind == Kind::Read {
+            } else if operation.kind == OperationKind::Read {
                 player.play(end, false, clock, due_nanoseconds);
             }
         }

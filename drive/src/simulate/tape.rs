@@ -37,19 +37,19 @@ struct Position {
 
 /// Writes events down. What the host does is known to whoever reads them, so it is not on the tape.
 #[derive(Default)]
-pub struct Tape {
+pub(super) struct Tape {
     words: Vec<u32>,
     position: Position,
 }
 
 impl Tape {
     /// How much has been written.
-    pub fn end(&self) -> u32 {
+    pub(super) fn end(&self) -> u32 {
         self.words.len() as u32
     }
 
     /// An empty tape.
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.words.clear();
         self.position = Position::default();
     }
@@ -107,7 +107,7 @@ impl Clock for Tape {
 }
 
 /// Reads a tape from its beginning.
-pub struct Player<'a> {
+pub(super) struct Player<'a> {
     tape: &'a Tape,
     next: usize,
     position: Position,
@@ -116,14 +116,14 @@ pub struct Player<'a> {
 
 impl<'a> Player<'a> {
     /// Reads a tape of a drive with pages of so many bytes.
-    pub fn new(tape: &'a Tape, page_bytes: u64) -> Self {
+    pub(super) fn new(tape: &'a Tape, page_bytes: u64) -> Self {
         Self { tape, next: 0, position: Position::default(), page_bytes }
     }
 
     /// Tells the clock of everything up to `end` on the tape, or to where padding begins if it is to stop there. It belongs
     /// to an operation that was due at this time.
     #[inline(always)]
-    pub fn play<C: Clock>(&mut self, end: u32, stop_at_padding: bool, clock: &mut C, due_nanoseconds: u64) {
+    pub(super) fn play<C: Clock>(&mut self, end: u32, stop_at_padding: bool, clock: &mut C, due_nanoseconds: u64) {
         while self.next < end as usize {
             let word = self.tape.words[self.next];
             let (kind, operand) = (word >> OFFSET_BITS, word & OFFSET_MASK);
@@ -152,7 +152,7 @@ impl<'a> Player<'a> {
 mod tests {
     use super::*;
 
-    /// Keeps what it is told of pages.
+    /// Keeps what happens to pages.
     #[derive(Default, PartialEq, Debug)]
     struct Heard(Vec<(&'static str, usize, u32, Option<u32>)>);
 

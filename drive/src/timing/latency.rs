@@ -31,17 +31,17 @@ const fn least_of_bucket(bucket: usize) -> u64 {
 /// Latencies of one kind of request, counted in the buckets of a histogram. Counting is on the hottest path there is, so
 /// it does nothing else.
 #[derive(Clone)]
-pub struct Recorder {
+pub struct LatencyRecorder {
     counts: Box<[u64; BUCKETS]>,
 }
 
-impl Default for Recorder {
+impl Default for LatencyRecorder {
     fn default() -> Self {
         Self { counts: Box::new([0; BUCKETS]) }
     }
 }
 
-impl Recorder {
+impl LatencyRecorder {
     /// Records one latency.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64) {
@@ -63,13 +63,13 @@ impl Recorder {
 
 /// Latencies of one interval by kind of request.
 #[derive(Clone, Default)]
-pub struct Latencies {
+pub struct LatencyCounts {
     /// Writes, from when they were due to when the write buffer had taken them.
-    pub write: Recorder,
+    pub write: LatencyRecorder,
     /// Reads, from when they were issued.
-    pub read: Recorder,
+    pub read: LatencyRecorder,
     /// Flushes, from when they were due.
-    pub flush: Recorder,
+    pub flush: LatencyRecorder,
 }
 
 /// What is reported of a histogram, in seconds.
@@ -113,7 +113,7 @@ mod tests {
     fn counts_in_the_very_buckets_of_the_histogram() {
         let mut expected =
             Histogram::<u64>::new_with_bounds(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS).unwrap();
-        let mut recorder = Recorder::default();
+        let mut recorder = LatencyRecorder::default();
         let around = |power: u64| [power - 1, power, power + 1, power + power / 3];
         for nanoseconds in (0..42).flat_map(|bit| around(1 << bit)).chain([0, 999, 130_560, HIGHEST_NANOSECONDS]) {
             expected.saturating_record(nanoseconds);

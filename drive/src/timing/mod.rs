@@ -7,15 +7,15 @@ mod flash;
 mod host;
 mod latency;
 
-pub use flash::{Flash, FlashTimes};
-pub use host::{Arrivals, Host};
-pub use latency::{Latencies, Percentiles, Recorder};
+pub(crate) use flash::{Flash, FlashTimes};
+pub(crate) use host::{Arrivals, Host};
+pub(crate) use latency::{LatencyCounts, LatencyRecorder, Percentiles};
 
 use crate::ftl::Media;
 
 /// A clock that a run goes by: accounts for requests and for what they make the flash do. What a clock does not say, it
 /// takes no notice of.
-pub trait Clock: Media {
+pub(crate) trait Clock: Media {
     /// A write of so many bytes comes, not to be issued before `due_nanoseconds` (0: as the schedule says).
     #[inline(always)]
     fn arrive(&mut self, _due_nanoseconds: u64, _size_bytes: u64) {}
@@ -36,7 +36,7 @@ pub trait Clock: Media {
         None
     }
     /// Latencies since the last call, and seconds by which back-pressure has made the schedule slip since then.
-    fn take_latencies(&mut self) -> Option<(Latencies, f64)> {
+    fn take_latencies(&mut self) -> Option<(LatencyCounts, f64)> {
         None
     }
 }
@@ -72,14 +72,14 @@ impl Clock for ByRate {
 pub struct Timed {
     host: Host,
     flash: Flash,
-    latencies: Latencies,
+    latencies: LatencyCounts,
 }
 
 impl Timed {
     /// Joins a host to a drive's flash.
     #[must_use]
     pub fn new(host: Host, flash: Flash) -> Self {
-        Self { host, flash, latencies: Latencies::default() }
+        Self { host, flash, latencies: LatencyCounts::default() }
     }
 }
 
@@ -136,7 +136,7 @@ impl Clock for Timed {
         Some(self.host.issued_at() as f64 / 1e9)
     }
 
-    fn take_latencies(&mut self) -> Option<(Latencies, f64)> {
+    fn take_latencies(&mut self) -> Option<(LatencyCounts, f64)> {
         Some((std::mem::take(&mut self.latencies), self.host.take_slip_seconds()))
     }
 }

@@ -5,7 +5,7 @@ use crate::random::{Purpose, Random};
 /// Equal extents of a volume. Free ones wait in a queue, at first in the order of their addresses; freed ones join at its
 /// end. With the probability `disorder`, an allocation does not take the one that waited longest but swaps it against
 /// any other in the queue first: 0 uses space again in the order in which it was freed, 1 at random.
-pub struct Extents {
+pub(super) struct Extents {
     /// A ring of free extents.
     free: Vec<u32>,
     head: usize,
@@ -20,7 +20,7 @@ pub struct Extents {
 impl Extents {
     /// `count` free extents.
     #[must_use]
-    pub fn new(count: u32, disorder: f64, seed: u64) -> Self {
+    pub(super) fn new(count: u32, disorder: f64, seed: u64) -> Self {
         Self {
             free: (0..count).collect(),
             head: 0,
@@ -33,12 +33,12 @@ impl Extents {
 
     /// Extents in use.
     #[must_use]
-    pub fn used(&self) -> usize {
+    pub(super) fn used(&self) -> usize {
         self.free.len() - self.count
     }
 
     /// Allocates one, `None` if none is free.
-    pub fn allocate(&mut self) -> Option<u32> {
+    pub(super) fn allocate(&mut self) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
@@ -54,26 +54,26 @@ impl Extents {
     }
 
     /// Frees one.
-    pub fn free(&mut self, extent: u32) {
+    pub(super) fn free(&mut self, extent: u32) {
         let slot = self.slot(self.count);
         self.free[slot] = extent;
         self.count += 1;
     }
 
     /// Records that `follower` follows `extent` in its file.
-    pub fn link(&mut self, extent: u32, follower: u32) {
+    pub(super) fn link(&mut self, extent: u32, follower: u32) {
         self.next[extent as usize] = follower;
     }
 
     /// The extent that follows this one in its file.
     #[must_use]
-    pub fn following(&self, extent: u32) -> u32 {
+    pub(super) fn following(&self, extent: u32) -> u32 {
         self.next[extent as usize]
     }
 
     /// Bytes that the tables occupy.
     #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    pub(super) fn memory_bytes(&self) -> usize {
         (self.free.capacity() + self.next.capacity()) * size_of::<u32>()
     }
 

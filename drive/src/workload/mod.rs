@@ -12,7 +12,7 @@ pub use trace::{Trace, TraceAction};
 
 /// What one operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// Whole pages are written.
     Write,
     /// A part of one page is written.
@@ -29,7 +29,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Operation {
     /// What is done.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// Whether a flush follows at once.
     pub flushed: bool,
     /// Which stream it belongs to, as a hint for the drive.
@@ -45,7 +45,7 @@ pub struct Operation {
 impl Operation {
     /// An operation that is due when the host's rate says.
     #[must_use]
-    pub fn new(kind: Kind, stream: u16, page: u32, pages: u32) -> Self {
+    pub fn new(kind: OperationKind, stream: u16, page: u32, pages: u32) -> Self {
         Self { kind, flushed: false, stream, page, pages, due_nanoseconds: 0 }
     }
 }

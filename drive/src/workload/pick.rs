@@ -3,7 +3,7 @@
 use crate::random::Random;
 
 /// Walker's alias method: each slot stands for one choice up to a threshold and for another above it.
-pub struct Picker {
+pub(super) struct Picker {
     slots: Vec<Slot>,
 }
 
@@ -17,7 +17,7 @@ struct Slot {
 impl Picker {
     /// Choice `i` of `count` with a weight of (i + 1)^-`skew`: 0 is even, 1 is Zipf's law.
     #[must_use]
-    pub fn zipf(count: u32, skew: f64) -> Self {
+    pub(super) fn zipf(count: u32, skew: f64) -> Self {
         let weights: Vec<f64> = (0..count).map(|i| (f64::from(i) + 1.0).powf(-skew)).collect();
         let scale = f64::from(count) / weights.iter().sum::<f64>();
         let mut shares: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
@@ -36,7 +36,7 @@ impl Picker {
 
     /// Picks one.
     #[inline]
-    pub fn pick(&self, random: &mut Random) -> u32 {
+    pub(super) fn pick(&self, random: &mut Random) -> u32 {
         let bits = random.bits();
         let slot = ((bits >> 32) * self.slots.len() as u64) >> 32;
         let Slot { threshold, otherwise } = self.slots[slot as usize];

@@ -1,6 +1,6 @@
 //! Workloads without files: single pages at random.
 
-use super::{Kind, Operation, Workload};
+use super::{Operation, OperationKind, Workload};
 use crate::random::{Purpose, Random};
 
 /// Every page of the volume is as likely to be written next as any other.
@@ -20,7 +20,9 @@ impl Uniform {
 
 impl Workload for Uniform {
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
-        batch.extend((0..count).map(|_| Operation::new(Kind::Write, 0, self.random.below(self.volume_pages), 1)));
+        batch.extend(
+            (0..count).map(|_| Operation::new(OperationKind::Write, 0, self.random.below(self.volume_pages), 1)),
+        );
     }
 
     fn part_bytes(&self) -> u64 {
@@ -58,9 +60,9 @@ impl Workload for HotCold {
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
         batch.extend((0..count).map(|_| {
             if self.random.bits() < self.hot_below {
-                Operation::new(Kind::Write, 0, self.random.below(self.hot_pages), 1)
+                Operation::new(OperationKind::Write, 0, self.random.below(self.hot_pages), 1)
             } else {
-                Operation::new(Kind::Write, 1, self.hot_pages + self.random.below(self.cold_pages), 1)
+                Operation::new(OperationKind::Write, 1, self.hot_pages + self.random.below(self.cold_pages), 1)
             }
         }));
     }
@@ -95,7 +97,7 @@ impl<W: Workload> Workload for WithReads<W> {
         self.writes.clear();
         self.inner.fill(&mut self.writes, count);
         for &operation in &self.writes {
-            if matches!(operation.kind, Kind::Write | Kind::WritePart) {
+            if matches!(operation.kind, OperationKind::Write | OperationKind::WritePart) {
                 self.owed += self.reads_per_write;
             }
             if self.owed < 1.0 {
@@ -108,10 +110,13 @@ impl<W: Workload> Workload for WithReads<W> {
             while self.owed >= 1.0 {
                 self.owed -= 1.0;
                 let page = self.random.below(self.volume_pages);
-                batch.push(Operation { due_nanoseconds, ..Operation::new(Kind::Read, 0, page, 1) });
+                batch.push(Operation { due_nanoseconds, ..Operation::new(OperationKind::Read, 0, page, 1) });
             }
             if operation.flushed {
-                batch.push(Operation { due_nanoseconds, ..Operation::new(Kind::Flush, operation.stream, 0, 0) });
+                batch.push(Operation {
+                    due_nanoseconds,
+                    ..Operation::new(OperationKind::Flush, operation.stream, 0, 0)
+                });
             }
         }
     }

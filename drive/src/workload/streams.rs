@@ -2,7 +2,7 @@
 
 use super::extents::Extents;
 use super::pick::Picker;
-use super::{Kind, Operation, Workload};
+use super::{Operation, OperationKind, Workload};
 use crate::error::{Error, Result};
 use crate::random::{Purpose, Random};
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub struct StreamSettings {
     pub segment_bytes: u64,
     /// The share of the volume that files may hold; beyond it the oldest closed segments are deleted.
     pub retention: f64,
-    /// Whether deleting a segment tells the drive.
+    /// Whether deleting a segment discards it (TRIM).
     pub trim: bool,
     /// Space that the file system gives a file at a time.
     pub extent_bytes: u64,
@@ -53,7 +53,7 @@ pub struct StreamSettings {
 
 /// An open segment file.
 #[derive(Clone, Copy)]
-struct Segment {
+struct StreamSegment {
     /// The next page to write, and how many its extent has left from there.
     page: u32,
     extent_pages: u32,
@@ -77,7 +77,7 @@ pub struct Streams {
     random: Random,
     picker: Picker,
     extents: Extents,
-    open: Vec<Segment>,
+    open: Vec<StreamSegment>,
     closed: VecDeque<Closed>,
     extent_limit: usize,
     extent_pages: u32,
@@ -146,7 +146,7 @@ impl Streams {
         for _ in 0..settings.streams {
             // Segments of different files are not all full at the same time.
             let segment_pages = 1 + streams.random.below(segment_pages);
-            streams.open.push(Segment::new(segment_pages));
+            streams.open.push(StreamSegment::new(segment_pages));
         }
         Ok(streams)
     }
@@ -159,7 +159,7 @@ impl Streams {
         let segment = &mut self.open[stream as usize];
         let flushed = self.flush_bytes.is_some_and(|flush_bytes| segment.flushes(self.write_bytes, flush_bytes));
         if self.write_pages == 0 {
-            let part = Operation::new(Kind::WritePart, stream as u16, segment.page, 1);
+            let part = Operation::new(OperationKind::WritePart, stream as u16, segment.page, 1);
             batch.push(Operation { flushed, ..part });
             segment.parts += 1;
             if segment.parts == self.parts_per_page {
@@ -168,7 +168,10 @@ impl Streams {
             }
         } else {
             let pages = self.write_pages.min(segment.extent_pages);
-            batch.push(Operation { flushed, ..Operation::new(Kind::Write, stream as u16, segment.page, pages) });
+            batch.push(Operation {
+                flushed,
+                ..Operation::new(OperationKind::Write, stream as u16, segment.page, pages)
+            });
             segment.advance(pages);
         }
     }
@@ -177,9 +180,9 @@ impl Streams {
     /// closed files where the volume holds too much.
     fn extend(&mut self, stream: usize, batch: &mut Vec<Operation>) {
         if self.open[stream].segment_pages == 0 {
-            let Segment { first_extent, extents, .. } = self.open[stream];
+            let StreamSegment { first_extent, extents, .. } = self.open[stream];
             self.closed.push_back(Closed { first_extent, extents });
-            self.open[stream] = Segment::new(self.segment_pages);
+            self.open[stream] = StreamSegment::new(self.segment_pages);
         }
         while self.extents.used() >= self.extent_limit {
             let Some(oldest) = self.closed.pop_front() else { break };
@@ -203,7 +206,7 @@ impl Streams {
         let mut extent = file.first_extent;
         for _ in 0..file.extents {
             if self.trim {
-                batch.push(Operation::new(Kind::Trim, 0, extent * self.extent_pages, self.extent_pages));
+                batch.push(Operation::new(OperationKind::Trim, 0, extent * self.extent_pages, self.extent_pages));
             }
             let following = self.extents.following(extent);
             self.extents.free(extent);
@@ -212,7 +215,7 @@ impl Streams {
     }
 }
 
-impl Segment {
+impl StreamSegment {
     fn new(segment_pages: u32) -> Self {
         Self {
             page: 0,
@@ -289,8 +292,8 @@ mod tests {
             streams.fill(&mut batch, 64);
             for operation in &batch {
                 for page in operation.page..operation.page + operation.pages {
-                    let was_held = std::mem::replace(&mut held[page as usize], operation.kind == Kind::Write);
-                    assert!(operation.kind == Kind::Trim || !was_held, "page {page} was overwritten");
+                    let was_held = std::mem::replace(&mut held[page as usize], operation.kind == OperationKind::Write);
+                    assert!(operation.kind == OperationKind::Trim || !was_held, "page {page} was overwritten");
                 }
             }
             let used = held.iter().filter(|&&held| held).count();
@@ -318,7 +321,7 @@ mod tests {
         streams.fill(&mut batch, 8);
         let pages: Vec<u32> = batch
             .iter()
-            .filter(|operation| operation.kind == Kind::WritePart)
+            .filter(|operation| operation.kind == OperationKind::WritePart)
             .map(|operation| operation.page)
             .collect();
         assert_eq!(pages, [0, 0, 0, 0, 1, 1, 1, 1]);

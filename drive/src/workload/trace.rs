@@ -1,8 +1,8 @@
 //! A recorded block trace, played again.
 
-use super::{Kind, Operation, Workload};
+use super::{Operation, OperationKind, Workload};
 use crate::error::{Error, Result};
-use crate::spans::Span;
+use crate::spans::PageSpan;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -31,9 +31,9 @@ pub struct Trace {
 }
 
 /// One line that concerns the drive.
-struct Request {
+struct TraceRequest {
     nanoseconds: u64,
-    kind: Kind,
+    kind: OperationKind,
     offset_bytes: u64,
     size_bytes: u64,
 }
@@ -69,7 +69,7 @@ impl Trace {
                 );
                 return Err(wrong(reason));
             }
-            trace.append(&Request { nanoseconds: last.max(1), ..request });
+            trace.append(&TraceRequest { nanoseconds: last.max(1), ..request });
         }
         if trace.operations.is_empty() {
             let reason = "nothing to play: expected CSV with the header seconds,operation,offset_bytes,size_bytes, or \
@@ -81,32 +81,32 @@ impl Trace {
     }
 
     /// Appends a request as operations on pages: whole pages together, a part of a page at either end by itself.
-    fn append(&mut self, request: &Request) {
-        let span = Span::new(request.offset_bytes, request.size_bytes, self.page_bytes);
+    fn append(&mut self, request: &TraceRequest) {
+        let span = PageSpan::new(request.offset_bytes, request.size_bytes, self.page_bytes);
         let mut push = |kind, page: u64, pages: u64| {
             let due_nanoseconds = request.nanoseconds;
             let operation = Operation::new(kind, 0, page as u32, pages as u32);
             self.operations.push(Operation { due_nanoseconds, ..operation });
         };
         match request.kind {
-            Kind::Flush => push(Kind::Flush, 0, 0),
-            Kind::Read if request.size_bytes > 0 => {
+            OperationKind::Flush => push(OperationKind::Flush, 0, 0),
+            OperationKind::Read if request.size_bytes > 0 => {
                 let first = request.offset_bytes / self.page_bytes;
                 let end = (request.offset_bytes + request.size_bytes).div_ceil(self.page_bytes);
-                push(Kind::Read, first, end - first);
+                push(OperationKind::Read, first, end - first);
             }
-            Kind::Trim if !span.whole.is_empty() => {
-                push(Kind::Trim, span.whole.start, span.whole.end - span.whole.start)
+            OperationKind::Trim if !span.whole.is_empty() => {
+                push(OperationKind::Trim, span.whole.start, span.whole.end - span.whole.start)
             }
-            Kind::Write | Kind::WritePart if request.size_bytes > 0 => {
+            OperationKind::Write | OperationKind::WritePart if request.size_bytes > 0 => {
                 if let Some(page) = span.head {
-                    push(Kind::WritePart, page, 1);
+                    push(OperationKind::WritePart, page, 1);
                 }
                 if !span.whole.is_empty() {
-                    push(Kind::Write, span.whole.start, span.whole.end - span.whole.start);
+                    push(OperationKind::Write, span.whole.start, span.whole.end - span.whole.start);
                 }
                 if let Some(page) = span.tail {
-                    push(Kind::WritePart, page, 1);
+                    push(OperationKind::WritePart, page, 1);
                 }
             }
             _ => {}
@@ -140,7 +140,7 @@ impl Workload for Trace {
     }
 }
 
-fn parse_csv(line: &str) -> std::result::Result<Option<Request>, String> {
+fn parse_csv(line: &str) -> std::result::Result<Option<TraceRequest>, String> {
     if line.trim().is_empty() {
         return Ok(None);
     }
@@ -149,16 +149,16 @@ fn parse_csv(line: &str) -> std::result::Result<Option<Request>, String> {
         return Err(format!("{} fields where seconds,operation,offset_bytes,size_bytes were expected", fields.len()));
     };
     let kind = match operation {
-        "write" => Kind::Write,
-        "read" => Kind::Read,
-        "trim" => Kind::Trim,
-        "flush" => Kind::Flush,
+        "write" => OperationKind::Write,
+        "read" => OperationKind::Read,
+        "trim" => OperationKind::Trim,
+        "flush" => OperationKind::Flush,
         other => return Err(format!("unknown operation {other:?}: use write, read, trim or flush")),
     };
     let number =
         |name: &str, text: &str| text.parse::<u64>().map_err(|_| format!("{name} {text:?} is not a whole number"));
     let seconds = seconds.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
-    Ok(Some(Request {
+    Ok(Some(TraceRequest {
         nanoseconds: (seconds.ok_or("seconds is not a number of seconds from 0")? * 1e9) as u64,
         kind,
         offset_bytes: number("offset_bytes", offset_bytes)?,
@@ -168,7 +168,7 @@ fn parse_csv(line: &str) -> std::result::Result<Option<Request>, String> {
 
 /// A line such as `8,0 3 11 0.009507758 697 D WS 223490 + 8 [fio]`. Everything else that `blkparse` prints, its summary
 /// above all, is passed over.
-fn parse_blkparse(line: &str, action: TraceAction) -> Option<Request> {
+fn parse_blkparse(line: &str, action: TraceAction) -> Option<TraceRequest> {
     let mut fields = line.split_ascii_whitespace();
     let seconds: f64 = fields.nth(3)?.parse().ok()?;
     let wanted = match action {
@@ -185,14 +185,14 @@ fn parse_blkparse(line: &str, action: TraceAction) -> Option<Request> {
         _ => 0,
     };
     let kind = match flags {
-        _ if flags.contains('D') => Kind::Trim,
-        _ if flags.contains('W') && sectors > 0 => Kind::Write,
-        _ if flags.contains('R') => Kind::Read,
-        _ if flags.contains('F') => Kind::Flush,
+        _ if flags.contains('D') => OperationKind::Trim,
+        _ if flags.contains('W') && sectors > 0 => OperationKind::Write,
+        _ if flags.contains('R') => OperationKind::Read,
+        _ if flags.contains('F') => OperationKind::Flush,
         _ => return None,
     };
     let nanoseconds = (seconds.max(0.0) * 1e9) as u64;
-    Some(Request {
+    Some(TraceRequest {
         nanoseconds,
         kind,
         offset_bytes: sector.checked_mul(SECTOR_BYTES)?,
@@ -204,7 +204,7 @@ fn parse_blkparse(line: &str, action: TraceAction) -> Option<Request> {
 mod tests {
     use super::*;
 
-    fn play(text: &str) -> Result<Vec<(Kind, u32, u32)>> {
+    fn play(text: &str) -> Result<Vec<(OperationKind, u32, u32)>> {
         let path = std::env::temp_dir().join(format!("cliffwatch-trace-{}-{}", std::process::id(), text.len()));
         std::fs::write(&path, text).unwrap();
         let trace = Trace::read(&path, TraceAction::Dispatched, false, 16384, 1000);
@@ -219,14 +219,14 @@ mod tests {
         let text = "seconds,operation,offset_bytes,size_bytes\n0,write,0,32768\n0.5,write,4096,32768\n\
                     1,write,20480,4096\n2,trim,0,20000\n3,flush,0,0\n4,read,16000,1000\n";
         let expected = [
-            (Kind::Write, 0, 2),
-            (Kind::WritePart, 0, 1),
-            (Kind::Write, 1, 1),
-            (Kind::WritePart, 2, 1),
-            (Kind::WritePart, 1, 1),
-            (Kind::Trim, 0, 1),
-            (Kind::Flush, 0, 0),
-            (Kind::Read, 0, 2),
+            (OperationKind::Write, 0, 2),
+            (OperationKind::WritePart, 0, 1),
+            (OperationKind::Write, 1, 1),
+            (OperationKind::WritePart, 2, 1),
+            (OperationKind::WritePart, 1, 1),
+            (OperationKind::Trim, 0, 1),
+            (OperationKind::Flush, 0, 0),
+            (OperationKind::Read, 0, 2),
         ];
         assert_eq!(play(text).unwrap(), expected);
     }
@@ -238,7 +238,10 @@ mod tests {
                     \x20 8,0    1       12     0.010000000   697  D  FN [kworker]\n\
                     \x20 8,0    1       13     0.011000000   697  D  DS 0 + 64 [fstrim]\n\
                     CPU0 (8,0):\n Reads Queued:           0,        0KiB  Writes Queued: 1, 16KiB\n";
-        assert_eq!(play(text).unwrap(), [(Kind::Write, 2, 1), (Kind::Flush, 0, 0), (Kind::Trim, 0, 2)]);
+        assert_eq!(
+            play(text).unwrap(),
+            [(OperationKind::Write, 2, 1), (OperationKind::Flush, 0, 0), (OperationKind::Trim, 0, 2)]
+        );
     }
 
     #[test]

@@ -19,24 +19,24 @@ use crate::session::{Address, Session, refuse};
 
 /// Who leads what.
 #[derive(Debug, Clone, Default)]
-pub struct Metadata {
+pub(crate) struct Metadata {
     /// By broker id.
-    pub brokers: BTreeMap<i32, Address>,
+    pub(crate) brokers: BTreeMap<i32, Address>,
     /// The broker that topics are made at.
-    pub controller: i32,
+    pub(crate) controller: i32,
     /// In the order asked for.
-    pub topics: Vec<Topic>,
+    pub(crate) topics: Vec<Topic>,
 }
 
-/// A topic as the broker tells of it.
+/// A topic as the broker describes it.
 #[derive(Debug, Clone)]
-pub struct Topic {
+pub(crate) struct Topic {
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// 0 when there is nothing to complain of.
-    pub error: i16,
+    pub(crate) error: i16,
     /// Leader and number of replicas of each partition, by its number; leader -1 for none.
-    pub partitions: BTreeMap<i32, (i32, usize)>,
+    pub(crate) partitions: BTreeMap<i32, (i32, usize)>,
 }
 
 fn topic_name(name: &str) -> TopicName {
@@ -47,7 +47,7 @@ fn topic_name(name: &str) -> TopicName {
 ///
 /// # Errors
 /// What the session said; `Error::Broker` while there is none.
-pub fn coordinator(session: &mut Session, group: &str) -> Result<Address> {
+pub(crate) fn coordinator(session: &mut Session, group: &str) -> Result<Address> {
     let doing = "looking for the group's coordinator";
     let key = StrBytes::from_string(group.to_owned());
     let request = FindCoordinatorRequest::default().with_key(key).with_key_type(0);
@@ -61,7 +61,7 @@ pub fn coordinator(session: &mut Session, group: &str) -> Result<Address> {
 ///
 /// # Errors
 /// What the session said. What is wrong with one topic stands with it.
-pub fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
+pub(crate) fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
     let wanted = topics.iter().map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name)))).collect();
     let request = MetadataRequest::default().with_topics(Some(wanted)).with_allow_auto_topic_creation(false);
     let answer = session.call("asking for metadata", &request, 9)?;
@@ -100,7 +100,7 @@ pub fn metadata(session: &mut Session, topics: &[String]) -> Result<Metadata> {
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn create_topic(session: &mut Session, name: &str, shape: &Topics, only_validate: bool) -> Result<bool> {
+pub(crate) fn create_topic(session: &mut Session, name: &str, shape: &Topics, only_validate: bool) -> Result<bool> {
     let configs = shape
         .settings
         .iter()
@@ -134,7 +134,7 @@ pub fn create_topic(session: &mut Session, name: &str, shape: &Topics, only_vali
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn delete_topics(session: &mut Session, names: &[String]) -> Result<()> {
+pub(crate) fn delete_topics(session: &mut Session, names: &[String]) -> Result<()> {
     let names_only = names.iter().map(|name| topic_name(name)).collect();
     let states = names.iter().map(|name| DeleteTopicState::default().with_name(Some(topic_name(name)))).collect();
     let request = DeleteTopicsRequest::default().with_timeout_ms(30_000);
@@ -156,7 +156,7 @@ pub fn delete_topics(session: &mut Session, names: &[String]) -> Result<()> {
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<String, String>> {
+pub(crate) fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<String, String>> {
     const TOPIC: i8 = 2;
     let resource = DescribeConfigsResource::default()
         .with_resource_type(TOPIC)
@@ -182,7 +182,7 @@ pub fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeMap<Stri
 
 /// Which offset of a partition is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     /// That of the first record that is kept.
     Earliest,
     /// The one after the last record.
@@ -193,7 +193,12 @@ pub enum Which {
 ///
 /// # Errors
 /// What the session said.
-pub fn offsets(session: &mut Session, topic: &str, partitions: &[i32], which: Which) -> Result<Vec<(i32, i16, i64)>> {
+pub(crate) fn offsets(
+    session: &mut Session,
+    topic: &str,
+    partitions: &[i32],
+    which: Which,
+) -> Result<Vec<(i32, i16, i64)>> {
     let timestamp = match which {
         Which::Earliest => -2,
         Which::Latest => -1,
@@ -222,7 +227,7 @@ pub fn offsets(session: &mut Session, topic: &str, partitions: &[i32], which: Wh
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn producer_id(session: &mut Session) -> Result<(i64, i16)> {
+pub(crate) fn producer_id(session: &mut Session) -> Result<(i64, i16)> {
     let request = InitProducerIdRequest::default()
         .with_transactional_id(None)
         .with_transaction_timeout_ms(60_000)

@@ -35,7 +35,8 @@ pub fn check(path: &Path) -> u8 {
 fn look(config: &Config) -> Result<Value> {
     let (dialer, bootstrap) = connections(config, TIMEOUT)?;
     let answers = ask(&dialer, &bootstrap);
-    let servers: Vec<Value> = bootstrap.iter().zip(&answers).map(|(address, answer)| told(address, answer)).collect();
+    let servers: Vec<Value> =
+        bootstrap.iter().zip(&answers).map(|(address, answer)| answer_of(address, answer)).collect();
     let Some(mut session) = answers.into_iter().find_map(Result::ok) else {
         return Ok(json!({"servers": servers, "brokers": [], "faults": []}));
     };
@@ -45,7 +46,7 @@ fn look(config: &Config) -> Result<Value> {
         Ok(metadata) => {
             let addresses: Vec<Address> = metadata.brokers.values().cloned().collect();
             brokers =
-                addresses.iter().zip(ask(&dialer, &addresses)).map(|(each, answer)| told(each, &answer)).collect();
+                addresses.iter().zip(ask(&dialer, &addresses)).map(|(each, answer)| answer_of(each, &answer)).collect();
             faults.extend(topic_faults(config, &dialer, session, &metadata));
         }
         Err(error) => faults.push(error.to_string()),
@@ -62,7 +63,7 @@ fn ask(dialer: &Dialer, addresses: &[Address]) -> Vec<Result<Session>> {
     })
 }
 
-fn told(address: &Address, answer: &Result<Session>) -> Value {
+fn answer_of(address: &Address, answer: &Result<Session>) -> Value {
     let fault = answer.as_ref().err().map(ToString::to_string);
     json!({"address": address.to_string(), "fault": fault})
 }

@@ -51,7 +51,7 @@ pub enum Error {
 impl Error {
     /// True when a later attempt may succeed.
     #[must_use]
-    pub fn is_transient(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable(_) | Self::Connection { .. } | Self::Protocol(_) => true,
             Self::Broker { name, .. } => TRANSIENT.contains(name),
@@ -73,27 +73,24 @@ const TRANSIENT: [&str; 10] = [
     "BROKER_NOT_AVAILABLE",
 ];
 
-/// The broker's error codes that the engine tells apart.
-pub mod code {
+/// The broker's error codes that the engine distinguishes.
+pub(crate) mod code {
     #![allow(missing_docs)] // The names are the protocol's.
-    pub const NONE: i16 = 0;
-    pub const OFFSET_OUT_OF_RANGE: i16 = 1;
-    pub const CORRUPT_MESSAGE: i16 = 2;
-    pub const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
-    pub const TOPIC_ALREADY_EXISTS: i16 = 36;
-    pub const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
-    pub const DUPLICATE_SEQUENCE_NUMBER: i16 = 46;
-    pub const INVALID_PRODUCER_EPOCH: i16 = 47;
-    pub const REBALANCE_IN_PROGRESS: i16 = 27;
-    pub const UNKNOWN_PRODUCER_ID: i16 = 59;
-    pub const FETCH_SESSION_ID_NOT_FOUND: i16 = 70;
-    pub const INVALID_FETCH_SESSION_EPOCH: i16 = 71;
-    pub const MEMBER_ID_REQUIRED: i16 = 79;
+    pub(crate) const NONE: i16 = 0;
+    pub(crate) const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub(crate) const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    pub(crate) const TOPIC_ALREADY_EXISTS: i16 = 36;
+    pub(crate) const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
+    pub(crate) const DUPLICATE_SEQUENCE_NUMBER: i16 = 46;
+    pub(crate) const INVALID_PRODUCER_EPOCH: i16 = 47;
+    pub(crate) const REBALANCE_IN_PROGRESS: i16 = 27;
+    pub(crate) const UNKNOWN_PRODUCER_ID: i16 = 59;
+    pub(crate) const MEMBER_ID_REQUIRED: i16 = 79;
 }
 
 /// What to do about an error code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Remedy {
+pub(crate) enum Remedy {
     /// Ask who leads the partition, and try again.
     Refresh,
     /// Try again.
@@ -104,7 +101,7 @@ pub enum Remedy {
 
 /// The broker's name for an error code, and what to do about it.
 #[must_use]
-pub fn describe(code: i16) -> (&'static str, Remedy) {
+pub(crate) fn describe(code: i16) -> (&'static str, Remedy) {
     use Remedy::{Give, Refresh, Retry};
     match code {
         -1 => ("UNKNOWN_SERVER_ERROR", Retry),

@@ -1,22 +1,22 @@
-//! What is counted, by its place in a window.
+//! What is counted, by its index in a window.
 
 use cliffwatch_measure::recorder::{Merge, Names};
 
-macro_rules! places {
-    ($(#[$doc:meta])* $name:ident: $($place:ident = $text:literal),+ $(,)?) => {
+macro_rules! names {
+    ($(#[$doc:meta])* $name:ident: $($variant:ident = $text:literal),+ $(,)?) => {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         #[allow(missing_docs)] // Each is described in docs/engines/kafka.md, which a test holds against this list.
         #[repr(usize)]
-        pub enum $name { $($place),+ }
+        pub(crate) enum $name { $($variant),+ }
         impl $name {
-            /// Names in the windows, in order of place.
-            pub const NAMES: &'static [&'static str] = &[$($text),+];
+            /// Names in the windows, in order of index.
+            pub(crate) const NAMES: &'static [&'static str] = &[$($text),+];
         }
     };
 }
 
-places! {
+names! {
     /// Latencies.
     Latency:
     Publish = "publish",
@@ -24,7 +24,7 @@ places! {
     EndToEnd = "end_to_end",
 }
 
-places! {
+names! {
     /// Counters.
     Counter:
     Operations = "operations",
@@ -55,10 +55,9 @@ places! {
     OffsetResets = "offset_resets",
 }
 
-places! {
+names! {
     /// Gauges.
     Gauge:
-    ScheduleDebt = "schedule_debt_seconds",
     TargetRate = "target_rate",
     BufferedBytes = "buffered_bytes",
     BacklogRecords = "backlog_records",
@@ -73,22 +72,21 @@ places! {
 }
 
 /// Everything that is counted.
-pub const NAMES: Names = Names {
+pub(crate) const NAMES: Names = Names {
     latencies: Latency::NAMES,
     counters: Counter::NAMES,
     gauges: &[
-        ("schedule_debt_seconds", Merge::Largest),
-        ("target_rate", Merge::Sum),
-        ("buffered_bytes", Merge::Sum),
-        ("backlog_records", Merge::Largest),
-        ("backlog_bytes", Merge::Largest),
-        ("missing_records", Merge::Sum),
-        ("leaderless_partitions", Merge::Largest),
-        ("consumers_paused", Merge::Largest),
-        ("round_trip_seconds", Merge::Measured),
-        ("wall_clock_offset_seconds", Merge::Measured),
-        ("clock_offset_seconds", Merge::Measured),
-        ("clock_offset_bound_seconds", Merge::Measured),
+        (Gauge::NAMES[Gauge::TargetRate as usize], Merge::Sum),
+        (Gauge::NAMES[Gauge::BufferedBytes as usize], Merge::Sum),
+        (Gauge::NAMES[Gauge::BacklogRecords as usize], Merge::Largest),
+        (Gauge::NAMES[Gauge::BacklogBytes as usize], Merge::Largest),
+        (Gauge::NAMES[Gauge::MissingRecords as usize], Merge::Sum),
+        (Gauge::NAMES[Gauge::LeaderlessPartitions as usize], Merge::Largest),
+        (Gauge::NAMES[Gauge::ConsumersPaused as usize], Merge::Largest),
+        (Gauge::NAMES[Gauge::RoundTrip as usize], Merge::Measured),
+        (Gauge::NAMES[Gauge::WallClockOffset as usize], Merge::Measured),
+        (Gauge::NAMES[Gauge::ClockOffset as usize], Merge::Measured),
+        (Gauge::NAMES[Gauge::ClockOffsetBound as usize], Merge::Measured),
     ],
 };
 

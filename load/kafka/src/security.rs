@@ -3,7 +3,6 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
-use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,17 +15,17 @@ use crate::config::{self, Mechanism};
 use crate::error::{Error, Result};
 
 /// A connection, encrypted or not.
-pub enum Stream {
+pub(crate) enum Transport {
     /// Plain TCP.
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
 }
 
-impl Stream {
+impl Transport {
     /// The connection below.
     #[must_use]
-    pub fn socket(&self) -> &TcpStream {
+    pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             Self::Plain(socket) => socket,
             Self::Tls(stream) => &stream.sock,
@@ -35,24 +34,15 @@ impl Stream {
 
     /// True when bytes that were taken over wait for room on the connection.
     #[must_use]
-    pub fn wants_write(&self) -> bool {
+    pub(crate) fn wants_write(&self) -> bool {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.conn.wants_write(),
         }
     }
-
-    /// Sets for how long reading and writing wait.
-    ///
-    /// # Errors
-    /// What the system said.
-    pub fn set_timeout(&self, timeout: Duration) -> std::io::Result<()> {
-        self.socket().set_read_timeout(Some(timeout))?;
-        self.socket().set_write_timeout(Some(timeout))
-    }
 }
 
-impl Read for Stream {
+impl Read for Transport {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.read(buffer),
@@ -61,7 +51,7 @@ impl Read for Stream {
     }
 }
 
-impl Write for Stream {
+impl Write for Transport {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match self {
             Self::Plain(socket) => socket.write(bytes),
@@ -86,17 +76,17 @@ impl Write for Stream {
 
 /// What was read from the files that the settings name.
 #[derive(Clone, Default)]
-pub struct Security {
+pub(crate) struct Security {
     tls: Option<(Arc<rustls::ClientConfig>, Option<String>)>,
     /// Who the client is, when it has to say so.
-    pub sasl: Option<Credentials>,
+    pub(crate) sasl: Option<Credentials>,
 }
 
 /// A user and the password.
 #[derive(Clone)]
-pub struct Credentials {
+pub(crate) struct Credentials {
     /// How the password is proven.
-    pub mechanism: Mechanism,
+    pub(crate) mechanism: Mechanism,
     username: String,
     password: String,
 }
@@ -106,7 +96,7 @@ impl Security {
     ///
     /// # Errors
     /// `Error::Config` when one of them cannot be read or is not what it should be.
-    pub fn load(settings: &config::Security) -> Result<Self> {
+    pub(crate) fn load(settings: &config::SecuritySettings) -> Result<Self> {
         let tls = settings.tls.as_ref().map(tls_settings).transpose()?;
         let sasl = settings.sasl.as_ref().map(Credentials::load).transpose()?;
         Ok(Self { tls, sasl })
@@ -116,15 +106,15 @@ impl Security {
     ///
     /// # Errors
     /// What the system or the TLS library said.
-    pub fn protect(&self, socket: TcpStream, host: &str) -> std::io::Result<Stream> {
-        let Some((settings, name)) = &self.tls else { return Ok(Stream::Plain(socket)) };
+    pub(crate) fn protect(&self, socket: TcpStream, host: &str) -> std::io::Result<Transport> {
+        let Some((settings, name)) = &self.tls else { return Ok(Transport::Plain(socket)) };
         let name = ServerName::try_from(name.as_deref().unwrap_or(host).to_owned()).map_err(std::io::Error::other)?;
         let connection = rustls::ClientConnection::new(Arc::clone(settings), name).map_err(std::io::Error::other)?;
         let mut stream = rustls::StreamOwned::new(connection, socket);
         while stream.conn.is_handshaking() {
             stream.conn.complete_io(&mut stream.sock)?;
         }
-        Ok(Stream::Tls(Box::new(stream)))
+        Ok(Transport::Tls(Box::new(stream)))
     }
 }
 
@@ -174,7 +164,7 @@ impl Credentials {
 
     /// The exchange's first message and what comes after it.
     #[must_use]
-    pub fn exchange(&self, nonce: &str) -> (Vec<u8>, Exchange<'_>) {
+    pub(crate) fn exchange(&self, nonce: &str) -> (Vec<u8>, Exchange<'_>) {
         match self.mechanism {
             Mechanism::Plain => (format!("\0{}\0{}", self.username, self.password).into_bytes(), Exchange::Plain),
             Mechanism::ScramSha256 | Mechanism::ScramSha512 => {
@@ -187,7 +177,7 @@ impl Credentials {
 }
 
 /// What comes after the first message.
-pub enum Exchange<'a> {
+pub(crate) enum Exchange<'a> {
     /// Nothing.
     Plain,
     /// RFC 5802: the server's challenge is answered, and the server has to prove itself.
@@ -200,11 +190,11 @@ pub enum Exchange<'a> {
 }
 
 /// The answer to a server's challenge, and what the server has to say to it.
-pub struct Proof {
+pub(crate) struct Proof {
     /// The client's last message.
-    pub message: Vec<u8>,
+    pub(crate) message: Vec<u8>,
     /// The server's last message, if it knows the password too.
-    pub expected: String,
+    pub(crate) expected: String,
 }
 
 impl Exchange<'_> {
@@ -212,7 +202,7 @@ impl Exchange<'_> {
     ///
     /// # Errors
     /// `Error::Protocol` when it is no challenge.
-    pub fn answer(&self, challenge: &[u8]) -> Result<Option<Proof>> {
+    pub(crate) fn answer(&self, challenge: &[u8]) -> Result<Option<Proof>> {
         let Self::Scram { credentials, bare } = self else { return Ok(None) };
         let proof = match credentials.mechanism {
             Mechanism::ScramSha512 => scram::<Hmac<Sha512>, Sha512>(&credentials.password, bare, challenge),

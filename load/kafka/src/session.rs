@@ -12,7 +12,7 @@ use kafka_protocol::messages::{
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 
 use crate::error::{Error, Result, describe};
-use crate::security::{Credentials, Security, Stream};
+use crate::security::{Credentials, Security, Transport};
 
 /// An answer that is not of the hot path is never longer: what claims to be has not understood the protocol.
 const ANSWER_MAX: usize = 64 * 1024 * 1024;
@@ -20,28 +20,28 @@ const ATTEMPTS_APART: Duration = Duration::from_millis(100);
 
 /// How connections are made.
 #[derive(Clone)]
-pub struct Dialer {
+pub(crate) struct Dialer {
     /// What the broker knows the client by.
-    pub client_id: String,
+    pub(crate) client_id: String,
     /// TLS and SASL.
-    pub security: Security,
+    pub(crate) security: Security,
     /// How long a connection may take to be made and a request to be answered.
-    pub timeout: Duration,
+    pub(crate) timeout: Duration,
 }
 
 /// Where a broker listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Address {
+pub(crate) struct Address {
     /// Name or number.
-    pub host: String,
+    pub(crate) host: String,
     /// Port.
-    pub port: u16,
+    pub(crate) port: u16,
 }
 
 impl Address {
     /// Reads `host:port`; None when it is something else.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = host.trim_start_matches('[').trim_end_matches(']');
         if host.is_empty() {
@@ -58,8 +58,8 @@ impl std::fmt::Display for Address {
 }
 
 /// A connection that has been introduced.
-pub struct Session {
-    stream: Stream,
+pub(crate) struct Session {
+    stream: Transport,
     address: Address,
     client_id: String,
     correlation: i32,
@@ -71,7 +71,7 @@ impl Dialer {
     ///
     /// # Errors
     /// What the system, the TLS library or the broker said.
-    pub fn open(&self, address: &Address) -> Result<Session> {
+    pub(crate) fn open(&self, address: &Address) -> Result<Session> {
         let fault = |source: std::io::Error| Error::Connection { doing: format!("connecting to {address}"), source };
         let socket = self.connect(address).map_err(fault)?;
         socket.set_nodelay(true).map_err(fault)?;
@@ -96,7 +96,7 @@ impl Dialer {
     ///
     /// # Errors
     /// `Error::Unreachable` when none does; a refusal (credentials, TLS) at once, because others would refuse too.
-    pub fn open_any<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) -> Result<Session> {
+    pub(crate) fn open_any<'a>(&self, addresses: impl IntoIterator<Item = &'a Address>) -> Result<Session> {
         let mut reasons = Vec::new();
         for address in addresses {
             match self.open(address) {
@@ -123,13 +123,13 @@ impl Dialer {
 impl Session {
     /// Where it leads.
     #[must_use]
-    pub fn address(&self) -> &Address {
+    pub(crate) fn address(&self) -> &Address {
         &self.address
     }
 
     /// The highest version of `api` that the broker and `versions` share.
     #[must_use]
-    pub fn version(&self, api: i16, versions: (i16, i16)) -> Option<i16> {
+    pub(crate) fn version(&self, api: i16, versions: (i16, i16)) -> Option<i16> {
         let &(lowest, highest) = self.versions.get(&api)?;
         let version = highest.min(versions.1);
         (version >= lowest && version >= versions.0).then_some(version)
@@ -137,7 +137,7 @@ impl Session {
 
     /// The connection itself, to be used otherwise.
     #[must_use]
-    pub fn into_stream(self) -> Stream {
+    pub(crate) fn into_stream(self) -> Transport {
         self.stream
     }
 
@@ -145,7 +145,12 @@ impl Session {
     ///
     /// # Errors
     /// What the system said; `Error::Protocol` for an answer that is none.
-    pub fn call<R: Request>(&mut self, doing: &'static str, request: &R, version_max: i16) -> Result<R::Response> {
+    pub(crate) fn call<R: Request>(
+        &mut self,
+        doing: &'static str,
+        request: &R,
+        version_max: i16,
+    ) -> Result<R::Response> {
         let range = R::VERSIONS;
         let version = self.version(R::KEY, (range.min, range.max.min(version_max))).ok_or_else(|| Error::Broker {
             doing: doing.to_owned(),
@@ -236,7 +241,7 @@ impl Session {
     ///
     /// # Errors
     /// `Error::Broker` naming what it does not speak.
-    pub fn speaks_hot_path(&self) -> Result<()> {
+    pub(crate) fn speaks_hot_path(&self) -> Result<()> {
         let needed = [
             (ApiKey::Produce as i16, crate::wire::produce::VERSIONS),
             (ApiKey::Fetch as i16, (crate::wire::fetch::VERSION, crate::wire::fetch::VERSION)),
@@ -258,7 +263,7 @@ impl Session {
 ///
 /// # Errors
 /// `Error::Broker`.
-pub fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()> {
+pub(crate) fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()> {
     if code == 0 {
         return Ok(());
     }
@@ -273,7 +278,7 @@ pub fn refuse(doing: &str, code: i16, message: Option<&str>) -> Result<()> {
 ///
 /// # Errors
 /// The last one.
-pub fn patiently<T>(patience: Duration, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
+pub(crate) fn patiently<T>(patience: Duration, mut attempt: impl FnMut() -> Result<T>) -> Result<T> {
     let since = Instant::now();
     loop {
         match attempt() {

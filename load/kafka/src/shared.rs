@@ -11,100 +11,100 @@ use cliffwatch_measure::stop::Stop;
 use crate::clocks::peers::Peers;
 use crate::track::Track;
 
-/// A partition of the run: its place among all is what it is known by.
+/// A partition of the run. Its id is its index in [`Shared::partitions`]; records carry it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// Its topic, by place among the topics.
-    pub topic: usize,
+pub(crate) struct TopicPartition {
+    /// Its topic, by index in [`Shared::topics`].
+    pub(crate) topic: usize,
     /// Its number in the topic.
-    pub index: i32,
+    pub(crate) index: i32,
 }
 
 /// What all threads see.
-pub struct Shared {
+pub(crate) struct Shared {
     /// The run's time.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
     /// Set when the run has to end early.
-    pub stop: Stop,
+    pub(crate) stop: Stop,
     /// When the load begins, in nanoseconds since the epoch.
-    pub load_start: u64,
+    pub(crate) load_start: u64,
     /// When the load ends, in nanoseconds since the epoch.
-    pub load_stop: u64,
+    pub(crate) load_stop: u64,
     /// After the load's end, nothing is waited for longer than this, in nanoseconds.
-    pub drain_nanoseconds: u64,
-    /// Names of topics, by place.
-    pub topics: Vec<String>,
-    /// Partitions, by place; those of one topic follow each other.
-    pub partitions: Vec<Place>,
+    pub(crate) drain_nanoseconds: u64,
+    /// Names of topics.
+    pub(crate) topics: Vec<String>,
+    /// Partitions, by id; those of one topic follow each other.
+    pub(crate) partitions: Vec<TopicPartition>,
     /// Records of this process carry this in the upper 24 bits of their producer.
-    pub incarnation: u32,
+    pub(crate) incarnation: u32,
     /// Records and value bytes that were acknowledged.
-    pub acknowledged: Count,
+    pub(crate) acknowledged: RecordCount,
     /// Records and value bytes of this process that were read.
-    pub consumed: Count,
+    pub(crate) consumed: RecordCount,
     /// Consumers are not to read.
-    pub paused: AtomicBool,
+    pub(crate) paused: AtomicBool,
     /// Producers that have not ended yet.
-    pub producing: AtomicU32,
-    /// The offset of the next record of each partition, by place; -1 where nothing was read.
-    pub positions: Vec<AtomicI64>,
-    /// What became of the records of partitions that are nobody's at the moment, by place.
-    pub parked: Mutex<BTreeMap<usize, Track>>,
+    pub(crate) producing: AtomicU32,
+    /// The offset of the next record of each partition, by id; -1 where nothing was read.
+    pub(crate) positions: Vec<AtomicI64>,
+    /// What became of the records of partitions that are nobody's at the moment, by id.
+    pub(crate) parked: Mutex<BTreeMap<usize, Track>>,
     /// How far each producer is behind its schedule, in nanoseconds.
-    pub debts: Vec<AtomicU64>,
+    pub(crate) debts: Vec<AtomicU64>,
     /// What the times of other processes are ahead of ours.
-    pub peers: Peers,
+    pub(crate) peers: Peers,
     /// Latencies of the present trial, while the highest sustainable rate is looked for.
-    pub trial: Option<Mutex<Trial>>,
+    pub(crate) trial: Option<Mutex<RateTrial>>,
 }
 
 /// Records and bytes.
 #[derive(Debug, Default)]
-pub struct Count {
+pub(crate) struct RecordCount {
     records: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Count {
+impl RecordCount {
     /// Adds to both.
-    pub fn add(&self, records: u64, bytes: u64) {
+    pub(crate) fn add(&self, records: u64, bytes: u64) {
         self.records.fetch_add(records, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// Both.
-    pub fn get(&self) -> (u64, u64) {
+    pub(crate) fn get(&self) -> (u64, u64) {
         (self.records.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
 }
 
 /// Latencies of a trial.
-pub struct Trial {
+pub(crate) struct RateTrial {
     /// From due time to acknowledgement.
-    pub publish: Latencies,
+    pub(crate) publish: Latencies,
     /// From due time to reading.
-    pub end_to_end: Latencies,
+    pub(crate) end_to_end: Latencies,
 }
 
 impl Shared {
     /// True once nothing more is to be produced.
-    pub fn is_over(&self, now: u64) -> bool {
+    pub(crate) fn is_over(&self, now: u64) -> bool {
         now >= self.load_stop || self.stop.is_requested()
     }
 
     /// How much was acknowledged and not read yet: records and bytes.
-    pub fn backlog(&self) -> (u64, u64) {
+    pub(crate) fn backlog(&self) -> (u64, u64) {
         let (acknowledged, consumed) = (self.acknowledged.get(), self.consumed.get());
         (acknowledged.0.saturating_sub(consumed.0), acknowledged.1.saturating_sub(consumed.1))
     }
 
     /// What is nobody's at the moment.
-    pub fn parked(&self) -> MutexGuard<'_, BTreeMap<usize, Track>> {
+    pub(crate) fn parked(&self) -> MutexGuard<'_, BTreeMap<usize, Track>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The present trial, when there is one.
-    pub fn trial(&self) -> Option<MutexGuard<'_, Trial>> {
+    pub(crate) fn trial(&self) -> Option<MutexGuard<'_, RateTrial>> {
         self.trial.as_ref().map(|trial| trial.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

@@ -18,7 +18,7 @@ const OVERHEAD_BYTES: usize = 100;
 ///
 /// # Errors
 /// `Error::Config` naming the setting that does not fit to what is there; `Error::Broker` with the broker's reason.
-pub fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<Metadata> {
+pub(crate) fn prepare(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<Metadata> {
     let mut session = dialer.open_any(bootstrap)?;
     session.speaks_hot_path()?;
     let names = config.topics.names();
@@ -52,7 +52,7 @@ fn make(topics: &Topics, names: &[String], dialer: &Dialer, session: &mut Sessio
 
 /// A connection to the controller, where `session` leads elsewhere: older brokers make topics only there, newer ones
 /// pass it on.
-pub fn at_controller(metadata: &Metadata, dialer: &Dialer, session: &Session) -> Option<Session> {
+pub(crate) fn at_controller(metadata: &Metadata, dialer: &Dialer, session: &Session) -> Option<Session> {
     match metadata.brokers.get(&metadata.controller) {
         Some(address) if address != session.address() => dialer.open(address).ok(),
         _ => None,
@@ -105,7 +105,7 @@ fn check_shape(topics: &Topics, topic: &Topic) -> Result<()> {
 ///
 /// # Errors
 /// `Error::Config` naming the setting that does not fit.
-pub fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
+pub(crate) fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String, String>) -> Result<()> {
     let name = &topic.name;
     if config.topics.prefix.is_some() {
         for (setting, wanted) in &config.topics.settings {
@@ -153,7 +153,7 @@ pub fn check_settings(config: &Config, topic: &Topic, settings: &BTreeMap<String
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.
-pub fn remove(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<()> {
+pub(crate) fn remove(config: &Config, dialer: &Dialer, bootstrap: &[Address]) -> Result<()> {
     let mut session = dialer.open_any(bootstrap)?;
     admin::delete_topics(&mut session, &config.topics.names())
 }

@@ -6,11 +6,11 @@ use serde::Serialize;
 const GAPS_MAX: usize = 4_096;
 
 /// Sequences without their end.
-pub type Sequences = (u64, u64);
+pub(crate) type Sequences = (u64, u64);
 
 /// The records of one producer in one partition, as they were read.
 #[derive(Debug, Default, Clone)]
-struct Stream {
+struct ProducerStream {
     producer: u32,
     next: u64,
     gaps: Vec<Sequences>,
@@ -20,7 +20,7 @@ struct Stream {
 
 /// What a record turned out to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// The one that was to come.
     InOrder,
     /// Later than one with a higher sequence.
@@ -31,34 +31,34 @@ pub enum Arrival {
 
 /// Follows the records of one partition.
 #[derive(Debug, Default, Clone)]
-pub struct Track {
-    streams: Vec<Stream>,
+pub(crate) struct Track {
+    streams: Vec<ProducerStream>,
     /// What was found so far.
-    pub found: Found,
+    pub(crate) found: RecordCounts,
 }
 
 /// How many records of a partition turned out to be what.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Found {
+pub(crate) struct RecordCounts {
     /// Read, intact, duplicates included.
-    pub read: u64,
+    pub(crate) read: u64,
     /// There before.
-    pub duplicated: u64,
+    pub(crate) duplicated: u64,
     /// Later than one with a higher sequence.
-    pub reordered: u64,
+    pub(crate) reordered: u64,
     /// Not as they were written.
-    pub corrupted: u64,
+    pub(crate) corrupted: u64,
 }
 
 impl Track {
     /// A record was read.
     #[inline]
-    pub fn arrive(&mut self, producer: u32, sequence: u64) -> Arrival {
+    pub(crate) fn arrive(&mut self, producer: u32, sequence: u64) -> Arrival {
         self.found.read += 1;
         let at = match self.streams.iter().position(|stream| stream.producer == producer) {
             Some(at) => at,
             None => {
-                self.streams.push(Stream { producer, ..Stream::default() });
+                self.streams.push(ProducerStream { producer, ..ProducerStream::default() });
                 self.streams.len() - 1
             }
         };
@@ -82,22 +82,22 @@ impl Track {
     }
 
     /// Reading begins with this record of a producer whose earlier ones nobody will read.
-    pub fn begins(&mut self, producer: u32, sequence: u64) {
+    pub(crate) fn begins(&mut self, producer: u32, sequence: u64) {
         if self.streams.iter().all(|stream| stream.producer != producer) {
-            self.streams.push(Stream { producer, next: sequence, ..Stream::default() });
+            self.streams.push(ProducerStream { producer, next: sequence, ..ProducerStream::default() });
         }
     }
 
     /// How many records have been passed over and not been read since.
     #[must_use]
-    pub fn missing(&self) -> u64 {
-        self.streams.iter().map(Stream::missing).sum()
+    pub(crate) fn missing(&self) -> u64 {
+        self.streams.iter().map(ProducerStream::missing).sum()
     }
 
     /// How many records of `producer` before `end` were not read, those in `unacknowledged` (in order) not counted.
     #[must_use]
-    pub fn lost(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
-        let nothing = Stream::default();
+    pub(crate) fn lost(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
+        let nothing = ProducerStream::default();
         let stream = self.streams.iter().find(|stream| stream.producer == producer).unwrap_or(&nothing);
         let tail = (stream.next, end.max(stream.next));
         let gaps = stream.gaps.iter().chain(std::iter::once(&tail));
@@ -108,7 +108,7 @@ impl Track {
     }
 }
 
-impl Stream {
+impl ProducerStream {
     fn missing(&self) -> u64 {
         self.gaps.iter().map(|(from, to)| to - from).sum::<u64>() + self.forgotten
     }
@@ -147,11 +147,11 @@ mod tests {
     }
 
     #[test]
-    fn loss_duplication_and_reordering_are_told_apart() {
+    fn loss_duplication_and_reordering_are_distinguished() {
         assert_eq!((read(&[0, 1, 2]).missing(), read(&[0, 1, 2]).found.read), (0, 3));
         assert_eq!(read(&[0, 1, 4]).missing(), 2);
-        assert_eq!(read(&[0, 3, 2, 1, 4]).found, Found { read: 5, reordered: 2, ..Found::default() });
-        assert_eq!(read(&[0, 1, 1, 0]).found, Found { read: 4, duplicated: 2, ..Found::default() });
+        assert_eq!(read(&[0, 3, 2, 1, 4]).found, RecordCounts { read: 5, reordered: 2, ..RecordCounts::default() });
+        assert_eq!(read(&[0, 1, 1, 0]).found, RecordCounts { read: 4, duplicated: 2, ..RecordCounts::default() });
     }
 
     #[test]

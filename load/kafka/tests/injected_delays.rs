@@ -1,4 +1,7 @@
-//! What a broker takes its time for is told as it was: to within 1 % or 100 µs of that and the way to it.
+//! The time that a broker takes is reported as it was: to within 1 % or 100 µs of that and the way to it.
+
+// What a test cannot do fails it.
+#![allow(clippy::unwrap_used)]
 
 #[path = "null_broker/load.rs"]
 mod load;
@@ -7,12 +10,17 @@ mod null_broker;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use load::{Load, carry_out, quantile};
+use load::{Load, execute, quantile};
 
 /// One load at a time: each has the processors for itself.
 static ALONE: Mutex<()> = Mutex::new(());
 
+/// Odd, so that there is a median.
+const MEASUREMENTS: usize = 3;
+/// So many are made at most, to have those of them that nobody disturbed.
 const ATTEMPTS: usize = 5;
+/// A measurement during which a hypervisor took more of the processors than this is of the hypervisor.
+const STOLEN_LIMIT: f64 = 0.01;
 
 /// Where it may, has this thread and those that it starts run before all others, so that what others do on the same
 /// processors is in little of what is compared. Also whether it may.
@@ -24,50 +32,76 @@ fn come_first() -> (MutexGuard<'static, ()>, bool) {
     (alone, status == 0)
 }
 
-fn assert_close(told: Duration, truth: Duration, allowed: Duration) {
-    assert!(told.abs_diff(truth) <= allowed, "{truth:?} is told as {told:?}");
+fn assert_close(reported: Duration, truth: Duration, allowed: Duration) {
+    assert!(reported.abs_diff(truth) <= allowed, "{truth:?} is reported as {reported:?}");
 }
 
 fn allowed(injected: Duration) -> Duration {
     injected.mul_f64(0.01).max(Duration::from_micros(100))
 }
 
-#[test]
-fn a_constant_delay_is_told_as_it_was() {
-    let (_alone, comes_first) = come_first();
-    // Where others come first, what is least disturbed shows what is told. The tail is what others make of it: it is
-    // proven below, by a stall that is longer than they can be, and where it is quiet by the benchmark.
-    let compared = if comes_first { 0.5 } else { 0.1 };
-    for milliseconds in [5, 200] {
-        let injected = Duration::from_millis(milliseconds);
-        let mut attempts: Vec<f64> = Vec::new();
-        // A hypervisor takes processors away from whoever comes first, too; what is told wrongly is wrong each time.
-        while attempts.len() < ATTEMPTS && attempts.last().is_none_or(|worst| *worst > 1.0) {
-            attempts.push(worst_difference(injected, compared));
+/// All processors' time so far and how much of it a hypervisor took, in ticks: the first line of proc(5)'s stat.
+fn processor_ticks() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap();
+    let ticks: Vec<u64> =
+        text.lines().next().unwrap().split_whitespace().skip(1).map(|each| each.parse().unwrap()).collect();
+    (ticks[..8].iter().sum(), ticks[7])
+}
+
+/// The median of undisturbed measurements: a client that is wrong more often than not fails, however well it does once.
+///
+/// A hypervisor takes processors away from whoever comes first, too. What was measured meanwhile does not count; where it
+/// never lets go, the least difference is judged, and a client that is always wrong fails.
+fn judged(mut measure: impl FnMut() -> f64) -> f64 {
+    let (mut undisturbed, mut all) = (Vec::new(), Vec::new());
+    while undisturbed.len() < MEASUREMENTS && all.len() < ATTEMPTS {
+        let (before, stolen_before) = processor_ticks();
+        let measured = measure();
+        let (after, stolen_after) = processor_ticks();
+        all.push(measured);
+        if (stolen_after - stolen_before) as f64 <= STOLEN_LIMIT * (after - before) as f64 {
+            undisturbed.push(measured);
         }
-        assert!(attempts.last().is_some_and(|worst| *worst <= 1.0), "{injected:?}: {attempts:?} of what is allowed");
+    }
+    undisturbed.sort_by(f64::total_cmp);
+    if undisturbed.len() == MEASUREMENTS {
+        undisturbed[MEASUREMENTS / 2]
+    } else {
+        all.into_iter().fold(f64::INFINITY, f64::min)
     }
 }
 
-/// How far what is told differs from what the broker did and the way to it takes, at this quantile; 1 is what is allowed.
-fn worst_difference(injected: Duration, compared: f64) -> f64 {
+#[test]
+fn a_constant_delay_is_reported_as_it_was() {
+    let (_alone, comes_first) = come_first();
+    // Where others come first, what is least disturbed shows what is reported. The tail is what others make of it: it is
+    // proven below, by a stall that is longer than they can be, and where it is quiet by the benchmark.
+    let compared = if comes_first { 0.5 } else { 0.1 };
+    let added = |injected: Duration| {
+        let (reported, held) = reported_and_held(injected, compared);
+        assert!(held >= injected, "the broker answered after {held:?} where {injected:?} were asked for");
+        reported.as_secs_f64() - held.as_secs_f64()
+    };
     // What two threads take to wake up, and loopback to carry, is the machine's and differs with its mood: it is measured
-    // beside, by a broker that answers at once.
-    let (at_once, held_at_once) = told_and_held(Duration::ZERO, compared);
-    let way = at_once.saturating_sub(held_at_once);
-    let (told, held) = told_and_held(injected, compared);
-    assert!(held >= injected, "the broker answered after {held:?} where {injected:?} were asked for");
-    told.abs_diff(held + way).as_secs_f64() / allowed(injected).as_secs_f64()
+    // each time just before, by a broker that answers at once.
+    for milliseconds in [5, 200] {
+        let injected = Duration::from_millis(milliseconds);
+        let difference = judged(|| {
+            let way = added(Duration::ZERO);
+            (added(injected) - way).abs()
+        });
+        assert!(difference <= allowed(injected).as_secs_f64(), "{injected:?} is reported {difference} s off");
+    }
 }
 
-/// What is told of a broker that holds everything back for so long, and for how long it did, at this quantile.
-fn told_and_held(injected: Duration, compared: f64) -> (Duration, Duration) {
+/// What is reported of a broker that holds everything back for so long, and for how long it did, at this quantile.
+fn reported_and_held(injected: Duration, compared: f64) -> (Duration, Duration) {
     let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
-    let told = carry_out(broker, &Load { rate: 500.0, seconds: 2.0, consumes: false });
-    assert_eq!(told.count(), 1000);
-    // Nobody ever is told less.
-    assert!(told.publish(0.001) >= injected - injected.mul_f64(0.001));
-    (told.publish(compared), quantile(&held, compared))
+    let reported = execute(broker, &Load { rate: 500.0, seconds: 1.0, consumes: false });
+    assert_eq!(reported.count(), 500);
+    // Nothing is ever reported as less.
+    assert!(reported.publish(0.001) >= injected - injected.mul_f64(0.001));
+    (reported.publish(compared), quantile(&held, compared))
 }
 
 #[test]
@@ -77,12 +111,12 @@ fn a_stall_counts_for_everything_that_was_due_in_it() {
     // Nothing is answered from then on for so long.
     let stalled = move |since| if since < from { Duration::ZERO } else { (from + stall).saturating_sub(since) };
     let (broker, held) = null_broker::start(1, false, Arc::new(stalled));
-    let told = carry_out(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
-    assert_eq!(told.count(), 8000);
+    let reported = execute(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
+    assert_eq!(reported.count(), 8000);
     for at in [0.99, 0.999, 1.0] {
-        assert_close(told.publish(at), quantile(&held, at), allowed(stall));
+        assert_close(reported.publish(at), quantile(&held, at), allowed(stall));
     }
-    assert_close(told.publish(1.0), stall, allowed(stall));
+    assert_close(reported.publish(1.0), stall, allowed(stall));
     // Waits are spread evenly from nothing to all of it: of 8 s, 3 s stalled, so half of a stall is at 1 - 1.5 / 8.
-    assert_close(told.publish(1.0 - 1.5 / 8.0), stall / 2, allowed(stall));
+    assert_close(reported.publish(1.0 - 1.5 / 8.0), stall / 2, allowed(stall));
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use base64::Engine;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 
-/// Differences below this are not told apart.
+/// Smaller differences are not resolved.
 pub const LOWEST_NANOSECONDS: u64 = 1_000;
 /// A longer latency is counted as this long, and as an overflow.
 pub const HIGHEST_NANOSECONDS: u64 = 3_600 * crate::NANOSECONDS;
@@ -63,7 +63,7 @@ impl Latencies {
     }
 
     /// HdrHistogram V2, compressed, in base64.
-    pub fn encode(&self, name: &'static str, encoder: &mut Encoder) -> Result<String> {
+    pub fn encode(&self, name: &'static str, encoder: &mut HistogramEncoder) -> Result<String> {
         encoder.bytes.clear();
         encoder
             .serializer
@@ -75,7 +75,7 @@ impl Latencies {
 
 /// The memory that encoding needs, kept from one histogram to the next.
 #[derive(Default)]
-pub struct Encoder {
+pub struct HistogramEncoder {
     serializer: V2DeflateSerializer,
     bytes: Vec<u8>,
 }
@@ -113,7 +113,7 @@ mod tests {
         for (nanoseconds, count) in [(500, 1), (12_345, 10), (3_500_000_000, 2), (HIGHEST_NANOSECONDS, 1)] {
             latencies.record(nanoseconds, count);
         }
-        let text = latencies.encode("append", &mut Encoder::default()).unwrap();
+        let text = latencies.encode("append", &mut HistogramEncoder::default()).unwrap();
         assert_eq!(text, include_str!("../tests/data/histogram.txt").trim_end());
     }
 }

@@ -1,5 +1,5 @@
 //! What every load generator here measures with: due times that do not depend on how the system under test keeps up,
-//! windows on the wall clock's grid, latency histograms, and records that tell when they were lost or changed.
+//! windows on the wall clock's grid, latency histograms, and records that show when they were lost or changed.
 //!
 //! The order of use: read the [`clock::Clock`], make a [`schedule::Schedule`], give each thread a
 //! [`recorder::Recorder`], and let [`windows::Windows`] print what they counted, one line a window, on an

@@ -1,4 +1,4 @@
-//! Records that say who they are, so that whoever reads them back can tell what was lost, repeated, moved or changed.
+//! Records that say who they are, so that whoever reads them back can find what was lost, repeated, moved or changed.
 //!
 //! A record begins with a header of 32 bytes, little-endian: CRC-32C of all that follows it (4), length of the whole
 //! record (4), producer (4), partition (4), sequence (8), microseconds since the epoch (8). The payload follows.
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_half_a_record_are_told_apart() {
+    fn nothing_and_half_a_record_are_distinguished() {
         assert_eq!(check(&[0; 64]), Err(Fault::Empty));
         let mut record = payload(64);
         seal(&mut record, &IDENTITY);

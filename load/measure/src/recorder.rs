@@ -20,33 +20,55 @@ pub enum Merge {
 pub struct Names {
     /// Latency names of the engine contract.
     pub latencies: &'static [&'static str],
-    /// Counters: each window tells its own increments.
+    /// Counters: each window reports its own increments.
     pub counters: &'static [&'static str],
-    /// Gauges: each window tells what held at its end. A gauge keeps its value until it is set again.
+    /// Gauges: each window reports what held at its end. A gauge keeps its value until it is set again.
     pub gauges: &'static [(&'static str, Merge)],
 }
 
 /// A thread that has not looked for so long is held up by something, and what it saw last has grown older since.
 const HELD_UP_NANOSECONDS: u64 = 250_000_000;
 
-/// What a thread saw when it last looked, in nanoseconds since the epoch: since when its oldest operation has been due
-/// without being completed; None when nothing was.
-#[derive(Clone, Copy, Debug)]
-struct Outstanding {
-    looked_at: u64,
-    due: Option<u64>,
+/// When the oldest operations were due, in nanoseconds since the epoch; None where there is none.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OldestDue {
+    /// The oldest that is not completed, whether it is under way or waits.
+    pub outstanding: Option<u64>,
+    /// The oldest that is not begun: how far the client is behind its own schedule.
+    pub unbegun: Option<u64>,
 }
 
-impl Outstanding {
-    /// How old the oldest operation was at `moment`, in nanoseconds. A thread that is held up was so by the operation
-    /// that it saw, or by one that became due just after.
-    fn age_at(self, moment: u64) -> u64 {
-        let is_held_up = moment.saturating_sub(self.looked_at) > HELD_UP_NANOSECONDS;
-        match self.due {
-            Some(due) => (if is_held_up { moment } else { self.looked_at.min(moment) }).saturating_sub(due),
-            None if is_held_up => moment - self.looked_at,
+/// What a thread saw when it last looked, in nanoseconds since the epoch.
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: u64,
+    oldest: OldestDue,
+}
+
+impl Look {
+    /// How old the operation was at `moment` that was the oldest at the look, in nanoseconds. A thread that is held up
+    /// was so by an operation that it saw, or by one that became due just after, and begins none meanwhile.
+    fn age_at(self, due: Option<u64>, moment: u64) -> u64 {
+        let is_held_up = moment.saturating_sub(self.at) > HELD_UP_NANOSECONDS;
+        match due.filter(|&due| due <= self.at) {
+            Some(due) => (if is_held_up { moment } else { self.at.min(moment) }).saturating_sub(due),
+            None if is_held_up => moment - self.at,
             None => 0,
         }
+    }
+}
+
+/// How old the oldest operations are when a window ends, in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Ages {
+    pub outstanding: u64,
+    pub unbegun: u64,
+}
+
+impl Ages {
+    /// The older of each.
+    pub(crate) fn max(self, other: Self) -> Self {
+        Self { outstanding: self.outstanding.max(other.outstanding), unbegun: self.unbegun.max(other.unbegun) }
     }
 }
 
@@ -56,7 +78,7 @@ pub struct Tally {
     pub(crate) latencies: Vec<Latencies>,
     pub(crate) counters: Vec<u64>,
     pub(crate) gauges: Vec<f64>,
-    outstanding: Option<Outstanding>,
+    looked: Option<Look>,
 }
 
 impl Tally {
@@ -65,7 +87,7 @@ impl Tally {
             latencies: names.latencies.iter().map(|_| Latencies::new()).collect::<Result<_>>()?,
             counters: vec![0; names.counters.len()],
             gauges: blank_gauges(names),
-            outstanding: None,
+            looked: None,
         })
     }
 
@@ -84,15 +106,18 @@ impl Tally {
         self.gauges[place] = value;
     }
 
-    /// Notes since when the oldest operation is due that is not completed; None when there is none. Moments in nanoseconds
-    /// since the epoch. To be called every 100 ms or so, for as long as the thread is not held up.
-    pub fn look(&mut self, now: u64, oldest_due: Option<u64>) {
-        self.outstanding = Some(Outstanding { looked_at: now, due: oldest_due.filter(|&due| due <= now) });
+    /// Notes when the oldest operations were due. `now` in nanoseconds since the epoch. To be called every 100 ms or so,
+    /// for as long as the thread is not held up.
+    pub fn look(&mut self, now: u64, oldest: OldestDue) {
+        self.looked = Some(Look { at: now, oldest });
     }
 
-    /// How old the oldest outstanding operation was at `moment`, in nanoseconds; None where nobody looks after that.
-    pub(crate) fn oldest_at(&self, moment: u64) -> Option<u64> {
-        self.outstanding.map(|outstanding| outstanding.age_at(moment))
+    /// How old the oldest operations were at `moment`; None where nobody looks after that.
+    pub(crate) fn ages_at(&self, moment: u64) -> Option<Ages> {
+        self.looked.map(|look| Ages {
+            outstanding: look.age_at(look.oldest.outstanding, moment),
+            unbegun: look.age_at(look.oldest.unbegun, moment),
+        })
     }
 
     pub(crate) fn clear(&mut self) {
@@ -125,7 +150,7 @@ pub(crate) fn blank_gauges(names: &Names) -> Vec<f64> {
 }
 
 /// One thread's tally of the present window. The thread locks it for as long as it counts, never while it waits, so
-/// that the window can be told while the thread is stuck; the lock is hardly ever contended.
+/// that the window can be printed while the thread is stuck; the lock is hardly ever contended.
 #[derive(Clone, Debug)]
 pub struct Recorder {
     tally: Arc<Mutex<Tally>>,
@@ -146,6 +171,6 @@ impl Recorder {
         let mut tally = self.lock();
         std::mem::swap(&mut *tally, blank);
         tally.gauges.copy_from_slice(&blank.gauges);
-        tally.outstanding = blank.outstanding;
+        tally.looked = blank.looked;
     }
 }

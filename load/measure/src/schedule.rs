@@ -36,7 +36,7 @@ impl Schedule {
     pub fn new(start: u64, steps: &[Step]) -> Result<Self> {
         let fault = |advice: &str| Error::Setting { field: "rate", advice: advice.to_owned() };
         if steps.first().is_none_or(|step| step.after_seconds != 0.0) {
-            return Err(fault("the first step has to begin after 0 seconds"));
+            return Err(fault("the first step has to start after 0 seconds"));
         }
         if steps
             .iter()
@@ -45,7 +45,7 @@ impl Schedule {
             return Err(fault("a rate is a number of operations a second, 0 or more"));
         }
         if steps.windows(2).any(|pair| pair[1].after_seconds <= pair[0].after_seconds) {
-            return Err(fault("each step has to begin after the one before"));
+            return Err(fault("each step has to start after the one before"));
         }
         let mut stretches: Vec<Stretch> = Vec::with_capacity(steps.len());
         for step in steps {
@@ -175,7 +175,7 @@ impl Pacer {
         Turn::Due { index: self.next - 1, due }
     }
 
-    /// How far behind its schedule the client is: the age of the oldest operation that it has not begun.
+    /// How far behind its schedule the client is: the age of the oldest operation that it has not started.
     pub fn debt_nanoseconds(&self, now: u64) -> u64 {
         now.saturating_sub(self.schedule.due(self.next))
     }

@@ -37,7 +37,7 @@ impl Findings {
 }
 
 /// A stream is all records of one producer in one partition.
-pub type Stream = (u32, u32);
+pub type StreamId = (u32, u32);
 
 #[derive(Debug, Default)]
 struct Progress {
@@ -50,18 +50,18 @@ struct Progress {
 /// said where it begins.
 #[derive(Debug, Default)]
 pub struct Verifier {
-    streams: HashMap<Stream, Progress>,
+    streams: HashMap<StreamId, Progress>,
     findings: Findings,
 }
 
 impl Verifier {
     /// The stream has to begin with this sequence.
-    pub fn begins(&mut self, stream: Stream, sequence: u64) {
+    pub fn begins(&mut self, stream: StreamId, sequence: u64) {
         self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
     }
 
     /// An intact record was read.
-    pub fn intact(&mut self, stream: Stream, sequence: u64) {
+    pub fn intact(&mut self, stream: StreamId, sequence: u64) {
         self.findings.intact += 1;
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
         if sequence >= progress.next {
@@ -82,7 +82,7 @@ impl Verifier {
     }
 
     /// A damaged record was read. Where it is known to be the next of a stream, it is not counted as lost too.
-    pub fn corrupted(&mut self, stream: Option<Stream>) {
+    pub fn corrupted(&mut self, stream: Option<StreamId>) {
         self.findings.corrupted += 1;
         if let Some(progress) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
             progress.next += 1;
@@ -90,7 +90,7 @@ impl Verifier {
     }
 
     /// The stream ends before this sequence: what is missing until there is lost.
-    pub fn ends(&mut self, stream: Stream, sequence: u64) {
+    pub fn ends(&mut self, stream: StreamId, sequence: u64) {
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
         if sequence > progress.next {
             self.findings.lost += sequence - progress.next;
@@ -119,7 +119,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    const STREAM: Stream = (0, 7);
+    const STREAM: StreamId = (0, 7);
 
     fn read(sequences: &[u64]) -> Findings {
         let mut verifier = Verifier::default();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_duplication_and_reordering_are_told_apart() {
+    fn loss_duplication_and_reordering_are_distinguished() {
         assert_eq!(read(&[0, 1, 4]), Findings { intact: 3, lost: 2, ..Findings::default() });
         assert_eq!(read(&[0, 1, 1, 0]), Findings { intact: 4, duplicated: 2, ..Findings::default() });
         assert_eq!(read(&[0, 3, 2, 1, 4]), Findings { intact: 5, reordered: 2, ..Findings::default() });

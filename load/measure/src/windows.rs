@@ -2,9 +2,9 @@
 
 use crate::clock::{Clock, seconds};
 use crate::error::{Error, Result};
-use crate::histogram::Encoder;
+use crate::histogram::HistogramEncoder;
 use crate::output::Output;
-use crate::recorder::{Names, Recorder, Tally, blank_gauges};
+use crate::recorder::{Ages, Names, Recorder, Tally, blank_gauges};
 use crate::stop::Stop;
 use serde_json::{Map, Value, json};
 
@@ -25,7 +25,7 @@ pub struct Windows {
     blank: Tally,
     merged: Tally,
     blank_gauges: Vec<f64>,
-    encoder: Encoder,
+    encoder: HistogramEncoder,
     output: Output,
 }
 
@@ -50,7 +50,7 @@ impl Windows {
         }
         let (blank, merged) = (Tally::new(&names)?, Tally::new(&names)?);
         let (start, stop) = (nearest(start, length), nearest(stop, length));
-        let (recorders, encoder, blank_gauges) = (Vec::new(), Encoder::default(), blank_gauges(&names));
+        let (recorders, encoder, blank_gauges) = (Vec::new(), HistogramEncoder::default(), blank_gauges(&names));
         Ok(Self {
             names,
             clock,
@@ -67,17 +67,17 @@ impl Windows {
         })
     }
 
-    /// A thread's own recorder. What it counts is told with the windows.
+    /// A thread's own recorder. What it counts is printed with the windows.
     pub fn recorder(&mut self) -> Result<Recorder> {
         let recorder = Recorder::new(&self.names)?;
         self.recorders.push(recorder.clone());
         Ok(recorder)
     }
 
-    /// Tells each window as it ends and returns after the last. When a stop is requested, the window in progress is told
+    /// Prints each window as it ends and returns after the last. When a stop is requested, the window in progress is printed
     /// once `quiet` returned, which has to wait until nothing is counted any more.
     ///
-    /// A window that could not be told in time (the process was suspended) becomes part of the next.
+    /// A window that could not be printed in time (the process was suspended) becomes part of the next.
     pub fn run(&mut self, stop: &Stop, quiet: impl FnOnce()) -> Result<()> {
         let mut begun = self.start;
         loop {
@@ -90,30 +90,33 @@ impl Windows {
                 let measured = now.min(self.stop);
                 quiet();
                 let last = end.max(nearest_after(measured, self.length)).min(self.stop);
-                return self.tell(begun, last, measured);
+                return self.print(begun, last, measured);
             }
             let end = now - now % self.length;
-            self.tell(begun, end, end)?;
+            self.print(begun, end, end)?;
             begun = end;
         }
     }
 
-    fn tell(&mut self, begun: u64, end: u64, measured: u64) -> Result<()> {
+    fn print(&mut self, begun: u64, end: u64, measured: u64) -> Result<()> {
         self.merged.clear();
         self.merged.gauges.clone_from(&self.blank_gauges);
-        let mut oldest = None;
+        let mut ages: Option<Ages> = None;
         for recorder in &self.recorders {
             self.blank.clear();
             recorder.swap(&mut self.blank);
-            oldest = oldest.max(self.blank.oldest_at(measured));
+            ages = match (ages, self.blank.ages_at(measured)) {
+                (Some(one), Some(other)) => Some(one.max(other)),
+                (one, other) => one.or(other),
+            };
             self.merged.merge(&self.blank, &self.names);
         }
-        let line = self.line(begun, end, measured, oldest)?;
+        let line = self.line(begun, end, measured, ages)?;
         self.sequence += 1;
         self.output.line(&line)
     }
 
-    fn line(&mut self, begun: u64, end: u64, measured: u64, oldest: Option<u64>) -> Result<Value> {
+    fn line(&mut self, begun: u64, end: u64, measured: u64, ages: Option<Ages>) -> Result<Value> {
         let mut latency = Map::new();
         for (name, latencies) in self.names.latencies.iter().zip(&self.merged.latencies) {
             if latencies.count() > 0 {
@@ -139,8 +142,9 @@ impl Windows {
             .filter(|(_, value)| value.is_finite())
             .map(|((name, _), &value)| ((*name).to_owned(), json!(value)))
             .collect();
-        if let Some(age) = oldest {
-            gauges.insert("oldest_outstanding_seconds".to_owned(), json!(seconds(age)));
+        if let Some(ages) = ages {
+            gauges.insert("oldest_outstanding_seconds".to_owned(), json!(seconds(ages.outstanding)));
+            gauges.insert("schedule_debt_seconds".to_owned(), json!(seconds(ages.unbegun)));
         }
         gauges.insert("measured_seconds".to_owned(), json!(seconds(measured.saturating_sub(begun))));
         Ok(json!({
@@ -148,6 +152,21 @@ impl Windows {
             "counters": counters, "gauges": gauges, "latency": latency,
         }))
     }
+}
+
+/// When a load begins and ends that was to last from `start` to `stop`, in nanoseconds since the epoch, asked when all is
+/// ready for it. What was not ready in time begins on the next line of the grid, lasts as long as it was to, and says so:
+/// counted from `start`, its own slow beginning would be the target's latency. Only the first load of a run may: one that
+/// goes on with another's ends when that was to (`is_first`).
+pub fn begin(output: &Output, clock: &Clock, length: u64, times: (u64, u64), is_first: bool) -> Result<(u64, u64)> {
+    let (start, stop) = times;
+    let late = clock.now().saturating_sub(start);
+    if late == 0 || !is_first || length == 0 {
+        return Ok(times);
+    }
+    let moved = nearest_after(late, length);
+    output.event("begun", json!({"start": seconds(start + moved), "late_seconds": seconds(late)}))?;
+    Ok((start + moved, stop + moved))
 }
 
 fn nearest(moment: u64, length: u64) -> u64 {
@@ -162,15 +181,12 @@ fn nearest_after(moment: u64, length: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::clock::nanoseconds;
-    use crate::recorder::Merge;
+    use crate::recorder::{Merge, OldestDue};
     use std::io::Write;
     use std::sync::{Arc, Mutex};
 
-    const NAMES: Names = Names {
-        latencies: &["append"],
-        counters: &["operations"],
-        gauges: &[("schedule_debt_seconds", Merge::Largest)],
-    };
+    const NAMES: Names =
+        Names { latencies: &["append"], counters: &["operations"], gauges: &[("round_trip_seconds", Merge::Largest)] };
     const LENGTH: u64 = 50_000_000;
 
     #[derive(Clone, Default)]
@@ -185,6 +201,23 @@ mod tests {
         fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn a_first_load_that_is_late_begins_on_the_next_line_and_lasts_as_long() {
+        let (clock, kept) = (Clock::anchored(), Kept::default());
+        let output = Output::new(kept.clone(), clock);
+        let start = nearest(clock.now(), LENGTH) - LENGTH * 3;
+        let times = (start, start + LENGTH * 10);
+        assert_eq!(begin(&output, &clock, LENGTH, times, false).unwrap(), times);
+        let ahead = (start + LENGTH * 1000, start + LENGTH * 2000);
+        assert_eq!(begin(&output, &clock, LENGTH, ahead, true).unwrap(), ahead);
+        assert!(kept.lines().is_empty());
+        let (begun, over) = begin(&output, &clock, LENGTH, times, true).unwrap();
+        assert!(begun >= start + LENGTH * 3);
+        assert_eq!((over - begun, (begun - start) % LENGTH), (LENGTH * 10, 0));
+        let said = &kept.lines()[0];
+        assert_eq!((&said["name"], &said["detail"]["start"]), (&json!("begun"), &json!(seconds(begun))));
     }
 
     impl Kept {
@@ -222,7 +255,7 @@ mod tests {
             assert_eq!(line["seq"], sequence);
             assert_eq!(nanoseconds(line["start"].as_f64().unwrap()).abs_diff(at) / 1_000, 0);
             at = nearest(nanoseconds(line["end"].as_f64().unwrap()), LENGTH);
-            assert_eq!(line["gauges"]["schedule_debt_seconds"], 1.5);
+            assert_eq!(line["gauges"]["round_trip_seconds"], 1.5);
         }
         assert_eq!(at, start + 3 * LENGTH);
         assert!(lines[0]["latency"]["append"].as_str().unwrap().starts_with("HIST"));
@@ -230,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_tells_the_window_in_progress_and_how_much_of_it_was_measured() {
+    fn a_stop_prints_the_window_in_progress_and_how_much_of_it_was_measured() {
         let (mut windows, kept, start) = windows(1_000);
         let stop = Stop::default();
         stop.request();
@@ -254,31 +287,35 @@ mod tests {
         let line = &kept.lines()[0];
         assert_eq!(line["counters"]["operations"], 5);
         assert_eq!(line["counters"]["overflows"], 1);
-        assert_eq!(line["gauges"]["schedule_debt_seconds"], 4.0);
+        assert_eq!(line["gauges"]["round_trip_seconds"], 4.0);
     }
 
     #[test]
     fn what_a_thread_waits_for_grows_older_until_the_windows_end() {
         let (mut windows, kept, start) = windows(8);
         let (stuck, healthy) = (windows.recorder().unwrap(), windows.recorder().unwrap());
-        healthy.lock().look(start, None);
-        stuck.lock().look(start, Some(start - LENGTH));
-        windows.run(&Stop::default(), || healthy.lock().look(start + 8 * LENGTH, None)).unwrap();
+        healthy.lock().look(start, OldestDue::default());
+        stuck.lock().look(start, OldestDue { outstanding: Some(start - LENGTH), unbegun: Some(start - LENGTH / 2) });
+        windows.run(&Stop::default(), || healthy.lock().look(start + 8 * LENGTH, OldestDue::default())).unwrap();
         let ages: Vec<f64> =
             kept.lines().iter().map(|line| line["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap()).collect();
         // As it was seen, until the thread has not looked for so long that it must be held up.
         assert!((ages[0] - 0.05).abs() < 1e-6, "{ages:?}");
         assert!((ages[ages.len() - 1] - 0.45).abs() < 1e-6, "{ages:?}");
+        let debts = [0, 7].map(|at| kept.lines()[at]["gauges"]["schedule_debt_seconds"].as_f64().unwrap());
+        assert!((debts[0] - 0.025).abs() < 1e-6 && (debts[1] - 0.425).abs() < 1e-6, "{debts:?}");
     }
 
     #[test]
     fn an_operation_that_holds_up_a_thread_before_it_was_seen_is_as_old_as_the_last_look() {
         let (mut windows, kept, start) = windows(8);
-        windows.recorder().unwrap().lock().look(start, None);
+        windows.recorder().unwrap().lock().look(start, OldestDue::default());
         windows.run(&Stop::default(), || ()).unwrap();
         let lines = kept.lines();
         assert_eq!(lines[0]["gauges"]["oldest_outstanding_seconds"], 0.0);
-        assert!(lines[lines.len() - 1]["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap() > 0.39);
+        for name in ["oldest_outstanding_seconds", "schedule_debt_seconds"] {
+            assert!(lines[lines.len() - 1]["gauges"][name].as_f64().unwrap() > 0.39, "{name}");
+        }
     }
 
     #[test]
@@ -286,7 +323,9 @@ mod tests {
         let (mut windows, kept, _) = windows(1);
         windows.recorder().unwrap();
         windows.run(&Stop::default(), || ()).unwrap();
-        assert!(kept.lines()[0]["gauges"].get("oldest_outstanding_seconds").is_none());
+        for name in ["oldest_outstanding_seconds", "schedule_debt_seconds"] {
+            assert!(kept.lines()[0]["gauges"].get(name).is_none(), "{name}");
+        }
     }
 
     #[test]

@@ -7,11 +7,11 @@ use memmap2::MmapMut;
 /// Payloads are random and compressible in turns of this length, so that every block of a file is alike.
 const TURN_BYTES: usize = 256;
 /// What O_DIRECT asks of addresses, offsets and lengths on any drive.
-pub const BLOCK_BYTES: usize = 4_096;
+pub(crate) const BLOCK_BYTES: usize = 4_096;
 
 /// Equally long buffers. Each is filled with payload of its own when it is made; records are laid over it by writing their
 /// headers only. Where all records are as long as divides a buffer, the payloads' checksums are kept too.
-pub struct Buffers {
+pub(crate) struct Buffers {
     memory: &'static mut MmapMut,
     buffer_bytes: usize,
     count: usize,
@@ -26,7 +26,7 @@ impl Buffers {
     /// the length of every record, when all are as long and divide a buffer; 0 otherwise.
     ///
     /// The memory is never given back, because the kernel may be reading it for as long as the process lives.
-    pub fn new(count: usize, buffer_bytes: usize, randomness: f64, slot_bytes: usize) -> Result<Self> {
+    pub(crate) fn new(count: usize, buffer_bytes: usize, randomness: f64, slot_bytes: usize) -> Result<Self> {
         let memory = MmapMut::map_anon(count * buffer_bytes).map_err(Error::system("allocating buffers"))?;
         let memory = Box::leak(Box::new(memory));
         let free = (0..u32::try_from(count).unwrap_or(u32::MAX)).rev().collect();
@@ -45,54 +45,54 @@ impl Buffers {
     }
 
     /// Bytes of memory that buffers so shaped take.
-    pub fn memory_bytes(count: usize, buffer_bytes: usize, slot_bytes: usize) -> usize {
+    pub(crate) fn memory_bytes(count: usize, buffer_bytes: usize, slot_bytes: usize) -> usize {
         let slots = buffer_bytes.checked_div(slot_bytes).unwrap_or(0);
         count * (buffer_bytes + 4 + 4 * slots)
     }
 
     /// Where the first begins. Each begins where the one before ends.
-    pub fn address(&self) -> *const u8 {
+    pub(crate) fn address(&self) -> *const u8 {
         self.memory.as_ptr()
     }
 
     /// How long each is.
-    pub fn buffer_bytes(&self) -> usize {
+    pub(crate) fn buffer_bytes(&self) -> usize {
         self.buffer_bytes
     }
 
     /// How many there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// How many are free.
-    pub fn free(&self) -> usize {
+    pub(crate) fn free(&self) -> usize {
         self.free.len()
     }
 
     /// Takes a free one.
-    pub fn take(&mut self) -> Option<u32> {
+    pub(crate) fn take(&mut self) -> Option<u32> {
         self.free.pop()
     }
 
     /// Gives one back.
-    pub fn give(&mut self, buffer: u32) {
+    pub(crate) fn give(&mut self, buffer: u32) {
         self.free.push(buffer);
     }
 
     /// A buffer that was taken.
-    pub fn bytes(&mut self, buffer: u32) -> &mut [u8] {
+    pub(crate) fn bytes(&mut self, buffer: u32) -> &mut [u8] {
         let from = buffer as usize * self.buffer_bytes;
         &mut self.memory[from..from + self.buffer_bytes]
     }
 
     /// The checksum of the payload in a buffer's slot.
-    pub fn checksum(&self, buffer: u32, slot: usize) -> u32 {
+    pub(crate) fn checksum(&self, buffer: u32, slot: usize) -> u32 {
         self.checksums[buffer as usize * (self.buffer_bytes / self.slot_bytes) + slot]
     }
 
     /// Makes part of a buffer's payload again as it was, headers of records included.
-    pub fn restore(&mut self, buffer: usize, from: usize, to: usize) {
+    pub(crate) fn restore(&mut self, buffer: usize, from: usize, to: usize) {
         let incompressible = (self.randomness * TURN_BYTES as f64).round() as usize;
         let base = buffer * self.buffer_bytes;
         for turn in from / TURN_BYTES..to.div_ceil(TURN_BYTES) {

@@ -15,7 +15,7 @@ const SNAPSHOT_LIMIT: u32 = 1 << 20;
 /// All that a load is.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Config {
+pub(crate) struct Config {
     /// A directory of the run's own. Everything is written below it.
     pub directory: PathBuf,
     /// Where the journal goes, when not below `directory`.
@@ -36,7 +36,7 @@ pub struct Config {
     #[serde(default = "one")]
     pub producers: u32,
     /// What a record is.
-    pub record: Record,
+    pub record: RecordSettings,
     /// Records that are appended together, which is what one latency is of.
     #[serde(default = "one")]
     pub batch_records: u32,
@@ -57,10 +57,10 @@ pub struct Config {
     #[serde(default = "default_memory_bytes")]
     pub memory_bytes: u64,
     /// How records become files.
-    pub log: Log,
+    pub log: LogSettings,
     /// A write-ahead log before it, of all partitions.
     #[serde(default)]
-    pub journal: Option<Journal>,
+    pub journal: Option<JournalSettings>,
     /// When old segments are deleted.
     pub retention: Retention,
     /// The share of the retention that is written before the load begins.
@@ -71,10 +71,10 @@ pub struct Config {
     pub trim_interval_seconds: Option<f64>,
     /// Who reads.
     #[serde(default)]
-    pub readers: Readers,
+    pub readers: ReaderSettings,
     /// What is read back at the end.
     #[serde(default)]
-    pub verify: Verify,
+    pub verify: VerifySettings,
     /// Files are kept when the volume fills up under way.
     #[serde(default)]
     pub keep_files: bool,
@@ -83,9 +83,9 @@ pub struct Config {
 /// Sizes and payload of records.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Record {
+pub(crate) struct RecordSettings {
     /// Sizes with their weights; one for a fixed size. A size includes the header.
-    pub sizes: Vec<Size>,
+    pub sizes: Vec<WeightedSize>,
     /// The share of the payload that cannot be compressed.
     #[serde(default = "all")]
     pub randomness: f64,
@@ -94,7 +94,7 @@ pub struct Record {
 /// One size of records.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Size {
+pub(crate) struct WeightedSize {
     /// The whole record's length.
     pub bytes: u32,
     /// How often it occurs, relative to the others.
@@ -105,7 +105,7 @@ pub struct Size {
 /// When a batch counts as appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Acknowledge {
+pub(crate) enum Acknowledge {
     /// The write returned.
     Written,
     /// And it is on the drive.
@@ -115,7 +115,7 @@ pub enum Acknowledge {
 /// Which partitions share a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Layout {
+pub(crate) enum Layout {
     /// None: each has a directory and an active segment of its own.
     Partitioned,
     /// All: their records are interleaved in one active segment.
@@ -125,7 +125,7 @@ pub enum Layout {
 /// How records become files.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Log {
+pub(crate) struct LogSettings {
     /// Which partitions share one.
     pub layout: Layout,
     /// Past the page cache.
@@ -172,7 +172,7 @@ pub struct Log {
 /// A write-ahead log of all partitions. A batch is acknowledged when it is synced there.
 #[derive(Clone, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Journal {
+pub(crate) struct JournalSettings {
     /// Past the page cache.
     #[serde(default)]
     pub direct: bool,
@@ -192,7 +192,7 @@ pub struct Journal {
 /// When the oldest segment is deleted: before a new one would make all of them longer than this.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Retention {
+pub(crate) enum Retention {
     /// Bytes of all partitions together.
     Bytes(u64),
     /// The share of the volume, from 0 to 1, of all partitions together.
@@ -202,7 +202,7 @@ pub enum Retention {
 /// Who reads while it is written.
 #[derive(Clone, Debug, Default, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Readers {
+pub(crate) struct ReaderSettings {
     /// Consumers that follow the end of every partition.
     #[serde(default)]
     pub tailing: u32,
@@ -217,7 +217,7 @@ pub struct Readers {
 /// What is read back.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Verify {
+pub(crate) struct VerifySettings {
     /// The most bytes that are read back at the end or on request; all when absent, none when 0.
     pub bytes: Option<u64>,
     /// Reading back ends after so long.
@@ -225,7 +225,7 @@ pub struct Verify {
     pub seconds: f64,
 }
 
-impl Default for Verify {
+impl Default for VerifySettings {
     fn default() -> Self {
         Self { bytes: Some(256 * MEBIBYTE), seconds: default_verify_seconds() }
     }
@@ -261,30 +261,30 @@ fn default_verify_seconds() -> f64 {
 
 impl Config {
     /// From the JSON document, checked.
-    pub fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let config: Self = serde_json::from_str(text)?;
         config.check()?;
         Ok(config)
     }
 
     /// The longest record.
-    pub fn longest_record(&self) -> u32 {
+    pub(crate) fn longest_record(&self) -> u32 {
         self.record.sizes.iter().map(|size| size.bytes).max().unwrap_or(0)
     }
 
     /// The longest batch.
-    pub fn batch_bytes(&self) -> u64 {
+    pub(crate) fn batch_bytes(&self) -> u64 {
         u64::from(self.longest_record()) * u64::from(self.batch_records)
     }
 
     /// The length of all records, when they are equally long.
-    pub fn fixed_record(&self) -> Option<u32> {
+    pub(crate) fn fixed_record(&self) -> Option<u32> {
         let longest = self.longest_record();
         self.record.sizes.iter().all(|size| size.bytes == longest).then_some(longest)
     }
 
     /// Logs that are written by due time: one for each partition, or one for all.
-    pub fn logs(&self) -> u32 {
+    pub(crate) fn logs(&self) -> u32 {
         if self.log.layout == Layout::Shared { 1 } else { self.partitions }
     }
 

@@ -9,16 +9,16 @@ const SOURCE_BYTES: usize = 1 << 20;
 
 /// Lays records into buffers, in one of two ways. Records that are equally long and divide a buffer lie in slots whose
 /// payload stays there, so that only headers are written; others are put together and copied.
-pub struct Encoder {
+pub(crate) struct BatchEncoder {
     slots: Option<(usize, Sealer)>,
     sizes: Vec<(f64, u32)>,
     source: Vec<u8>,
     scratch: Vec<u8>,
 }
 
-impl Encoder {
+impl BatchEncoder {
     /// For the records of `config` in buffers of `buffer_bytes`.
-    pub fn new(config: &Config, buffer_bytes: usize) -> Self {
+    pub(crate) fn new(config: &Config, buffer_bytes: usize) -> Self {
         let slots = slot_bytes(config, buffer_bytes);
         let sealer = u32::try_from(slots).ok().filter(|&slot| slot > 0).and_then(Sealer::new);
         let mut encoder = Self {
@@ -41,12 +41,12 @@ impl Encoder {
     }
 
     /// The length of a slot; 0 when records are copied.
-    pub fn slot_bytes(&self) -> usize {
+    pub(crate) fn slot_bytes(&self) -> usize {
         self.slots.as_ref().map_or(0, |(bytes, _)| *bytes)
     }
 
     /// Writes the header of the record in the slot at `at` of a buffer. Only where there are slots.
-    pub fn seal_slot(&self, buffers: &mut Buffers, buffer: u32, at: usize, identity: &Identity) {
+    pub(crate) fn seal_slot(&self, buffers: &mut Buffers, buffer: u32, at: usize, identity: &Identity) {
         let Some((bytes, sealer)) = &self.slots else { return };
         let checksum = buffers.checksum(buffer, at / bytes);
         if let Some(header) = buffers.bytes(buffer)[at..].first_chunk_mut::<HEADER_BYTES>() {
@@ -55,14 +55,14 @@ impl Encoder {
     }
 
     /// The length of a record: the same for the same partition and sequence.
-    pub fn record_bytes(&self, partition: u32, sequence: u64) -> u32 {
+    pub(crate) fn record_bytes(&self, partition: u32, sequence: u64) -> u32 {
         let drawn = mix(mix(u64::from(partition)) ^ sequence) as f64 / 2_f64.powi(64);
         let found = self.sizes.iter().find(|(below, _)| drawn < *below).or(self.sizes.last());
         found.map_or(0, |(_, bytes)| *bytes)
     }
 
     /// Makes a whole record, to be copied from, and returns its length. Only where there are no slots.
-    pub fn make_record(&mut self, identity: &Identity) -> usize {
+    pub(crate) fn make_record(&mut self, identity: &Identity) -> usize {
         let bytes = self.record_bytes(identity.partition, identity.sequence) as usize;
         let from = mix(identity.sequence ^ u64::from(identity.partition) << 40) as usize % SOURCE_BYTES;
         let record = &mut self.scratch[..bytes];
@@ -72,18 +72,18 @@ impl Encoder {
     }
 
     /// The record that was made last, and what is left of longer ones.
-    pub fn made_record(&self) -> &[u8] {
+    pub(crate) fn made_record(&self) -> &[u8] {
         &self.scratch
     }
 
     /// Memory that it takes.
-    pub fn memory_bytes(config: &Config, buffer_bytes: usize) -> usize {
+    pub(crate) fn memory_bytes(config: &Config, buffer_bytes: usize) -> usize {
         if slot_bytes(config, buffer_bytes) > 0 { 4096 } else { SOURCE_BYTES + 2 * config.longest_record() as usize }
     }
 }
 
 /// The length of a slot: that of every record, where buffers can be divided into such; else 0.
-pub fn slot_bytes(config: &Config, buffer_bytes: usize) -> usize {
+pub(crate) fn slot_bytes(config: &Config, buffer_bytes: usize) -> usize {
     let fixed = config.fixed_record().map_or(0, |bytes| bytes as usize);
     if fixed > 0 && buffer_bytes.is_multiple_of(fixed) { fixed } else { 0 }
 }

@@ -14,36 +14,36 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The part of a directory that holds segments.
-pub const LOG: &str = "log";
+pub(crate) const LOG: &str = "log";
 /// The part that holds a journal.
-pub const JOURNAL: &str = "journal";
+pub(crate) const JOURNAL: &str = "journal";
 /// A segment's records.
-pub const RECORDS: &str = "log";
+pub(crate) const RECORDS: &str = "log";
 /// A segment's offset index.
-pub const OFFSET_INDEX: &str = "index";
+pub(crate) const OFFSET_INDEX: &str = "index";
 /// A segment's time index.
-pub const TIME_INDEX: &str = "timeindex";
+pub(crate) const TIME_INDEX: &str = "timeindex";
 /// What a broker knew of its producers when a segment was full.
-pub const SNAPSHOT: &str = "snapshot";
+pub(crate) const SNAPSHOT: &str = "snapshot";
 
 /// Where the first sequence of a partition is noted when segments are deleted.
-pub const START: &str = "start-checkpoint";
+pub(crate) const START: &str = "start-checkpoint";
 /// Where the offsets of all partitions are noted now and then.
-pub const OFFSETS: &str = "offset-checkpoint";
+pub(crate) const OFFSETS: &str = "offset-checkpoint";
 
 /// The directory of log `number` below `parent`.
-pub fn log_directory(parent: &Path, number: u32) -> PathBuf {
+pub(crate) fn log_directory(parent: &Path, number: u32) -> PathBuf {
     parent.join(format!("{number:06}"))
 }
 
 /// The file of a segment whose first record, or place in order, is `base`.
-pub fn segment_path(directory: &Path, base: u64, kind: &str) -> PathBuf {
+pub(crate) fn segment_path(directory: &Path, base: u64, kind: &str) -> PathBuf {
     directory.join(format!("{base:020}.{kind}"))
 }
 
 /// A full segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Its first record's sequence; in a log of many partitions, its place in order.
     pub base: u64,
     /// The length of its records.
@@ -52,7 +52,7 @@ pub struct Segment {
 
 /// The segments of one log.
 #[derive(Debug, Default)]
-pub struct Segments {
+pub(crate) struct Segments {
     /// Full ones, oldest first.
     pub full: VecDeque<Segment>,
     /// Their bytes.
@@ -64,63 +64,63 @@ pub struct Segments {
 }
 
 /// The segments of every log, for those who read them while they are written.
-pub struct Catalogue {
+pub(crate) struct Catalogue {
     directories: Vec<PathBuf>,
     logs: Vec<Mutex<Segments>>,
 }
 
 impl Catalogue {
     /// Logs whose directories these are.
-    pub fn new(directories: Vec<PathBuf>, logs: Vec<Segments>) -> Self {
+    pub(crate) fn new(directories: Vec<PathBuf>, logs: Vec<Segments>) -> Self {
         Self { directories, logs: logs.into_iter().map(Mutex::new).collect() }
     }
 
     /// How many logs there are.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.logs.len()
     }
 
     /// The directory of a log.
-    pub fn directory(&self, log: usize) -> &Path {
+    pub(crate) fn directory(&self, log: usize) -> &Path {
         &self.directories[log]
     }
 
     /// A line for each log: its number and the sequence of the next record to be acknowledged.
-    pub fn offsets(&self) -> String {
+    pub(crate) fn offsets(&self) -> String {
         (0..self.count()).map(|log| format!("{log} {}\n", self.segments(log).next_sequence)).collect()
     }
 
     /// The segments of a log.
-    pub fn segments(&self, log: usize) -> MutexGuard<'_, Segments> {
+    pub(crate) fn segments(&self, log: usize) -> MutexGuard<'_, Segments> {
         self.logs[log].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The first thing that went wrong in any thread.
 #[derive(Clone, Default)]
-pub struct Failure {
+pub(crate) struct Failure {
     error: Arc<Mutex<Option<Error>>>,
 }
 
 impl Failure {
     /// Keeps an error, if it is the first.
-    pub fn tell(&self, error: Error) {
+    pub(crate) fn report(&self, error: Error) {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
     }
 
     /// Takes the error, if there was one.
-    pub fn take(&self) -> Option<Error> {
+    pub(crate) fn take(&self) -> Option<Error> {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// True when something went wrong.
-    pub fn is_told(&self) -> bool {
+    pub(crate) fn is_reported(&self) -> bool {
         self.error.lock().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 }
 
 /// What the keeper is to do.
-pub enum Chore {
+pub(crate) enum Chore {
     /// Make a segment's file. The answer is the file, or an error number below 0.
     Make {
         /// The file.
@@ -162,7 +162,7 @@ pub enum Chore {
 /// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
 /// deleted segment is free before the next is made; the others seal, discard and note offsets, which nobody waits for.
 #[derive(Clone)]
-pub struct Keeper {
+pub(crate) struct Keeper {
     waited_for: Sender<Chore>,
     background: Vec<SyncSender<Chore>>,
     turn: Arc<AtomicUsize>,
@@ -170,8 +170,8 @@ pub struct Keeper {
 
 impl Keeper {
     /// Starts the threads, so many of them in the background, for each of which so many chores may wait. What goes wrong with
-    /// a file nobody waits for is told to `failure`.
-    pub fn start(background_threads: u32, waiting_chores: usize, failure: &Failure) -> Result<Self> {
+    /// a file nobody waits for is reported to `failure`.
+    pub(crate) fn start(background_threads: u32, waiting_chores: usize, failure: &Failure) -> Result<Self> {
         let begin = |name: &str, taken: Receiver<Chore>| -> Result<()> {
             let failure = failure.clone();
             let thread = std::thread::Builder::new().name(name.to_owned());
@@ -190,7 +190,7 @@ impl Keeper {
 
     /// Asks for something. Waits while too much waits in the background: a segment that is to be closed is an open file, and
     /// a drive that syncs more slowly than segments roll must not make ever more of them.
-    pub fn ask(&self, chore: Chore) {
+    pub(crate) fn ask(&self, chore: Chore) {
         let place = match &chore {
             Chore::Seal { .. } | Chore::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
             // One thread for one file, which nobody else replaces meanwhile.
@@ -205,7 +205,7 @@ impl Keeper {
     }
 
     /// Waits until everything that was asked for is done.
-    pub fn rest(&self) {
+    pub(crate) fn rest(&self) {
         let wait = |ask: &dyn Fn(Chore)| {
             let (done, waits) = channel();
             ask(Chore::Rest(done));
@@ -242,7 +242,7 @@ fn keep(chores: &Receiver<Chore>, failure: &Failure) {
             }
         };
         if let Err(error) = result {
-            failure.tell(error);
+            failure.report(error);
         }
     }
 }
@@ -314,12 +314,12 @@ fn trim(directory: &Path) -> Result<()> {
 }
 
 /// Makes a directory, and those above it.
-pub fn make_directory(path: &Path) -> Result<()> {
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(Error::file(path, "make the directory"))
 }
 
 /// Syncs a directory, so that what was made in it is there after a crash.
-pub fn sync_directory(path: &Path) -> Result<()> {
+pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     let opened = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it"))
 }

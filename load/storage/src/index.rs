@@ -20,7 +20,7 @@ const OFFSET_ENTRY_BYTES: usize = 8;
 const TIME_ENTRY_BYTES: usize = 12;
 
 /// Both indexes of one segment.
-pub struct Indexes {
+pub(crate) struct Indexes {
     offsets: Index,
     times: Index,
     unindexed_bytes: u64,
@@ -28,7 +28,7 @@ pub struct Indexes {
 
 impl Indexes {
     /// Makes the files of segment `base`.
-    pub fn make(directory: &Path, base: u64) -> Result<Self> {
+    pub(crate) fn make(directory: &Path, base: u64) -> Result<Self> {
         Ok(Self {
             offsets: Index::make(segment_path(directory, base, OFFSET_INDEX))?,
             times: Index::make(segment_path(directory, base, TIME_INDEX))?,
@@ -38,7 +38,7 @@ impl Indexes {
 
     /// `bytes` were appended at `position`, beginning with the record so many after the segment's first. Adds an entry when
     /// more than `interval_bytes` have come in since the last.
-    pub fn appended(
+    pub(crate) fn appended(
         &mut self,
         record: u64,
         position: u64,
@@ -62,7 +62,7 @@ impl Indexes {
     }
 
     /// Cuts the files to their entries, and syncs them where that is asked for.
-    pub fn seal(self, sync: bool) -> Result<()> {
+    pub(crate) fn seal(self, sync: bool) -> Result<()> {
         self.offsets.seal(sync)?;
         self.times.seal(sync)
     }

@@ -1,12 +1,12 @@
 //! Does to a file system what log-structured brokers do: appends to many partitions by due time, rolls segments, deletes
 //! by retention, and reads back what it wrote.
 //!
-//! [`config::Config`] is the whole of what can be asked for; a broker's style is a set of its values.
+//! `config::Config` is the whole of what can be asked for; a broker's style is a set of its values.
 
 mod buffers;
-pub mod config;
+mod config;
 mod encode;
-pub mod error;
+mod error;
 mod figures;
 mod files;
 mod index;
@@ -24,7 +24,7 @@ use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::output::Output;
 use cliffwatch_measure::stop::Stop;
 use config::Config;
-use error::{Error, Result};
+pub use error::{Error, Result};
 use std::path::Path;
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ pub const BAD_INPUT: u8 = 2;
 /// Exit status of a load that failed.
 pub const FAILED: u8 = 1;
 
-/// Makes the load that the JSON document in a file asks for, and tells of it on standard output; with `prepare`, only writes
+/// Makes the load that the JSON document in a file asks for, and prints windows and events on standard output; with `prepare`, only writes
 /// what is to be there before it. Returns the exit status.
 pub fn storage(path: &Path, prepare: bool) -> u8 {
     let clock = Clock::anchored();

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a log is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// It acknowledges batches as they come.
     Main,
     /// It acknowledges batches before they are written to the entries.
@@ -24,7 +24,7 @@ pub enum Role {
 
 /// How a log writes.
 #[derive(Clone, Debug)]
-pub struct Shape {
+pub(crate) struct LogLayout {
     /// What it is for.
     pub role: Role,
     /// Where its segments are.
@@ -55,9 +55,9 @@ pub struct Shape {
     pub index_interval_bytes: u32,
 }
 
-impl Shape {
+impl LogLayout {
     /// Of the log proper: of each partition, or of all, or of what a journal acknowledges.
-    pub fn of_log(config: &Config, retention_bytes: u64) -> Self {
+    pub(crate) fn of_log(config: &Config, retention_bytes: u64) -> Self {
         let log = &config.log;
         let journaled = config.journal.is_some();
         Self {
@@ -79,7 +79,7 @@ impl Shape {
     }
 
     /// Of the journal, where there is one.
-    pub fn of_journal(config: &Config) -> Option<Self> {
+    pub(crate) fn of_journal(config: &Config) -> Option<Self> {
         let journal = config.journal.as_ref()?;
         Some(Self {
             role: Role::Journal,
@@ -100,12 +100,12 @@ impl Shape {
     }
 
     /// The directory of a log.
-    pub fn directory(&self, number: u32) -> PathBuf {
+    pub(crate) fn directory(&self, number: u32) -> PathBuf {
         if self.numbered { log_directory(&self.parent, number) } else { self.parent.clone() }
     }
 
     /// How long segment `base` of log `number` may become.
-    pub fn limit(&self, number: u32, base: u64) -> u64 {
+    pub(crate) fn limit(&self, number: u32, base: u64) -> u64 {
         let share = mix(mix(u64::from(number)) ^ base) as f64 / 2_f64.powi(64);
         (self.segment_bytes as f64 * (1.0 - self.segment_jitter * share)) as u64
     }
@@ -113,7 +113,7 @@ impl Shape {
 
 /// What a log is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub(crate) enum LogState {
     /// Nothing.
     Idle,
     /// Its next segment is being made.
@@ -128,7 +128,7 @@ pub enum State {
 
 /// Batches that are written together.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Flight {
+pub(crate) struct Flight {
     /// The first's place in the schedule.
     pub first: u64,
     /// How many there are.
@@ -144,7 +144,7 @@ pub struct Flight {
 }
 
 /// A log.
-pub struct AppendLog {
+pub(crate) struct AppendLog {
     /// Its place among the logs of its kind.
     pub number: u32,
     /// The place in the schedule of the next batch to be written.
@@ -152,7 +152,7 @@ pub struct AppendLog {
     /// From one of its batches in the schedule to the next.
     pub stride: u64,
     /// What it is doing.
-    pub state: State,
+    pub state: LogState,
     /// What it is writing.
     pub flight: Flight,
     /// True while it waits for its turn.
@@ -181,13 +181,13 @@ pub struct AppendLog {
 
 impl AppendLog {
     /// The active segment's file.
-    pub fn descriptor(&self) -> RawFd {
+    pub(crate) fn descriptor(&self) -> RawFd {
         // A log writes only while it has a file; -1 makes the kernel say so if not.
         self.file.as_ref().map_or(-1, AsRawFd::as_raw_fd)
     }
 
     /// Files of one of its segments.
-    pub fn paths(&self, base: u64, shape: &Shape) -> Vec<PathBuf> {
+    pub(crate) fn paths(&self, base: u64, shape: &LogLayout) -> Vec<PathBuf> {
         let indexes: &[&str] = if shape.index_interval_bytes > 0 { &[OFFSET_INDEX, TIME_INDEX] } else { &[] };
         let snapshot: &[&str] = if shape.snapshot_bytes > 0 { &[SNAPSHOT] } else { &[] };
         let kinds = [RECORDS].iter().chain(indexes).chain(snapshot);
@@ -195,22 +195,22 @@ impl AppendLog {
     }
 
     /// The file beside the active segment that is made when that is full.
-    pub fn snapshot_path(&self) -> PathBuf {
+    pub(crate) fn snapshot_path(&self) -> PathBuf {
         segment_path(self.directory(), self.base, SNAPSHOT)
     }
 
     /// The file of the active segment.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         segment_path(self.directory(), self.base, RECORDS)
     }
 
     /// Where its segments are.
-    pub fn directory(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.catalogue.directory(self.number as usize)
     }
 
     /// The active segment is full: takes it away and returns what was in it.
-    pub fn fill_up(&mut self) -> Option<(OwnedFd, Segment)> {
+    pub(crate) fn fill_up(&mut self) -> Option<(OwnedFd, Segment)> {
         let file = self.file.take()?;
         let full = Segment { base: self.base, bytes: self.length };
         let mut segments = self.catalogue.segments(self.number as usize);
@@ -222,7 +222,7 @@ impl AppendLog {
 
     /// Takes the oldest full segments away for as long as all would be longer than `retention_bytes` with a new one of
     /// `coming_bytes`.
-    pub fn expire(&mut self, retention_bytes: u64, coming_bytes: u64) -> Vec<Segment> {
+    pub(crate) fn expire(&mut self, retention_bytes: u64, coming_bytes: u64) -> Vec<Segment> {
         let mut expired = Vec::new();
         let mut segments = self.catalogue.segments(self.number as usize);
         while segments.full_bytes + coming_bytes > retention_bytes {
@@ -234,19 +234,19 @@ impl AppendLog {
     }
 
     /// Space that its segments take up, what is allocated ahead included.
-    pub fn taken_bytes(&self) -> u64 {
+    pub(crate) fn taken_bytes(&self) -> u64 {
         let full_bytes = self.catalogue.segments(self.number as usize).full_bytes;
         full_bytes + self.allocated.max(self.length)
     }
 
     /// Where it notes the first record that it holds, and that record's sequence.
-    pub fn start(&self) -> (PathBuf, u64) {
+    pub(crate) fn start(&self) -> (PathBuf, u64) {
         let segments = self.catalogue.segments(self.number as usize);
         (self.directory().join(START), segments.full.front().map_or(self.base, |oldest| oldest.base))
     }
 
     /// Tells readers how much of the active segment was acknowledged.
-    pub fn publish(&self) {
+    pub(crate) fn publish(&self) {
         let mut segments = self.catalogue.segments(self.number as usize);
         segments.active = Some(Segment { base: self.base, bytes: self.length });
         if let [next] = self.sequences[..] {

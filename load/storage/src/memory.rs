@@ -2,7 +2,7 @@
 
 use crate::buffers::{BLOCK_BYTES, Buffers};
 use crate::config::{Config, Layout, Retention};
-use crate::encode::{Encoder, slot_bytes};
+use crate::encode::{BatchEncoder, slot_bytes};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
 use crate::files::Chore;
@@ -18,7 +18,7 @@ const PROGRAM_BYTES: usize = 12 << 20;
 /// What the kernel keeps in a ring for each request.
 const REQUEST_BYTES: usize = 256;
 /// What is read at once when records are read back.
-pub const READ_BACK_BYTES: usize = 1 << 20;
+pub(crate) const READ_BACK_BYTES: usize = 1 << 20;
 /// Files besides those of the logs.
 const OTHER_FILES: u64 = 64;
 /// The most full segments that wait to be closed, where there are as many logs.
@@ -28,7 +28,7 @@ const BACKGROUND_FILES: usize = 4;
 
 /// What a load takes up.
 #[derive(Clone, Debug)]
-pub struct Budget {
+pub(crate) struct Budget {
     /// How many buffers each thread has.
     pub buffers: usize,
     /// What all segments of all partitions may take up.
@@ -41,7 +41,7 @@ pub struct Budget {
 
 impl Budget {
     /// Counts what `config` needs, where `own_bytes` are on the volume already. Refuses what does not fit.
-    pub fn count(config: &Config, own_bytes: u64) -> Result<Self> {
+    pub(crate) fn count(config: &Config, own_bytes: u64) -> Result<Self> {
         let retention_bytes = retention_bytes(config, own_bytes)?;
         let buffers = buffers(config)?;
         let mut budget = Self { buffers, retention_bytes, memory: Vec::new(), open_files: 0 };
@@ -54,7 +54,7 @@ impl Budget {
     }
 
     /// All of the memory.
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.memory.iter().map(|(_, bytes)| bytes).sum()
     }
 
@@ -86,7 +86,7 @@ impl Budget {
             ("segments to be closed", waiting * (size_of::<Chore>() + 512)),
             ("histograms", tallies * NAMES.latencies.len() * HISTOGRAM_BYTES),
             ("requests", requests),
-            ("payload to copy from", threads * Encoder::memory_bytes(config, chunk_bytes)),
+            ("payload to copy from", threads * BatchEncoder::memory_bytes(config, chunk_bytes)),
             ("reading", (readers + 1) * (config.readers.read_bytes as usize).max(READ_BACK_BYTES)),
             ("the program", PROGRAM_BYTES),
         ]
@@ -109,18 +109,18 @@ impl Budget {
 }
 
 /// How many chores may wait for each thread in the background: about one full segment for each log, until they are many.
-pub fn waiting_chores(config: &Config) -> usize {
+pub(crate) fn waiting_chores(config: &Config) -> usize {
     (config.logs() as usize).min(WAITING_SEGMENTS).div_ceil(config.log.background_threads as usize)
 }
 
 /// What a journal takes at most, whose files are so long: the one that is full, the one that follows it, and what is not in the
 /// log yet.
-pub fn journal_bytes(segment_bytes: u64) -> u64 {
+pub(crate) fn journal_bytes(segment_bytes: u64) -> u64 {
     2 * segment_bytes + (64 << 20)
 }
 
 /// How many buffers each thread has. Refuses fewer than a batch takes.
-pub fn buffers(config: &Config) -> Result<usize> {
+pub(crate) fn buffers(config: &Config) -> Result<usize> {
     let threads = config.threads as usize;
     let buffers = config.buffer_bytes as usize / threads / config.log.chunk_bytes as usize;
     let least = config.batch_bytes().div_ceil(u64::from(config.log.chunk_bytes)) as usize + 1;

@@ -20,7 +20,7 @@ const LOOK_NANOSECONDS: u64 = 50_000_000;
 
 /// Which segments a consumer reads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub(crate) enum ReaderKind {
     /// Those that are being written.
     Tailing,
     /// The oldest, at so many bytes a second.
@@ -28,18 +28,18 @@ pub enum Kind {
 }
 
 /// The consumers that are asked for.
-pub fn kinds(config: &Config) -> Vec<Kind> {
-    let mut kinds = vec![Kind::Tailing; config.readers.tailing as usize];
+pub(crate) fn kinds(config: &Config) -> Vec<ReaderKind> {
+    let mut kinds = vec![ReaderKind::Tailing; config.readers.tailing as usize];
     if config.readers.catch_up_bytes_per_second > 0.0 {
-        kinds.push(Kind::CatchUp(config.readers.catch_up_bytes_per_second));
+        kinds.push(ReaderKind::CatchUp(config.readers.catch_up_bytes_per_second));
     }
     kinds
 }
 
 /// A consumer, which has a thread of its own.
-pub struct Reader {
+pub(crate) struct Reader {
     /// What it reads.
-    pub kind: Kind,
+    pub kind: ReaderKind,
     /// The segments that there are.
     pub catalogue: Arc<Catalogue>,
     /// What is asked for.
@@ -56,7 +56,7 @@ pub struct Reader {
 
 /// Where a consumer is in a log.
 #[derive(Default)]
-struct Place {
+struct ReadPosition {
     base: u64,
     position: u64,
     file: Option<File>,
@@ -64,11 +64,11 @@ struct Place {
 
 impl Reader {
     /// Reads until it is over.
-    pub fn run(self) -> Result<()> {
+    pub(crate) fn run(self) -> Result<()> {
         let mut buffer = vec![0; self.config.readers.read_bytes as usize];
         match self.kind {
-            Kind::Tailing => self.tail(&mut buffer),
-            Kind::CatchUp(rate) => self.catch_up(&mut buffer, rate),
+            ReaderKind::Tailing => self.tail(&mut buffer),
+            ReaderKind::CatchUp(rate) => self.catch_up(&mut buffer, rate),
         }
     }
 
@@ -78,7 +78,7 @@ impl Reader {
 
     /// Looks at one partition after the other, each so often, and reads what was acknowledged since.
     fn tail(&self, buffer: &mut [u8]) -> Result<()> {
-        let mut places: Vec<Place> = (0..self.catalogue.count()).map(|_| Place::default()).collect();
+        let mut places: Vec<ReadPosition> = (0..self.catalogue.count()).map(|_| ReadPosition::default()).collect();
         for (log, place) in places.iter_mut().enumerate() {
             let segments = self.catalogue.segments(log);
             let end = segments.active.or(segments.full.back().copied());
@@ -102,7 +102,7 @@ impl Reader {
     }
 
     /// Bytes that a tailing consumer can read; moves it to the next segment at the end of a full one.
-    fn available(&self, log: usize, place: &mut Place) -> Option<u64> {
+    fn available(&self, log: usize, place: &mut ReadPosition) -> Option<u64> {
         let segments = self.catalogue.segments(log);
         let all = || segments.full.iter().chain(&segments.active);
         let here = all().find(|segment| segment.base == place.base).filter(|segment| segment.bytes > place.position);
@@ -118,7 +118,7 @@ impl Reader {
     fn catch_up(&self, buffer: &mut [u8], rate: f64) -> Result<()> {
         let steps = [Step { after_seconds: 0.0, per_second: rate / buffer.len() as f64 }];
         let mut pacer = Pacer::new(Schedule::new(self.start, &steps)?, nanoseconds(self.config.burst_seconds));
-        let (mut log, mut place) = (0, Place::default());
+        let (mut log, mut place) = (0, ReadPosition::default());
         while !self.is_over() {
             let due = match pacer.turn(self.clock.now()) {
                 Turn::Due { due, .. } => due,
@@ -133,14 +133,14 @@ impl Reader {
                     break;
                 }
                 log = (log + 1) % self.catalogue.count();
-                place = Place::default();
+                place = ReadPosition::default();
             }
         }
         Ok(())
     }
 
     /// Moves a catching-up consumer to where there is something to read in a log; false at the end of its full segments.
-    fn cold(&self, log: usize, place: &mut Place) -> bool {
+    fn cold(&self, log: usize, place: &mut ReadPosition) -> bool {
         let segments = self.catalogue.segments(log);
         let unread = |segment: &&Segment| {
             segment.base > place.base || segment.base == place.base && segment.bytes > place.position
@@ -153,7 +153,7 @@ impl Reader {
     }
 
     /// One read. False when the segment has gone, or has no more to read.
-    fn read(&self, log: usize, place: &mut Place, buffer: &mut [u8], due: u64) -> Result<bool> {
+    fn read(&self, log: usize, place: &mut ReadPosition, buffer: &mut [u8], due: u64) -> Result<bool> {
         let path = || segment_path(self.catalogue.directory(log), place.base, RECORDS);
         let begun = self.clock.now();
         if place.file.is_none() {
@@ -175,7 +175,7 @@ impl Reader {
         tally.latency(figures::READ_SERVICE, now - begun.min(now), 1);
         tally.add(figures::READS, 1);
         tally.add(figures::READ_BYTES, count as u64);
-        if let (Kind::Tailing, Some(stamp)) = (self.kind, self.stamp(place.position, &buffer[..count])) {
+        if let (ReaderKind::Tailing, Some(stamp)) = (self.kind, self.stamp(place.position, &buffer[..count])) {
             tally.latency(figures::END_TO_END, now.saturating_sub(stamp), 1);
         }
         drop(tally);

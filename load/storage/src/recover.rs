@@ -3,7 +3,7 @@
 use crate::config::{Config, Layout};
 use crate::error::{Error, Result};
 use crate::files::{JOURNAL, LOG, OFFSET_INDEX, RECORDS, Segment, Segments, TIME_INDEX, make_directory, segment_path};
-use crate::log::{AppendLog, Flight, Shape, State};
+use crate::log::{AppendLog, Flight, LogLayout, LogState};
 use cliffwatch_measure::record::{HEADER_BYTES, check};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Says that the directory is this engine's, and what its records are like.
-pub const MARKER: &str = "cliffwatch-storage.json";
+pub(crate) const MARKER: &str = "cliffwatch-storage.json";
 /// The mark that the service leaves in a run's directory.
 const RUN_MARKER: &str = ".cliffwatch-run";
 
@@ -20,7 +20,7 @@ const TORN_LIMIT: u32 = 4_096;
 
 /// What has to be known to read the records again.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-pub struct Marker {
+pub(crate) struct Marker {
     /// The version of this description.
     pub version: u32,
     /// How many partitions there are.
@@ -38,20 +38,20 @@ impl Marker {
     }
 
     /// Reads the marker of a directory.
-    pub fn read(directory: &Path) -> Result<Self> {
+    pub(crate) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(MARKER);
         let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "read it"))?;
         Ok(serde_json::from_str(&text)?)
     }
 
     /// How many logs there are.
-    pub fn logs(&self) -> u32 {
+    pub(crate) fn logs(&self) -> u32 {
         if self.shared { 1 } else { self.partitions }
     }
 }
 
 /// Makes the directory this engine's, or takes up again what is. Refuses one that holds anything else.
-pub fn claim(config: &Config) -> Result<()> {
+pub(crate) fn claim(config: &Config) -> Result<()> {
     for directory in [Some(&config.directory), config.journal_directory.as_ref()].into_iter().flatten() {
         let entries = std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))?;
         for entry in entries {
@@ -81,7 +81,7 @@ pub fn claim(config: &Config) -> Result<()> {
 }
 
 /// Removes everything that the engine made in its directory.
-pub fn remove(config: &Config) -> Result<()> {
+pub(crate) fn remove(config: &Config) -> Result<()> {
     let mut found = vec![config.directory.join(LOG), config.directory.join(JOURNAL)];
     found.extend(config.journal_directory.as_ref().map(|directory| directory.join(JOURNAL)));
     for path in found {
@@ -97,7 +97,7 @@ pub fn remove(config: &Config) -> Result<()> {
 }
 
 /// The segments in a directory, oldest first, as long as their files are.
-pub fn list(directory: &Path) -> Result<Vec<Segment>> {
+pub(crate) fn list(directory: &Path) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))? {
         let entry = entry.map_err(Error::file(directory, "list it"))?;
@@ -114,8 +114,8 @@ pub fn list(directory: &Path) -> Result<Vec<Segment>> {
 
 /// Takes up a log again: its last segment is cut to what was written whole, and what follows gets the next sequences.
 /// The segments, and the next sequence of each partition that it carries.
-pub fn recover(
-    shape: &Shape,
+pub(crate) fn recover(
+    shape: &LogLayout,
     number: u32,
     partitions: &[u32],
     record_bytes: Option<u32>,
@@ -158,7 +158,7 @@ pub fn recover(
 }
 
 /// A log that goes on after its segments, with batches `first`, `first + stride` and so on.
-pub fn append_log(
+pub(crate) fn append_log(
     number: u32,
     first: u64,
     stride: u64,
@@ -171,7 +171,7 @@ pub fn append_log(
         number,
         next: first,
         stride,
-        state: State::Idle,
+        state: LogState::Idle,
         flight: Flight::default(),
         queued: false,
         file: None,
@@ -258,6 +258,6 @@ fn read_sequences(path: &Path, partitions: &[u32], sequences: &mut [Option<u64>]
 }
 
 /// The directories of all logs of a shape.
-pub fn directories(shape: &Shape, logs: u32) -> Vec<PathBuf> {
+pub(crate) fn directories(shape: &LogLayout, logs: u32) -> Vec<PathBuf> {
     (0..logs).map(|number| shape.directory(number)).collect()
 }

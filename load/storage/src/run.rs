@@ -1,21 +1,21 @@
-//! A load from its start to its end: what is there is taken up, threads append, windows are told, records are read back.
+//! A load from its start to its end: what is there is taken up, threads append, windows are printed, records are read back.
 
 use crate::config::{Config, Layout, Retention};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
 use crate::files::{Catalogue, Chore, Failure, Keeper, OFFSETS, make_directory, sync_directory};
-use crate::log::{AppendLog, Shape};
+use crate::log::{AppendLog, LogLayout};
 use crate::memory::{Budget, waiting_chores};
 use crate::readers::{self, Reader};
 use crate::recover::{append_log, claim, directories, list, recover, remove};
-use crate::shard::{Outcome, Plan, Shard, Work};
+use crate::shard::{Shard, ShardOutcome, ShardPlan, Work};
 use crate::verify::{Extent, verify};
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::output::Output;
 use cliffwatch_measure::recorder::Recorder;
 use cliffwatch_measure::schedule::{Schedule, Step};
 use cliffwatch_measure::stop::Stop;
-use cliffwatch_measure::windows::Windows;
+use cliffwatch_measure::windows::{Windows, begin};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,22 +26,22 @@ use std::time::Duration;
 const AT_ONCE_PER_SECOND: f64 = 1e12;
 
 /// A load that is ready to begin.
-struct Load {
+struct StorageLoad {
     config: Arc<Config>,
     clock: Clock,
     stop: Stop,
     failure: Failure,
     keeper: Keeper,
-    shapes: Vec<Shape>,
+    shapes: Vec<LogLayout>,
     catalogue: Arc<Catalogue>,
     budget: Budget,
     logs: Vec<Vec<AppendLog>>,
 }
 
-/// Makes load as `config` says and tells windows on `output`, until its end or until `stop`.
-pub fn load(config: Config, clock: Clock, stop: &Stop, output: &Output) -> Result<()> {
+/// Makes load as `config` says and prints windows on `output`, until its end or until `stop`.
+pub(crate) fn load(config: Config, clock: Clock, stop: &Stop, output: &Output) -> Result<()> {
     let config = Arc::new(config);
-    let load = Load::prepare(Arc::clone(&config), clock, stop)?;
+    let load = StorageLoad::prepare(Arc::clone(&config), clock, stop)?;
     let result = load.make(output);
     if matches!(result, Err(Error::Full { .. })) && !config.keep_files {
         remove(&config)?;
@@ -50,22 +50,22 @@ pub fn load(config: Config, clock: Clock, stop: &Stop, output: &Output) -> Resul
 }
 
 /// Writes the share of the retention that is to be there before the load begins.
-pub fn fill(config: Config, clock: Clock, stop: &Stop) -> Result<()> {
+pub(crate) fn fill(config: Config, clock: Clock, stop: &Stop) -> Result<()> {
     let config = Arc::new(config);
-    let result = Load::prepare(Arc::clone(&config), clock, stop).and_then(Load::fill);
+    let result = StorageLoad::prepare(Arc::clone(&config), clock, stop).and_then(StorageLoad::fill);
     if matches!(result, Err(Error::Full { .. })) && !config.keep_files {
         remove(&config)?;
     }
     result
 }
 
-impl Load {
+impl StorageLoad {
     /// Looks at everything that could keep the load from being made, and takes up what earlier engines left.
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
         let keeper = Keeper::start(config.log.background_threads, waiting_chores(&config), &failure)?;
-        let log_shape = Shape::of_log(&config, 0);
+        let log_shape = LogLayout::of_log(&config, 0);
         let (mut segments, mut sequences) = (Vec::new(), Vec::new());
         for number in 0..config.logs() {
             let partitions: Vec<u32> = match config.log.layout {
@@ -80,9 +80,9 @@ impl Load {
         let own_bytes = segments.iter().map(|segments| segments.full_bytes).sum();
         let budget = Budget::count(&config, own_bytes)?;
         let catalogue = Arc::new(Catalogue::new(directories(&log_shape, config.logs()), segments));
-        let mut shapes = vec![Shape::of_log(&config, budget.retention_bytes / u64::from(config.logs()))];
+        let mut shapes = vec![LogLayout::of_log(&config, budget.retention_bytes / u64::from(config.logs()))];
         let mut logs = shared_out(&config, &catalogue, sequences);
-        if let Some(journal) = Shape::of_journal(&config) {
+        if let Some(journal) = LogLayout::of_journal(&config) {
             let entries = logs[0].remove(0);
             let first = open_journal(&journal, &entries)?;
             logs[0] = vec![first, entries];
@@ -93,11 +93,14 @@ impl Load {
 
     fn make(mut self, output: &Output) -> Result<()> {
         let config = Arc::clone(&self.config);
-        let (start, end) = (nanoseconds(config.start), nanoseconds(config.stop));
+        let planned = nanoseconds(config.start);
         let length = nanoseconds(config.window_seconds);
+        let is_first = config.begun.is_none_or(|begun| nanoseconds(begun) == planned);
+        let times = (planned, nanoseconds(config.stop));
+        let (start, end) = begin(output, &self.clock, length, times, is_first)?;
         let mut windows = Windows::new(NAMES, self.clock, length, start, end, output.clone())?;
         output.event("storage", self.facts())?;
-        let begun = config.begun.map_or(start, nanoseconds);
+        let begun = if is_first { start } else { config.begun.map_or(start, nanoseconds) };
         let mut shards = Vec::new();
         for logs in std::mem::take(&mut self.logs) {
             let schedule = Schedule::new(begun, &self.steps(logs.len()))?;
@@ -109,7 +112,7 @@ impl Load {
         let readers = self.readers(&mut windows, start, &over)?;
         let attendant = self.attend(output, &over)?;
         let mut outcomes = Vec::new();
-        let told = windows.run(&self.stop, || {
+        let printed = windows.run(&self.stop, || {
             outcomes = shards.into_iter().filter_map(|shard| shard.join().ok().flatten()).collect();
             over.store(true, Ordering::Release);
             readers.into_iter().for_each(|reader| drop(reader.join()));
@@ -119,7 +122,7 @@ impl Load {
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
-        told?;
+        printed?;
         let unwritten: u64 = outcomes.iter().map(|outcome| outcome.unwritten).sum();
         output.event("load_ended", json!({"unwritten_records": unwritten * u64::from(config.batch_records)}))?;
         self.read_back(output)
@@ -147,8 +150,8 @@ impl Load {
         self.failure.take().map_or(Ok(()), Err)
     }
 
-    fn plan(&self, logs: Vec<AppendLog>, schedule: Schedule, start: u64, work: Work, recorder: Recorder) -> Plan {
-        Plan {
+    fn plan(&self, logs: Vec<AppendLog>, schedule: Schedule, start: u64, work: Work, recorder: Recorder) -> ShardPlan {
+        ShardPlan {
             config: Arc::clone(&self.config),
             schedule,
             start,
@@ -187,7 +190,7 @@ impl Load {
             let (failure, stop) = (self.failure.clone(), self.stop.clone());
             let body = move || {
                 if let Err(error) = reader.run() {
-                    failure.tell(error);
+                    failure.report(error);
                     stop.request();
                 }
             };
@@ -220,7 +223,7 @@ impl Load {
                     checkpoint_at = clock.now() + checkpoint_every.unwrap_or(u64::MAX / 2);
                     keeper.ask(Chore::Replace(checkpoint_path.clone(), catalogue.offsets()));
                 }
-                if failure.is_told() {
+                if failure.is_reported() {
                     stop.request();
                 }
                 if asked.swap(false, Ordering::AcqRel) {
@@ -296,7 +299,7 @@ fn shared_out(config: &Config, catalogue: &Arc<Catalogue>, sequences: Vec<Vec<u6
 
 /// A journal before `entries`. What an earlier one holds beyond the entries is not read again: its batches were never said
 /// to be in the entries, and their sequences are given anew.
-fn open_journal(shape: &Shape, entries: &AppendLog) -> Result<AppendLog> {
+fn open_journal(shape: &LogLayout, entries: &AppendLog) -> Result<AppendLog> {
     let directory = shape.directory(0);
     make_directory(&directory)?;
     for segment in list(&directory)? {
@@ -307,7 +310,7 @@ fn open_journal(shape: &Shape, entries: &AppendLog) -> Result<AppendLog> {
     Ok(append_log(0, 0, 1, 0, entries.sequences.clone(), &catalogue))
 }
 
-fn spawn(plan: Plan, output: Option<Output>) -> Result<JoinHandle<Option<Outcome>>> {
+fn spawn(plan: ShardPlan, output: Option<Output>) -> Result<JoinHandle<Option<ShardOutcome>>> {
     let (failure, stop) = (plan.failure.clone(), plan.stop.clone());
     thread("append", move || {
         let result = Shard::new(plan).and_then(|shard| {
@@ -319,7 +322,7 @@ fn spawn(plan: Plan, output: Option<Output>) -> Result<JoinHandle<Option<Outcome
         match result {
             Ok(outcome) => Some(outcome),
             Err(error) => {
-                failure.tell(error);
+                failure.report(error);
                 stop.request();
                 None
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// How files would be written, and why not as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
-pub struct Found {
+pub(crate) struct IoTrial {
     /// How.
     pub io: Way,
     /// What is otherwise than asked for; nothing when all is as asked for.
@@ -17,7 +17,7 @@ pub struct Found {
 }
 
 /// Sets up what every thread of the load writes with, all of it at once, because limits count what a user has in all.
-pub fn try_io(config: &Config) -> Result<Found> {
+pub(crate) fn try_io(config: &Config) -> Result<IoTrial> {
     let (count, chunk_bytes) = (buffers(config)?, config.log.chunk_bytes as usize);
     let depth = u32::try_from(count + (config.logs() / config.threads) as usize + 1).unwrap_or(u32::MAX);
     let mut set_up = Vec::new();
@@ -26,6 +26,6 @@ pub fn try_io(config: &Config) -> Result<Found> {
         set_up.push(Io::new(config.io, depth, &buffers, Arc::new(Inbox::new(64)?))?);
     }
     let differing = set_up.iter().find(|(_, reason)| reason.is_some());
-    let found = differing.or(set_up.first()).map(|(io, reason)| Found { io: io.way(), reason: reason.clone() });
-    Ok(found.unwrap_or(Found { io: config.io, reason: None }))
+    let found = differing.or(set_up.first()).map(|(io, reason)| IoTrial { io: io.way(), reason: reason.clone() });
+    Ok(found.unwrap_or(IoTrial { io: config.io, reason: None }))
 }

@@ -17,7 +17,7 @@ const SAMPLED_LOGS: u64 = 16;
 
 /// How much is read back.
 #[derive(Clone, Copy, Debug)]
-pub struct Extent {
+pub(crate) struct Extent {
     /// At most so many bytes, from logs and segments chosen by chance; all when None.
     pub bytes: Option<u64>,
     /// For at most so long.
@@ -26,7 +26,7 @@ pub struct Extent {
 
 /// What was read back and what was found.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub struct Report {
+pub(crate) struct ReadBackReport {
     /// Bytes read.
     pub bytes: u64,
     /// Segments read.
@@ -39,7 +39,7 @@ pub struct Report {
 }
 
 /// What is read of a log.
-struct Reading {
+struct LogReading {
     segments: Vec<Segment>,
     /// Its own partition, where all records are of one.
     partition: Option<u32>,
@@ -48,12 +48,17 @@ struct Reading {
 }
 
 /// Reads back what is in a catalogue, which may be written and expire meanwhile.
-pub fn verify(catalogue: &Catalogue, shared: bool, record_bytes: Option<u32>, extent: Extent) -> Result<Report> {
+pub(crate) fn verify(
+    catalogue: &Catalogue,
+    shared: bool,
+    record_bytes: Option<u32>,
+    extent: Extent,
+) -> Result<ReadBackReport> {
     let begun = Instant::now();
     let logs = catalogue.count() as u64;
     let share = extent.bytes.map(|bytes| bytes / logs.clamp(1, SAMPLED_LOGS));
     let mut left = extent.bytes.unwrap_or(u64::MAX);
-    let mut report = Report { complete: true, ..Report::default() };
+    let mut report = ReadBackReport { complete: true, ..ReadBackReport::default() };
     let mut places: Vec<usize> = (0..catalogue.count()).collect();
     if share.is_some() {
         let chance = std::process::id();
@@ -77,7 +82,7 @@ pub fn verify(catalogue: &Catalogue, shared: bool, record_bytes: Option<u32>, ex
 }
 
 /// Reads back what an engine left in a directory.
-pub fn verify_directory(directory: &Path, extent: Extent) -> Result<Report> {
+pub(crate) fn verify_directory(directory: &Path, extent: Extent) -> Result<ReadBackReport> {
     let marker = Marker::read(directory)?;
     let parent = directory.join(LOG);
     let (mut directories, mut logs) = (Vec::new(), Vec::new());
@@ -90,13 +95,13 @@ pub fn verify_directory(directory: &Path, extent: Extent) -> Result<Report> {
     verify(&Catalogue::new(directories, logs), marker.shared, marker.record_bytes, extent)
 }
 
-fn reading_of(segments: &Segments, partition: Option<u32>) -> Reading {
+fn reading_of(segments: &Segments, partition: Option<u32>) -> LogReading {
     let listed = segments.full.iter().copied().chain(segments.active).collect();
     let ends = (segments.next_sequence > 0 && partition.is_some()).then_some(segments.next_sequence);
-    Reading { segments: listed, partition, ends }
+    LogReading { segments: listed, partition, ends }
 }
 
-impl Reading {
+impl LogReading {
     /// Leaves neighbouring segments of about so many bytes, chosen by chance. True when others were left out.
     fn cut(&mut self, bytes: u64, chance: u64) -> bool {
         let total: u64 = self.segments.iter().map(|segment| segment.bytes).sum();
@@ -126,10 +131,10 @@ impl Reading {
 
 fn read_log(
     directory: &Path,
-    reading: &Reading,
+    reading: &LogReading,
     record_bytes: Option<u32>,
     until: Instant,
-    report: &mut Report,
+    report: &mut ReadBackReport,
 ) -> Result<()> {
     let mut verifier = Verifier::default();
     if let (Some(partition), Some(first)) = (reading.partition, reading.segments.first()) {
@@ -178,7 +183,7 @@ fn read_segment(
                 verifier.intact(own, identity.sequence);
             }
         }
-        // Where nothing was written a record is missing, which its successor's sequence tells.
+        // Where nothing was written a record is missing, which its successor's sequence shows.
         Err(Fault::Empty) => {}
         Err(_) => {
             // Without a fixed length one damaged record is many places at which none begins.
@@ -191,7 +196,7 @@ fn read_segment(
 }
 
 /// Calls `found` with each whole record and its length, up to the first byte that is not of one.
-pub fn each_record(path: &Path, bytes: u64, mut found: impl FnMut(Identity, usize)) -> Result<()> {
+pub(crate) fn each_record(path: &Path, bytes: u64, mut found: impl FnMut(Identity, usize)) -> Result<()> {
     let mut over = false;
     walk(path, bytes, None, |record| match record {
         Ok((identity, length)) if !over => found(identity, length),

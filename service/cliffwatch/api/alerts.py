@@ -1,4 +1,4 @@
-"""/alerts: Alertmanager's webhook. What it tells of becomes events of the runs that it is about."""
+"""/alerts: Alertmanager's webhook. Its alerts become events of the runs that it is about."""
 
 import logging
 from datetime import UTC, datetime
@@ -7,14 +7,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import AwareDatetime, BaseModel, Field
 
-from cliffwatch.api.context import API_PREFIX, Context, Operator
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.runs.alerts import Alert
+from cliffwatch.app.alerts import FIRING, Alert
+from cliffwatch.http.context import API_PREFIX, Context, Operator
+from cliffwatch.http.route import ApiRoute
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["alerts"])
 _LOG = logging.getLogger(__name__)
 _EPOCH = datetime.fromtimestamp(0, UTC)
-_FIRING = "firing"
 #: More than fit into the largest body that is taken.
 _ALERTS_LIMIT = 5000
 
@@ -36,7 +35,7 @@ class AlertBody(BaseModel):
             status=self.status,
             fingerprint=self.fingerprint,
             starts_at=_seconds(self.starts_at),
-            ends_at=None if self.status == _FIRING or self.ends_at is None else _seconds(self.ends_at),
+            ends_at=None if self.status == FIRING or self.ends_at is None else _seconds(self.ends_at),
             severity=self.labels.get("severity", ""),
             summary=self.annotations.get("summary", ""),
             description=self.annotations.get("description", ""),

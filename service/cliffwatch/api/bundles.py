@@ -7,12 +7,12 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
-from cliffwatch.api.context import API_PREFIX, Caller, Context, Operator, Services, find_run
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.api.run_resource import Run, run_resource
-from cliffwatch.bundle.unpack import disk_problem, require_space
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.context import API_PREFIX, Caller, Context, Operator, Services, find_run
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.http.run_resource import Run, run_resource
+from cliffwatch.labs.bundle.unpack import disk_problem, require_space
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 IMPORT_PATH = f"{API_PREFIX}/runs/import"

@@ -8,15 +8,15 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from cliffwatch.api.context import API_PREFIX, Context, Reader, Services
-from cliffwatch.drives.aging.lifecycle import aging_drives
-from cliffwatch.errors import Problem
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.units import format_duration
+from cliffwatch.http.context import API_PREFIX, Context, Reader, Services
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.runs.specification import Workload, workload_from
-from cliffwatch.runs.states import ACTIVE, RunState
+from cliffwatch.labs.aging.lifecycle import aging_drives
+from cliffwatch.model.state import ACTIVE, RunState
+from cliffwatch.model.workload import Workload, workload_from
 from cliffwatch.stack.components import HOST
 from cliffwatch.store.queries import unfinished_runs
-from cliffwatch.units import format_duration
 from cliffwatch.worker.heartbeat import Heartbeat
 
 router = APIRouter(prefix=f"{API_PREFIX}/discovery", tags=["discovery"])
@@ -77,7 +77,7 @@ def discover_drives(services: Context, caller: Reader) -> list[TargetGroup]:
 
 
 def _live(services: Services) -> Iterator[tuple[Path, Workload]]:
-    """The journals of runs that are carried out, with their workloads. One that cannot be read hides no other."""
+    """The journals of live runs, with their workloads. One that cannot be read hides no other."""
     with services.database.snapshot() as session:
         directories = [Path(row.directory) for row in unfinished_runs(session) if RunState(row.state) in ACTIVE]
     for directory in directories:

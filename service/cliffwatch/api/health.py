@@ -3,31 +3,31 @@
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cliffwatch.api.context import Context
-from cliffwatch.api.problems import responses
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.context import Context
+from cliffwatch.http.problems import responses
 
 router = APIRouter(tags=["health"])
 
 
-class Health(BaseModel):
+class HealthBody(BaseModel):
     """`ok`, always: otherwise the answer is a problem."""
 
     status: str = "ok"
 
 
 @router.get("/healthz")
-def healthz() -> Health:
+def healthz() -> HealthBody:
     """The process is there and answers."""
-    return Health()
+    return HealthBody()
 
 
 @router.get("/readyz", responses=responses(Code.NOT_READY))
-def readyz(services: Context) -> Health:
+def readyz(services: Context) -> HealthBody:
     """The database can be written and is up to date, and the scheduler runs."""
-    fault = services.keeper.fault()
+    fault = services.database_monitor.fault()
     if fault is not None:
         raise Problem(Code.NOT_READY, fault)
     if not services.scheduler.is_running:
         raise Problem(Code.NOT_READY, "the scheduler does not run, or another service has its lock")
-    return Health()
+    return HealthBody()

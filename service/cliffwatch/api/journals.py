@@ -1,23 +1,27 @@
 """/runs/{run_id}/events, /windows, /findings and the reports: what stands in a run's journal."""
 
 from itertools import islice
-from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Reader, RunId, find_run
-from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, encode_page, page_of
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.api.run_resource import Window, window_resource
-from cliffwatch.api.times import Time
-from cliffwatch.errors import Code, Problem
-from cliffwatch.journal import EventType, JournalReader, StoredEvent, files
-from cliffwatch.report.picture_errand import picture_of
-from cliffwatch.report.provisional import place_of_report
-from cliffwatch.runs.states import RunState
+from cliffwatch.base.errors import Code
+from cliffwatch.http.context import API_PREFIX, Context, Reader, RunId, find_run
+from cliffwatch.http.journal_resource import (
+    EventBody,
+    directory_of,
+    event_body,
+    report_document,
+    report_page,
+    report_picture,
+)
+from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, encode_page, page_of
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.http.run_resource import Window, window_resource
+from cliffwatch.http.times import Time
+from cliffwatch.journal import JournalReader
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
@@ -27,23 +31,11 @@ _FINDINGS, _FINDINGS_KEY = "findings:at,run_id,event_id:descending", (float, str
 WINDOW_LIMIT = 1000
 _NUMBER_LIMIT = 2**31 - 1
 
-#: The report's scripts may run, but not with the rights of the service's own pages.
-_REPORT_HEADERS = {"Content-Security-Policy": "sandbox allow-scripts allow-downloads"}
 
 After = Annotated[int | None, Query(ge=0, le=_NUMBER_LIMIT)]
 
 
-class EventBody(BaseModel):
-    """An event of a run; ids count from 1."""
-
-    id: int
-    at: Time
-    type: EventType
-    name: str
-    detail: dict[str, Any]
-
-
-class Finding(BaseModel):
+class FindingBody(BaseModel):
     """A finding; `name` is its kind and `event_id` the event that it is."""
 
     run_id: str
@@ -59,7 +51,7 @@ def list_events(
 ) -> Page[EventBody]:
     """Events in the order in which they were written, behind the event `after`."""
     begin = _position(after, page, _EVENTS, 0)
-    reader = JournalReader(_directory(services, run_id))
+    reader = JournalReader(directory_of(services, run_id))
     found = list(islice((stored for stored in reader.events() if stored.id > begin), limit + 1))
     return page_of(found, limit, _EVENTS, lambda stored: [stored.id], event_body)
 
@@ -76,7 +68,7 @@ def list_windows(
 ) -> Page[Window]:
     """Windows in order, behind the window `after`."""
     begin = _position(after, page, _WINDOWS, -1)
-    reader = JournalReader(_directory(services, run_id))
+    reader = JournalReader(directory_of(services, run_id))
     found = list(islice(reader.windows(begin + 1), limit + 1))
     items = [
         window_resource(
@@ -91,14 +83,14 @@ def list_windows(
 @router.get("/runs/{run_id}/findings", responses=responses(Code.NOT_FOUND, Code.PAGE_TOKEN_INVALID))
 def list_run_findings(
     run_id: RunId, services: Context, caller: Reader, limit: Limit = 50, page: PageToken = None
-) -> Page[Finding]:
+) -> Page[FindingBody]:
     """Findings of a run, newest first."""
     find_run(services, run_id)
     return _findings(services, limit, page, run_id)
 
 
 @router.get("/findings", responses=responses(Code.PAGE_TOKEN_INVALID), tags=["findings"])
-def list_findings(services: Context, caller: Reader, limit: Limit = 50, page: PageToken = None) -> Page[Finding]:
+def list_findings(services: Context, caller: Reader, limit: Limit = 50, page: PageToken = None) -> Page[FindingBody]:
     """Findings of all runs, newest first."""
     return _findings(services, limit, page, None)
 
@@ -113,7 +105,7 @@ def list_findings(services: Context, caller: Reader, limit: Limit = 50, page: Pa
 )
 def show_report(run_id: RunId, services: Context, caller: Reader) -> Response:
     """The run's report as JSON."""
-    return Response(_report(services, run_id, files.REPORT_JSON), media_type="application/json")
+    return report_document(services, run_id)
 
 
 @router.get(
@@ -126,8 +118,7 @@ def show_report(run_id: RunId, services: Context, caller: Reader) -> Response:
 )
 def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Response:
     """The run's report as a page that needs nothing else."""
-    content = _report(services, run_id, files.REPORT_HTML)
-    return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
+    return report_page(services, run_id)
 
 
 @router.get(
@@ -143,23 +134,7 @@ def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Respon
 )
 def show_report_picture(run_id: RunId, services: Context, caller: Reader) -> Response:
     """The run's report in one picture, drawn when it is first asked for."""
-    cache = services.settings.state_directory / "cache" / "matplotlib"
-    directory = _directory(services, run_id)
-    return Response(picture_of(directory, cache, _place_of_report(services, run_id)), media_type="image/png")
-
-
-def event_body(stored: StoredEvent) -> EventBody:
-    event = stored.event
-    return EventBody(id=stored.id, at=event.at, type=event.type, name=event.name, detail=event.detail)
-
-
-def _directory(services: Context, run_id: str) -> Path:
-    return Path(find_run(services, run_id).directory)
-
-
-def _place_of_report(services: Context, run_id: str) -> Path:
-    row = find_run(services, run_id)
-    return place_of_report(Path(row.directory), is_over=row.state == RunState.FINISHED.value)
+    return report_picture(services, run_id)
 
 
 def _position(after: int | None, page: str | None, sort: str, start: int) -> int:
@@ -170,22 +145,12 @@ def _position(after: int | None, page: str | None, sort: str, start: int) -> int
     return start if after is None else after
 
 
-def _findings(services: Context, limit: int, page: str | None, run_id: str | None) -> Page[Finding]:
+def _findings(services: Context, limit: int, page: str | None, run_id: str | None) -> Page[FindingBody]:
     after = decode_page(page, _FINDINGS, _FINDINGS_KEY)
     with services.database.snapshot() as session:
         rows = findings_page(session, limit + 1, after, run_id)
     return page_of(rows, limit, _FINDINGS, lambda row: (row.at, row.run_id, row.event_id), _finding)
 
 
-def _finding(row: FindingRow) -> Finding:
-    return Finding(run_id=row.run_id, event_id=row.event_id, at=row.at, name=row.name, detail=row.detail)
-
-
-def _report(services: Context, run_id: str, name: str) -> bytes:
-    try:
-        return (_place_of_report(services, run_id) / name).read_bytes()
-    except FileNotFoundError as error:
-        raise Problem(
-            Code.REPORT_NOT_READY,
-            f"run {run_id} has no {name} yet; it is made when the load ends, and by `cliffwatch run report {run_id}`",
-        ) from error
+def _finding(row: FindingRow) -> FindingBody:
+    return FindingBody(run_id=row.run_id, event_id=row.event_id, at=row.at, name=row.name, detail=row.detail)

@@ -12,17 +12,17 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cliffwatch import __version__
-from cliffwatch.api.context import Context, Services
-from cliffwatch.api.http_figures import BUCKETS_SECONDS, HttpFigures
+from cliffwatch.app.alerts import count_kept
+from cliffwatch.app.scheduler import FAILED, MISSED, QUEUED
+from cliffwatch.http.context import Context, Services
+from cliffwatch.http.figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
-from cliffwatch.runs.alerts import count_kept
-from cliffwatch.runs.scheduler import FAILED, MISSED, QUEUED
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 from cliffwatch.store.queries import count_runs_by_state, runs_page, unfinished_runs
 
 router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
-#: The newest runs are told one by one; the index knows the others.
+#: The newest runs are exported one by one; the index knows the others.
 NEWEST_RUNS = 100
 
 

@@ -5,16 +5,18 @@ from pathlib import Path
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Operator, RunId, find_run
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.errors import Code, Problem
-from cliffwatch.journal import EventLog, files
-from cliffwatch.report.errand import make_report
-from cliffwatch.report.picture_errand import one_at_a_time
+from cliffwatch.app.index import index_report
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.context import API_PREFIX, Context, Operator, RunId, find_run
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.journal import EventLog
+from cliffwatch.journal.state import mend_verdict
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.report.picture_process import one_at_a_time
+from cliffwatch.report.process import make_report
 from cliffwatch.report.provisional import provisional_directory
-from cliffwatch.runs.states import RunState, VerdictName, mend_verdict
-from cliffwatch.store.index import index_run
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["journals"])
 
@@ -36,11 +38,13 @@ def make_run_report(run_id: RunId, services: Context, caller: Operator) -> Repor
     place = directory if is_over else provisional_directory(directory)
     # It takes a processor, and more memory than all else: not as often at once as people ask.
     with one_at_a_time(services.settings.state_directory / "cache" / "reports"):
-        place.mkdir(mode=files.PRIVATE_DIRECTORY, exist_ok=True)
+        place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
         made = make_report(directory, place)
     if made.verdict is None or made.failure:
-        raise Problem(Code.INTERNAL, f"the report of run {run_id} could not be made: {made.failure}")
-    if is_over and mend_verdict(EventLog(directory), made.verdict, made.reasons, services.clock.wall()):
+        code = Code.JOURNAL_UNWRITABLE if made.unwritable else Code.INTERNAL
+        raise Problem(code, f"the report of run {run_id} could not be made: {made.failure}")
+    if is_over:
+        mend_verdict(EventLog(directory), made.verdict, made.reasons, services.clock.wall())
         with services.database.session() as session:
-            index_run(session, directory)
+            index_report(session, directory)
     return ReportMade(verdict=made.verdict, reasons=list(made.reasons), is_provisional=not is_over)

@@ -1,65 +1,29 @@
 """/runs: plan, submit, list, show and stop runs."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, RunId, Services, find_run
-from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, next_token
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.api.run_resource import Run, RunSummary, run_resource, run_summary
-from cliffwatch.errors import Code
-from cliffwatch.runs.faults import NAME_PATTERN
-from cliffwatch.runs.specification import Strict, Target, Workload
-from cliffwatch.runs.states import RunState, VerdictName
-from cliffwatch.runs.submission import RunRequest
-from cliffwatch.store.models import RunRow
-from cliffwatch.store.queries import runs_page
+from cliffwatch.base.errors import Code
+from cliffwatch.base.faults import NAME_PATTERN
+from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
+from cliffwatch.http.paging import Limit, Page, PageToken
+from cliffwatch.http.plan_resource import PlanBody, plan_body
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.http.run_resource import Run, RunSummary, run_resource, run_summary
+from cliffwatch.http.run_rows import listed_rows
+from cliffwatch.model.document import Strict
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.state import RunState, VerdictName
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
-_SORT, _KEY = "runs:created_at,id:descending", (float, str)
 _REFUSALS = (
     Code.NOT_FOUND,
     Code.WORKLOAD_INVALID,
     Code.TARGET_MISSING,
     Code.COMPONENT_MISSING,
 )
-
-
-class PlannedWriteBody(BaseModel):
-    """A file or a device that the run would write to."""
-
-    path: str
-    size_bytes: int
-
-
-class ObjectionBody(BaseModel):
-    """A reason for which the safety gate would refuse the run."""
-
-    code: str
-    message: str
-
-
-class PlanBody(BaseModel):
-    """What a run would do. `written_bytes` is null where nothing bounds the rate.
-
-    `confirmation` is the sentence to give as `target.confirmation`; null where none is needed.
-    """
-
-    run_id: str
-    target: Target
-    path: str
-    writes: list[PlannedWriteBody]
-    command: list[str]
-    written_bytes: int | None
-    direct: bool
-    notes: list[str]
-    objections: list[ObjectionBody]
-    confirmation: str | None
-    workload: Workload
 
 
 class StopRequest(Strict):
@@ -77,19 +41,7 @@ def plan_run(
 ) -> PlanBody:
     """Say exactly what a run would write where, and what stands in its way. Writes nothing."""
     plan = services.runs.plan(request, run_id)
-    return PlanBody(
-        run_id=plan.run_id,
-        target=request.target,
-        path=str(plan.examination.path),
-        writes=[PlannedWriteBody(path=str(write.path), size_bytes=write.size_bytes) for write in plan.plan.writes],
-        command=list(plan.plan.command),
-        written_bytes=plan.plan.written_bytes,
-        direct=plan.plan.direct,
-        notes=list(plan.notes),
-        objections=[ObjectionBody(code=item.code, message=item.message) for item in plan.objections],
-        confirmation=plan.confirmation,
-        workload=plan.workload,
-    )
+    return plan_body(request, plan)
 
 
 @router.post("/runs", status_code=201, responses=responses(*_REFUSALS, Code.TARGET_UNSAFE, Code.SPACE_INSUFFICIENT))
@@ -131,35 +83,10 @@ def list_runs(
     return Page(items=[run_summary(row, now) for row in rows.items], next_page=rows.next_page)
 
 
-@dataclass(frozen=True, slots=True)
-class ListedRows:
-    """A page of the index, and the token of the next page."""
-
-    items: list[RunRow]
-    next_page: str | None
-
-
-def listed_rows(
-    services: Services,
-    state: RunState | None,
-    workload: str | None,
-    verdict: VerdictName | None,
-    limit: int,
-    page: str | None,
-) -> ListedRows:
-    """Raises Problem(page_token_invalid)."""
-    after = decode_page(page, _SORT, _KEY)
-    with services.database.snapshot() as session:
-        rows = runs_page(
-            session, limit + 1, after, state.value if state else None, workload, verdict.value if verdict else None
-        )
-    return ListedRows(rows[:limit], next_token(rows, limit, _SORT, lambda row: (row.created_at, row.id)))
-
-
 @router.get("/runs/{run_id}", responses=responses(Code.NOT_FOUND))
 def show_run(run_id: RunId, services: Context, caller: Reader) -> Run:
     """A run, with its newest window."""
-    return run_resource(find_run(services, run_id), services.clock.wall())
+    return _shown(services, run_id)
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE))
@@ -171,4 +98,9 @@ def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRe
 
 def _created(services: Context, run_id: str, response: Response) -> Run:
     response.headers["Location"] = f"{API_PREFIX}/runs/{run_id}"
-    return run_resource(find_run(services, run_id), services.clock.wall())
+    return _shown(services, run_id)
+
+
+def _shown(services: Context, run_id: str) -> Run:
+    row = find_run(services, run_id)
+    return run_resource(row, services.clock.wall(), services.runs.waits_for(row))

@@ -5,13 +5,13 @@ from typing import Annotated, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from cliffwatch.api.context import API_PREFIX, Admin, Context, ShortId
-from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.api.times import Time
-from cliffwatch.errors import Code
-from cliffwatch.runs.specification import Strict
+from cliffwatch.base.errors import Code
+from cliffwatch.http.context import API_PREFIX, Admin, Context, ShortId
+from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, page_of
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.http.times import Time
+from cliffwatch.model.document import Strict
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.queries import tokens_page
 from cliffwatch.store.tokens import Scope, create_token, revoke_token

@@ -3,46 +3,28 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
-from pydantic import BaseModel
 
-from cliffwatch.api.context import API_PREFIX, Context, Operator, Reader, WorkloadName
-from cliffwatch.api.pages import Limit, Page, PageToken, decode_page, page_of
-from cliffwatch.api.problems import responses
-from cliffwatch.api.route import ApiRoute
-from cliffwatch.api.times import Time
-from cliffwatch.engines.registry import load_of
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import Workload, parse_workload, workload_from
-from cliffwatch.runs.submission import check_text
-from cliffwatch.store.models import WorkloadRow
-from cliffwatch.store.queries import workloads_page
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.engines.registry import checked_workload
+from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, WorkloadName
+from cliffwatch.http.paging import Limit, Page, PageToken
+from cliffwatch.http.problems import responses
+from cliffwatch.http.route import ApiRoute
+from cliffwatch.http.workload_resource import WorkloadBody, listed_workloads, workload_body
+from cliffwatch.model.request import check_text
+from cliffwatch.model.workload import Workload, workload_document
 from cliffwatch.store.workloads import put_workload, require_workload
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["workloads"])
-_SORT, _KEY = "workloads:name", (str,)
 _VERSION_LIMIT = 2**31 - 1
 
 Document = Annotated[dict[str, Any], Body(description="a workload document")]
 
 
-class WorkloadBody(BaseModel):
-    """A version of a workload."""
-
-    name: str
-    version: int
-    engine: str
-    description: str
-    document: dict[str, Any]
-    created_at: Time
-
-
 @router.get("/workloads", responses=responses(Code.PAGE_TOKEN_INVALID))
 def list_workloads(services: Context, caller: Reader, limit: Limit = 50, page: PageToken = None) -> Page[WorkloadBody]:
     """The newest version of each workload, by name."""
-    after = decode_page(page, _SORT, _KEY)
-    with services.database.snapshot() as session:
-        rows = workloads_page(session, limit + 1, after)
-    return page_of(rows, limit, _SORT, lambda row: [row.name], _show)
+    return listed_workloads(services, limit, page)
 
 
 @router.get("/workloads/{name}", responses=responses(Code.NOT_FOUND))
@@ -54,7 +36,7 @@ def show_workload(
 ) -> WorkloadBody:
     """A workload."""
     with services.database.snapshot() as session:
-        return _show(require_workload(session, name, version))
+        return workload_body(require_workload(session, name, version))
 
 
 @router.put(
@@ -78,7 +60,7 @@ def put_workload_version(
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{API_PREFIX}/workloads/{name}?version={row.version}"
-    return _show(row)
+    return workload_body(row)
 
 
 @router.post("/workloads/validate", responses=responses(Code.WORKLOAD_INVALID))
@@ -88,9 +70,7 @@ def validate_workload(
 ) -> Workload:
     """Check a workload and answer it with every default filled in. Stores nothing."""
     if set(document) == {"yaml"} and isinstance(document["yaml"], str):
-        workload = parse_workload(document["yaml"])
-        load_of(workload)
-        return workload
+        return checked_workload(workload_document(document["yaml"]))
     return _checked(document)
 
 
@@ -99,19 +79,4 @@ def _checked(document: dict[str, Any]) -> Workload:
         check_text(document)
     except ValueError as error:
         raise Problem(Code.WORKLOAD_INVALID, f"the workload is not valid: {error}") from error
-    workload = workload_from(document)
-    load_of(workload)
-    return workload
-
-
-def _show(row: WorkloadRow) -> WorkloadBody:
-    """A row that cannot be read is listed too, without a document; a run of it is refused."""
-    document: dict[str, Any] = row.document if isinstance(row.document, dict) else {}
-    return WorkloadBody(
-        name=row.name,
-        version=row.version,
-        engine=str(document.get("engine", "")),
-        description=str(document.get("description", "")),
-        document=document,
-        created_at=row.created_at,
-    )
+    return checked_workload(document)

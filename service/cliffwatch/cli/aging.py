@@ -6,24 +6,24 @@ from typing import Annotated, Any
 import typer
 import yaml
 
+from cliffwatch.base.checkout import DRILL_PROFILE
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.programs import DRIVE, require_program
+from cliffwatch.base.units import format_size, parse_size
 from cliffwatch.cli import completion
 from cliffwatch.cli.drive_settings import check_names, with_typed
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
-from cliffwatch.cli.run_order import read_document
+from cliffwatch.cli.run_request import read_document
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, aging_drives, attach, clean, detach
-from cliffwatch.drives.aging.place import FileSystem
-from cliffwatch.drives.aging.serving import require_program
-from cliffwatch.errors import Code, Problem
-from cliffwatch.units import format_size, parse_size
+from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, clean, detach
 
 #: What a drive is like unless something else is asked for.
-DEFAULT_PROFILE = Path(__file__).resolve().parents[3] / "drive" / "profiles" / "drill.yaml"
 
 NameArgument = Annotated[
     str,
-    typer.Argument(metavar="NAME", help="A name of your own for the drive.", autocompletion=completion.drives),
+    typer.Argument(metavar="NAME", help="Name for the drive.", autocompletion=completion.drives),
 ]
 
 _COLUMNS = (
@@ -41,10 +41,10 @@ def attach_drive(
     name: NameArgument,
     profile: Annotated[
         Path | None,
-        typer.Option("--profile", help="YAML with settings of the modelled drive; else drive/profiles/drill.yaml."),
+        typer.Option("--profile", help="YAML file with the drive model's settings; default drive/profiles/drill.yaml."),
     ] = None,
     capacity: Annotated[
-        str | None, typer.Option("--capacity", help="Its size, such as 4GiB, instead of the profile's.")
+        str | None, typer.Option("--capacity", help="Size, such as 4GiB; default: the profile's.")
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -52,35 +52,36 @@ def attach_drive(
             "--set",
             envvar="CLIFFWATCH_DRIVE_ATTACH_SET",
             metavar="KEY=VALUE",
-            help="Another setting of docs/drive.md; may be repeated.",
+            help="A setting of docs/drive.md as KEY=VALUE; repeatable.",
         ),
     ] = None,
     file_system: Annotated[
-        FileSystem | None, typer.Option("--file-system", help="What is made on it; ext4 unless given.")
+        FileSystem | None, typer.Option("--file-system", help="File system to create; default ext4.")
     ] = None,
     discard: Annotated[
-        bool | None, typer.Option("--discard/--no-discard", help="Tell the drive about deleted files; else not.")
+        bool | None,
+        typer.Option("--discard/--no-discard", help="Mount with discard (TRIM); default off."),
     ] = None,
     unpartitioned: Annotated[
         float | None,
-        typer.Option("--unpartitioned", help="Share of it that the file system leaves alone, such as 0.25; else 0."),
+        typer.Option("--unpartitioned", help="Share of the drive left unpartitioned, such as 0.25; default 0."),
     ] = None,
     output: OutputOption = None,
 ) -> None:
-    """Attach an aging drive as a disk and mount it; one that is not there yet is made first, as the flags say."""
+    """Attach an aging drive as a disk and mount it; a new one is created first, as the flags specify."""
     session = session_of(context)
     state_directory = session.settings().state_directory
     is_known = name in {drive.name for drive in aging_drives(state_directory)}
     given = (profile, capacity, settings, file_system, discard, unpartitioned)
     order = None
     if not is_known or any(value is not None for value in given):
-        order = Order(
-            settings=drive_settings(profile or DEFAULT_PROFILE, capacity, settings or []),
+        order = AttachRequest(
+            settings=drive_settings(profile or DRILL_PROFILE, capacity, settings or []),
             file_system=file_system or FileSystem.EXT4,
             discard=bool(discard),
             unpartitioned=unpartitioned or 0.0,
         )
-    check_names(require_program(state_directory), settings or [], Code.DRIVE_INVALID)
+    check_names(require_program(DRIVE, state_directory), settings or [], Code.DRIVE_INVALID)
     try:
         drive = attach(state_directory, name, SystemClock(), order)
     except Problem as problem:
@@ -91,10 +92,10 @@ def attach_drive(
 def detach_drive(
     context: typer.Context,
     name: NameArgument,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete its content and its age too.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Also delete its content and its simulated wear.")] = False,
     output: OutputOption = None,
 ) -> None:
-    """Unmount an aging drive, detach it and stop serving it. Its content and its age are kept."""
+    """Unmount an aging drive, detach it and stop serving it. Its content and its simulated wear are kept."""
     session = session_of(context)
     detach(session.settings().state_directory, name, SystemClock(), delete=delete)
     say(f"the drive {name} is {'deleted' if delete else 'detached'}")
@@ -110,13 +111,13 @@ def list_aging(context: typer.Context, output: OutputOption = None) -> None:
 
 
 def clean_up(context: typer.Context, output: OutputOption = None) -> None:
-    """Take down what killed processes left of aging drives. Drives that are in use or wanted stay as they are."""
+    """Clean up the aging drives that killed processes left behind. Drives in use are not touched."""
     session = session_of(context)
     done = clean(session.settings().state_directory, SystemClock())
     if session.how(output) is Output.JSON:
         print_json(done)
     else:
-        say(*(done or ["nothing was left over"]))
+        say(*(done or ["nothing to clean up"]))
 
 
 def register(app: typer.Typer) -> None:

@@ -5,11 +5,11 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.run_id import SourceArgument
 from cliffwatch.cli.run_source import journal_of, written
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.errors import Code, Problem
 
 
 def register(app: typer.Typer) -> None:
@@ -25,7 +25,7 @@ def bundle(
     output: OutputOption = None,
 ) -> None:
     """Pack a finished run into one file: journal, telemetry, report and dashboards. The service is not needed."""
-    from cliffwatch.bundle.pack import ENDING, pack  # slow to load, and no other command needs it
+    from cliffwatch.labs.bundle.pack import ENDING, pack  # slow to load, and no other command needs it
 
     session = session_of(context)
     directory = journal_of(session, run)
@@ -42,15 +42,13 @@ def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A file that `cliffwatch run bundle` wrote.")],
     output: OutputOption = None,
 ) -> None:
-    """Make a run that was packed elsewhere one of the service, under the id that it has."""
+    """Import a bundled run into the service, under its own id."""
     session = session_of(context)
     try:
         with file.open("rb") as content, session.client() as api:
             run = api.upload("/runs/import", content)
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"{file} cannot be read: {error.strerror}; correct the path") from error
-    say(
-        f"run {run['id']} is here, with the verdict {run['verdict']}", f"  look at it:  cliffwatch run show {run['id']}"
-    )
+    say(f"imported {run['id']} (verdict {run['verdict']})", f"  look at it:  cliffwatch run show {run['id']}")
     if session.how(output) is Output.JSON:
         print_json(run)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import httpx
 
-from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.base.errors import Code, FieldFault, Problem
 
 API_PREFIX = "/api/v1"
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)

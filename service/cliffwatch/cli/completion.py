@@ -9,12 +9,12 @@ from typing import Any
 
 import typer
 
+from cliffwatch.base.errors import Problem
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.session import Session
-from cliffwatch.drives.aging.lifecycle import aging_drives
-from cliffwatch.errors import Problem
 from cliffwatch.journal import files
-from cliffwatch.runs.specification import TARGET_FORMS
+from cliffwatch.labs.aging.lifecycle import aging_drives
+from cliffwatch.model.target import TARGET_FORMS
 
 _RUNS = 200
 

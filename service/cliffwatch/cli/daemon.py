@@ -5,19 +5,18 @@ to somebody else by now is never taken for the service.
 """
 
 import json
-import os
 import signal
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.clock import Clock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.journal.files import write_json_durably
-from cliffwatch.privacy import UMASK
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.units import format_duration
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.durable import write_json_durably
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import open_log
+from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
+from cliffwatch.base.units import format_duration
 
 PROCESS_FILE = "service.json"
 LOG_FILE = "service.log"
@@ -47,28 +46,17 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
     """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log. Raises Problem."""
     try:
         state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        log = os.open(state_directory / LOG_FILE, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        log = open_log(state_directory / LOG_FILE)
     except OSError as error:
         detail = f"the state directory {state_directory} cannot be made: {error.strerror}; name another"
         raise Problem(Code.BAD_REQUEST, detail) from error
-    try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=state_directory,
-            start_new_session=True,
-            umask=UMASK,
-        )
-    finally:
-        os.close(log)
+    with log:
+        process = start_detached([sys.executable, "-m", "cliffwatch.cli.main", *arguments], log, state_directory)
     identity = ProcessIdentity.of(process.pid)
     if identity is None:
         raise _did_not_start(state_directory, process)
     write_json_durably(state_directory / PROCESS_FILE, {"process": identity.to_json(), "url": url})
-    # The process outlives this one on purpose; Popen must not complain about that when it is collected.
-    process.returncode = 0
+    disown(process)
     return Daemon(identity, url)
 
 

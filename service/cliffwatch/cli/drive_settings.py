@@ -5,8 +5,8 @@ import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.suggestion import did_you_mean
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.suggestion import did_you_mean
 
 _FLAG = re.compile(r"^ +--([a-z][a-z-]*)", re.MULTILINE)
 #: What the model's own refusals call a kind of value, and what people call it.

@@ -7,13 +7,13 @@ from typing import Any
 
 import typer
 
+from cliffwatch.base.units import format_size
 from cliffwatch.cli import aging, what_if
 from cliffwatch.cli.output import Output, print_json, say, show
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.units import format_size
 
-app = CommandTree(help="Look at the drives of the service's machine, and attach drives that age.")
+app = CommandTree(help="List the drives of the service's machine, and attach emulated drives that age.")
 aging.register(app)
 what_if.register(app)
 
@@ -24,7 +24,7 @@ _FIELD_WIDTH = 10
 
 @app.command("list")
 def list_drives(context: typer.Context, output: OutputOption = None) -> None:
-    """List drives: what each is, how to name it as a target, and whether the safety gate would let it be written to."""
+    """List drives: what each is, how to name it as a target, and whether the safety gate allows writing to it."""
     session = session_of(context)
     with session.client() as api:
         rows = api.get("/drives")["items"]
@@ -46,7 +46,7 @@ def drive_lines(drive: Mapping[str, Any], width: int) -> list[str]:
     facts += [("no:", message) for message in objections] or [("eligible", "yes, as a raw device; all on it is lost")]
     lines = _wrapped("  ".join([drive["name"], *kind_of(drive)]), width, "", "  ")
     if objections:
-        facts.insert(1, ("eligible", "not as a raw device"))
+        facts.insert(1, ("eligible", "not eligible as a raw device"))
     for name, text in facts:
         lines += _wrapped(text, width, f"  {name:<{_FIELD_WIDTH}}", " " * (2 + _FIELD_WIDTH))
     return lines
@@ -68,7 +68,7 @@ def kind_of(drive: Mapping[str, Any]) -> list[str]:
     elif drive["rotational"]:
         kind = "hard disk"
     else:
-        kind = "SSD, TRIM supported" if drive["discard"] else "SSD or the like, no TRIM"
+        kind = "SSD, TRIM supported" if drive["discard"] else "SSD, no TRIM"
     facts = [format_size(drive["size_bytes"]), kind, drive["model"]]
     return [*(fact for fact in facts if fact), *(["read-only"] if drive["read_only"] else [])]
 

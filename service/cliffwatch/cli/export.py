@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.run_id import SourceArgument
 from cliffwatch.cli.run_source import FileOutputOption, journal_of, say_written, written
 from cliffwatch.cli.session import session_of
-from cliffwatch.errors import Code, Problem
 
 _OMB = "omb"
 FORMATS = {
@@ -35,24 +35,24 @@ def export(
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
     output: FileOutputOption = None,
 ) -> None:
-    """Write a run's windows for other programs, from its journal alone; the service is not needed.
+    """Export a run's windows from its journal; the service is not needed.
 
-    Of a run that goes on, these are the windows that are committed. Gaps are rows of their own, or left empty.
+    For a live run, these are the windows committed so far. Gaps are rows of their own, or left empty.
     """
     if format not in FORMATS:
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(FORMATS)}")
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not a format; formats: {', '.join(FORMATS)}")
     if format == "parquet" and to is None and sys.stdout.isatty():
-        raise Problem(Code.BAD_REQUEST, "--to: Parquet is not for terminals; name a file, or redirect the output")
+        raise Problem(Code.BAD_REQUEST, "--to: Parquet is binary; name a file, or redirect the output")
     session = session_of(context)
     directory = journal_of(session, run)
     with written(to) as file:
         if format == _OMB:
-            from cliffwatch.omb.result import result_of
+            from cliffwatch.labs.omb.result import result_of
 
             file.write((json.dumps(result_of(directory)) + "\n").encode())
         else:
-            from cliffwatch.export.formats import WRITERS
-            from cliffwatch.export.table import table_of
+            from cliffwatch.report.export.formats import WRITERS
+            from cliffwatch.report.export.window_table import table_of
 
             WRITERS[format](table_of(directory), file)
     say_written(to, format, session.how(output))

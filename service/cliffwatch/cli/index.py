@@ -18,11 +18,12 @@ def group() -> None:
 
 @app.command("rebuild")
 def rebuild(context: typer.Context, output: OutputOption = None) -> None:
-    """Make the database's runs, findings and workload versions again from the journals, on this machine.
+    """Rebuild the database's runs, findings and workload versions from the journals, on this machine.
 
     Works with the service up or down, in one transaction. Schedules and tokens are in no journal and stay as they are.
     """
-    from cliffwatch.store import database, index  # slow to load, and no other command needs them
+    from cliffwatch.app import index  # slow to load, and no other command needs them
+    from cliffwatch.store import database
 
     session = session_of(context)
     settings = session.settings()

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.units import format_duration
 from cliffwatch.cli.client import ApiClient, ServerEvent, json_of, path_of
-from cliffwatch.clock import Clock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.states import RunState
-from cliffwatch.units import format_duration
+from cliffwatch.model.state import RunState
 
 #: Pauses between attempts to reach the service again; the last one repeats.
 _RETRY_PAUSES_SECONDS = (0.5, 1.0, 2.0, 5.0)
@@ -44,7 +44,7 @@ class EventSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Notice:
+class RunNotice:
     """Something that the person who watches should know about the watching."""
 
     text: str
@@ -55,7 +55,7 @@ class StillThere:
     """Nothing happened; the service is alive."""
 
 
-Update = RunSeen | WindowSeen | EventSeen | Notice | StillThere
+Update = RunSeen | WindowSeen | EventSeen | RunNotice | StillThere
 
 
 def is_over(run: dict[str, Any]) -> bool:
@@ -87,7 +87,7 @@ class Follower:
                 for update in source:
                     if self._away_since is not None:
                         self._away_since, self._attempts = None, 0
-                        yield Notice("the service answers again")
+                        yield RunNotice("the service answers again")
                     yield update
                     if isinstance(update, RunSeen):
                         run = update.run
@@ -147,10 +147,11 @@ class Follower:
         now = self._clock.monotonic()
         if self._away_since is None:
             self._away_since = now
-            yield Notice("the service does not answer; the run goes on without it, and watching waits for it")
+            yield RunNotice("the service does not answer; the run continues, and this command reconnects")
         if now - self._away_since >= self._give_up_after:
+            silence = format_duration(round(now - self._away_since))
             detail = (
-                f"the service has not answered for {format_duration(round(now - self._away_since))}; the run goes on. "
+                f"the service has not answered for {silence}; the run continues. "
                 f"Start the service again with `cliffwatch up`, then: cliffwatch run watch {self._run_id}"
             )
             raise Problem(Code.SERVICE_UNREACHABLE, detail) from problem

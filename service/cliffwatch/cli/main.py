@@ -14,11 +14,12 @@ from typing import Annotated
 import typer
 
 from cliffwatch import __version__
-from cliffwatch.cli import analyze, drill, drives, index, omb, runs, schedules, service, tokens, workloads
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.cli import analyze, drives, index, omb, runs, schedules, service, tokens, workloads
+from cliffwatch.cli.drill import command
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.errors import Code, Problem
 
 PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
@@ -43,22 +44,22 @@ app.add_typer(index.app, name="index")
 app.add_typer(omb.app, name="omb")
 service.register(app)
 analyze.register(app)
-drill.register(app)
+command.register(app)
 
 
 @app.callback()
 def root(
     context: typer.Context,
     url: Annotated[
-        str | None, typer.Option("--url", help="The service's address; without it, this machine's own service.")
+        str | None, typer.Option("--url", help="URL of the service; default: the service on this machine.")
     ] = None,
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", help="File with the token; without it, `token` in the state directory."),
+        typer.Option("--token-file", help="File with the token; default: `token` in the state directory."),
     ] = None,
     state_directory: Annotated[
         Path | None,
-        typer.Option("--state-directory", help="Where this machine's service keeps everything; else .cliffwatch."),
+        typer.Option("--state-directory", help="State directory of this machine's service; default .cliffwatch."),
     ] = None,
     output: OutputOption = None,
     _version: Annotated[

@@ -5,10 +5,11 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.durable import whole_file
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.errors import Code, Problem
 
 app = CommandTree(name="omb", help="Files of OpenMessaging Benchmark.")
 
@@ -26,15 +27,16 @@ def import_(
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
     output: OutputOption = None,
 ) -> None:
-    """Turn a workload and a driver file into a workload, and say of every key that is not honoured that it is not."""
-    from cliffwatch.omb.importer import import_files
-    from cliffwatch.runs.specification import format_workload
+    """Convert a benchmark's workload and driver file into a workload, and list every key that is not supported."""
+    from cliffwatch.labs.omb.importer import import_files
+    from cliffwatch.model.workload import format_workload
 
     imported = import_files(workload, driver)
     text = format_workload(imported.workload)
     if to is not None:
         try:
-            to.write_text(text, encoding="utf-8")
+            with whole_file(to) as file:
+                file.write(text.encode())
         except OSError as error:
             raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error
     if session_of(context).how(output) is Output.JSON:

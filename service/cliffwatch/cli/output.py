@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from cliffwatch.units import format_duration, format_latency
+from cliffwatch.base.units import format_duration, format_latency
 
 #: What stands where there is no value: not measured, not yet, not set.
 ABSENT = "–"
@@ -30,7 +30,7 @@ class Column:
 
 
 def say(*lines: str) -> None:
-    """Tell the person at the terminal; never mixed with data."""
+    """A message to the terminal (stderr); never mixed with data."""
     for line in lines:
         print(line, file=sys.stderr, flush=True)
 

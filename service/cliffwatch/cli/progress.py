@@ -12,21 +12,24 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from cliffwatch.cli.live import EventSeen, Notice, RunSeen, Update, WindowSeen
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.units import format_byte_rate, format_rate, format_share
+from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show, show_latency, show_seconds
-from cliffwatch.clock import Clock
-from cliffwatch.runs.states import RunState
-from cliffwatch.units import format_byte_rate, format_rate, format_share
+from cliffwatch.journal.note_text import note_text
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.state import RunState
 
 PLAIN_LINE_SECONDS = 10.0
-#: The latency to show when an engine tells several, in this order: the one that waits longest for its user first.
-LATENCY_ORDER = ("publish", "end_to_end", "append", "write", "sync", "read")
 #: Events that are worth a line while somebody watches: those that say why the figures are what they are.
-_TOLD = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
+_SHOWN_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
 #: Of these events, those that are in every run and whose figures are for the report.
 _ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})
-#: A run goes through them in this order; what is told of them does not always arrive in it.
-_PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
+#: Notes about a finding that was raised before.
+_FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
+#: A run goes through them in this order; updates do not always arrive in it.
+_PHASES = [phase.value for phase in Phase]
 
 
 @dataclass(slots=True)
@@ -88,12 +91,14 @@ class Picture:
         return min(1.0, self.elapsed_seconds / planned) if planned else 0.0
 
     def figures(self) -> str:
-        """Latency, throughput and errors of the last window."""
+        """Latency, throughput and errors of the last window; of a finished run those of its report."""
+        if self.run.get("state") == RunState.FINISHED and (of_run := self.run.get("figures")):
+            return f"whole run: {run_figures(of_run)}"
         if self.window is None:
             return "no window yet"
         counters, latency = self.window["counters"], self.window["latency"]
         seconds = span_seconds(self.window)
-        name = next((name for name in (*LATENCY_ORDER, *latency) if name in latency), None)
+        name = primary_latency(latency)
         summary = latency.get(name) or {}
         throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
@@ -107,6 +112,18 @@ class Picture:
             f"{self.phase}  {format_share(round(self.ratio, 2))}  elapsed {show_seconds(self.elapsed_seconds)}  "
             f"remaining {show_seconds(self.remaining_seconds)}  {self.figures()}"
         )
+
+
+def run_figures(figures: dict[str, Any]) -> str:
+    """The figures of a whole run, as its report has them."""
+    bytes_per_second, operations_per_second = figures["bytes_per_second"], figures["operations_per_second"]
+    throughput = ABSENT if bytes_per_second is None else format_byte_rate(bytes_per_second)
+    operations = ABSENT if operations_per_second is None else format_rate(operations_per_second)
+    return (
+        f"{figures['latency'] or 'latency'} p50 {show_latency(figures['p50_seconds'])}  "
+        f"p99 {show_latency(figures['p99_seconds'])}  max {show_latency(figures['max_seconds'])}  "
+        f"{throughput}  operations {operations}"
+    )
 
 
 def span_seconds(window: dict[str, Any]) -> float:
@@ -152,9 +169,9 @@ class LineDisplay:
         pass
 
     def show(self, update: Update) -> None:
-        told = telling(update)
-        if told:
-            say(told)
+        text = update_text(update)
+        if text:
+            say(text)
         self._picture.take(update)
         now, phase = self._clock.monotonic(), self._picture.phase
         if self._said is None or phase != self._said[0] or now - self._said[1] >= PLAIN_LINE_SECONDS:
@@ -163,7 +180,7 @@ class LineDisplay:
 
 
 class BarDisplay:
-    """For terminals: two lines that stay in place; what has to be told scrolls above them."""
+    """For terminals: two lines that stay in place; notices scroll above them."""
 
     def __init__(self, clock: Clock, console: Console) -> None:
         self._picture = Picture(clock)
@@ -177,9 +194,9 @@ class BarDisplay:
         self._live.stop()
 
     def show(self, update: Update) -> None:
-        told = telling(update)
-        if told:
-            self._live.console.print(told, markup=False, highlight=False)
+        text = update_text(update)
+        if text:
+            self._live.console.print(text, markup=False, highlight=False)
         self._picture.take(update)
 
     def _render(self) -> RenderableType:
@@ -196,20 +213,22 @@ class BarDisplay:
         return Group(bar, Text(picture.figures(), overflow="ellipsis", no_wrap=True))
 
 
-def telling(update: Update) -> str | None:
+def update_text(update: Update) -> str | None:
     """What of an update is worth a line of its own."""
-    if isinstance(update, Notice):
+    if isinstance(update, RunNotice):
         return update.text
-    if isinstance(update, EventSeen) and update.event["type"] in _TOLD and update.event["name"] not in _ROUTINE:
+    if isinstance(update, EventSeen) and update.event["type"] in _SHOWN_TYPES and update.event["name"] not in _ROUTINE:
         detail = update.event.get("detail") or {}
         if update.event["type"] == "alert":
             about = ", ".join(str(detail[name]) for name in ("status", "severity") if detail.get(name))
             return f"alert: {update.event['name']} ({about}): {detail.get('summary', '')}"
-        if update.event["type"] == "finding" and "summary" in detail:
-            return f"finding: {detail['summary']}"
+        if "summary" in detail:
+            return f"{_FINDING_WORDS.get(update.event['name'], update.event['type'])}: {detail['summary']}"
+        if update.event["type"] == "note" and (words := note_text(update.event["name"], detail)) is not None:
+            return f"note: {words}"
         shown = {name: _in_words(value) for name, value in detail.items() if name not in ("start", "end")}
-        told = ", ".join(f"{name} {words}" for name, words in shown.items() if words)
-        return f"{update.event['type']}: {update.event['name']}" + (f" ({told})" if told else "")
+        text = ", ".join(f"{name} {words}" for name, words in shown.items() if words)
+        return f"{update.event['type']}: {update.event['name']}" + (f" ({text})" if text else "")
     return None
 
 
@@ -227,7 +246,7 @@ def interrupted(run_id: str) -> None:
     """Said when watching ends before the run does."""
     sys.stderr.write("\n")
     say(
-        "You stopped watching; the run goes on.",
+        "Stopped watching; the run continues.",
         f"  watch again:  cliffwatch run watch {run_id}",
         f"  stop it:      cliffwatch run stop {run_id}",
     )

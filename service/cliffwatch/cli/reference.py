@@ -16,12 +16,12 @@ _INTRODUCTION = f"""\
 |---|---|
 | 0 | a pass, or done as asked |
 | 1 | a run that was watched or waited for ended with any other verdict |
-| 2 | what was asked for cannot be done as it was asked; the message names the flag or field |
-| 3 | the service, or something it needs, is not there |
+| 2 | the request is not valid; the message names the flag or field |
+| 3 | the service, or something that it needs, is unavailable |
 | 4 | the database is of a newer version of Cliffwatch; nothing was changed |
-| 130 | Ctrl-C; a run that was watched goes on |
+| 130 | Ctrl-C; a run that was watched continues |
 
-Data goes to stdout, as a table or with `--output json`; everything said to a person goes to stderr. `NO_COLOR` is
+Data goes to stdout, as a table or with `--output json`; messages go to stderr. `NO_COLOR` is
 respected. `{PROGRAM} --install-completion` adds completion to your shell.
 
 Every flag is also an environment variable, given with it below; a flag that is given wins. `CLIFFWATCH_TOKEN` holds a

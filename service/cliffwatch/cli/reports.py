@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import say
 from cliffwatch.cli.run_id import SourceArgument, known_run
 from cliffwatch.cli.run_source import FileOutputOption, is_journal, say_written, written
 from cliffwatch.cli.session import session_of
-from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import files
-from cliffwatch.report.errand import make_report
-from cliffwatch.report.picture_errand import picture_of
-from cliffwatch.runs.states import RunState
+from cliffwatch.model.state import RunState
+from cliffwatch.report.picture_process import picture_of
+from cliffwatch.report.process import make_report
 
 _NAMES = {"json": "report", "html": files.REPORT_HTML, "png": files.REPORT_PNG}
 
@@ -33,17 +33,17 @@ def report(
         str, typer.Option("--format", help="json, html, or png: one picture for a chat.")
     ] = "json",
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
-    anew: Annotated[bool, typer.Option("--anew", help="Make it again, also where there is one.")] = False,
+    anew: Annotated[bool, typer.Option("--anew", help="Make it again even if there is one.")] = False,
     output: FileOutputOption = None,
 ) -> None:
-    """Get a run's report. Where there is none yet, it is made of what there is, also while the run goes on.
+    """Get a run's report. If there is none yet, it is made of what was measured so far, also during the run.
 
-    Of a directory, such as one that was copied off a machine that is gone, it is made here, without a service.
+    For a journal's directory, such as a copy from another machine, it is made here, without the service.
     """
     if format not in _NAMES:
-        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not known; there are: {', '.join(_NAMES)}")
+        raise Problem(Code.BAD_REQUEST, f"--format: {format!r} is not a format; formats: {', '.join(_NAMES)}")
     if format == "png" and to is None and sys.stdout.isatty():
-        raise Problem(Code.BAD_REQUEST, "--to: a picture is not for terminals; name a file, or redirect the output")
+        raise Problem(Code.BAD_REQUEST, "--to: a PNG is binary; name a file, or redirect the output")
     session = session_of(context)
     if is_journal(run):
         content = _made_here(Path(run), format)
@@ -66,7 +66,7 @@ def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
                 raise
     made = api.make(path_of("runs", run, "report"))
     if made["is_provisional"]:
-        say(f"run {run} is not over: this is the report of what there is so far")
+        say(f"run {run} is not finished: this report covers what was measured so far")
     return api.get_bytes(path)
 
 

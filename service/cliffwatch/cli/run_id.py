@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient, path_of
-from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import files
-from cliffwatch.suggestion import did_you_mean
 
 LAST = "last"
 #: As many of the runs that a beginning fits are named.
@@ -71,9 +71,11 @@ def match_run(text: str, ids: Sequence[str], where: str = "") -> str:
         return found[0]
     if found:
         named = ", ".join(found[:_NAMED]) + (", …" if len(found) > _NAMED else "")
-        detail = f"run {text!r} could be any of {len(found)} runs: {named}; write more of the id"
+        detail = f"run {text!r} could be any of {len(found)} runs: {named}; use a longer prefix of the id"
         raise Problem(Code.BAD_REQUEST, detail)
-    hint = did_you_mean(text, ids) or "; `cliffwatch run list` shows those there are, and `last` is the newest"
+    # A beginning that was mistyped is like the beginnings of ids, and not like ids, which are much longer.
+    hint = did_you_mean(text, ids) or did_you_mean(text, [run[: len(text)] for run in ids])
+    hint = hint or "; `cliffwatch run list` shows those there are, and `last` is the newest"
     raise Problem(Code.NOT_FOUND, f"there is no run {text!r}{where}{hint}")
 
 

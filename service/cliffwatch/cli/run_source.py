@@ -8,13 +8,13 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cliffwatch.cli.given_path import is_directory, is_file
+from cliffwatch.base.durable import whole_file
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.paths import is_directory, is_file
 from cliffwatch.cli.run_id import local_run
 from cliffwatch.cli.session import Session
-from cliffwatch.errors import Code, Problem
 from cliffwatch.journal import files
-from cliffwatch.whole_file import whole_file
 
 #: Of a command whose data has a `--format` of its own: how the rest is printed.
 FileOutputOption = Annotated[

@@ -1,10 +1,13 @@
-"""`cliffwatch run …`: start runs, look at them, watch them, stop them, read their reports."""
+"""`cliffwatch run …`: start, list, watch, stop and report runs."""
 
 import sys
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli import bundles, completion, export, reports
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.live import Follower, RunSeen
@@ -20,9 +23,9 @@ from cliffwatch.cli.output import (
     show_seconds,
     show_time,
 )
-from cliffwatch.cli.progress import display_for, interrupted
+from cliffwatch.cli.progress import display_for, interrupted, run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
-from cliffwatch.cli.run_order import (
+from cliffwatch.cli.run_request import (
     ask_for_confirmation,
     duration_overrides,
     make_known,
@@ -33,30 +36,35 @@ from cliffwatch.cli.run_order import (
 )
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.clock import SystemClock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.model.state import RunState, VerdictName
 
-app = CommandTree(help="Start runs, look at them, watch them, stop them, read their reports.")
+app = CommandTree(help="Start, list, watch, stop and report runs.")
 
 EXIT_BAD_VERDICT = 1
 EXIT_INTERRUPTED = 130
 
 GiveUpOption = Annotated[
-    str, typer.Option("--give-up-after", help="How long to wait for a service that has gone away.")
+    str, typer.Option("--give-up-after", help="How long to wait for a service that stopped answering.")
 ]
 
+#: Findings of a run that are shown, the newest first.
+_FINDINGS_SHOWN = 20
 _NO_RUNS = "no runs; start one with `cliffwatch run start`"
 _COLUMNS = (
     Column("RUN", plain("id")),
     Column("WORKLOAD", lambda run: workload_name(run)),
     Column("TARGET", lambda run: target_name(run)),
     Column("STATE", lambda run: show(run.get("state")) + (", imported" if run.get("imported_at") else "")),
-    Column("PHASE", plain("phase")),
+    Column("PHASE", lambda run: show(_phase(run))),
     Column("VERDICT", plain("verdict")),
     Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
     Column("CREATED", lambda run: show_time(run.get("created_at"))),
 )
+
+
+def _phase(run: Mapping[str, Any]) -> str | None:
+    """The phase that a run is in; none once it is over."""
+    return None if run.get("state") == RunState.FINISHED else run.get("phase")
 
 
 @app.command("start")
@@ -79,7 +87,7 @@ def start(
         ),
     ],
     id: Annotated[  # noqa: A002  # the flag's name
-        str | None, typer.Option("--id", help="An id of your own; asking twice for the same run then starts one.")
+        str | None, typer.Option("--id", help="Id of the run; repeating the request with it starts no second run.")
     ] = None,
     window: Annotated[str | None, typer.Option("--window", help="Length of a window, such as 10s.")] = None,
     warm_up: Annotated[str | None, typer.Option("--warm-up", help="Length of the warm-up, such as 10m.")] = None,
@@ -87,19 +95,19 @@ def start(
     soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
     cool_down: Annotated[str | None, typer.Option("--cool-down", help="Length of the cool-down, such as 1m.")] = None,
     confirm: Annotated[
-        str | None, typer.Option("--confirm", help="The sentence that the dry run prints for a device.")
+        str | None, typer.Option("--confirm", help="The confirmation that --dry-run prints for a device.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be written where, and start nothing.")
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show progress until the run is over.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait in silence until the run is over.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Wait without output until the run is over.")] = False,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
     """Start a run, or print what it would do. With --watch or --wait the exit status is the verdict's.
 
-    A workload from a file is known by its name from then on, unless something else has that name already.
+    A workload from a file is saved under its name, unless another workload has that name.
     """
     session = session_of(context)
     how = session.how(output)
@@ -131,19 +139,24 @@ def start(
 @app.command("list")
 def list_runs(
     context: typer.Context,
-    state: Annotated[str | None, typer.Option("--state", help="Only runs in this state.")] = None,
+    state: Annotated[
+        RunState | None, typer.Option("--state", help="Only runs in this state.", show_choices=True)
+    ] = None,
     workload: Annotated[
         str | None, typer.Option("--workload", help="Only runs of this workload.", autocompletion=completion.workloads)
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many, the newest first.")] = 50,
+    verdict: Annotated[
+        VerdictName | None, typer.Option("--verdict", help="Only runs with this verdict.", show_choices=True)
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, the newest first.")] = 50,
     output: OutputOption = None,
 ) -> None:
     """List runs, the newest first."""
     session = session_of(context)
     with session.client() as api:
-        runs = api.list_all("/runs", limit, state=state, workload=workload)
-    is_narrowed = state is not None or workload is not None
-    none = "no run matches; leave --state and --workload out to see all" if is_narrowed else _NO_RUNS
+        runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict)
+    is_narrowed = any(given is not None for given in (state, workload, verdict))
+    none = "no run matches; leave --state, --workload and --verdict out to see all" if is_narrowed else _NO_RUNS
     print_rows(runs, _COLUMNS, session.how(output), none)
 
 
@@ -152,8 +165,11 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = No
     """Show one run."""
     session = session_of(context)
     with session.client() as api:
-        body = api.get(path_of("runs", known_run(api, run)))
-    print_facts(body, _facts_of(body), session.how(output))
+        run = known_run(api, run)
+        body = api.get(path_of("runs", run))
+        findings = api.list_all(path_of("runs", run, "findings"), _FINDINGS_SHOWN)
+    said = [show(finding["detail"].get("summary")) for finding in findings]
+    print_facts(body, _facts_of(body) | {"findings": "\n".join(said) or "none"}, session.how(output))
 
 
 @app.command("watch")
@@ -170,7 +186,7 @@ def watch_run(
 def stop_run(
     context: typer.Context,
     run: RunArgument,
-    force: Annotated[bool, typer.Option("--force", help="Do not let the engine finish its window first.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Kill the engine before its window ends.")] = False,
     output: OutputOption = None,
 ) -> None:
     """Ask a run to stop: the engine finishes its window, and the report is made."""
@@ -225,7 +241,8 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "engine": show(run.get("engine")),
         "target": target_name(run),
         "state": f"{show(run.get('state'))} since {show_time(run.get('since'))}",
-        "phase": show(run.get("phase")),
+        **({"waits for": ", ".join(run["waits_for"])} if run.get("waits_for") else {}),
+        "phase": show(_phase(run)),
         "verdict": show(run.get("verdict")),
         "reasons": "\n".join(run.get("reasons") or []),
         "created": show_time(run.get("created_at")),
@@ -234,6 +251,7 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "finished": show_time(run.get("finished_at")),
         "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",
         "windows": show(run.get("windows")),
+        "figures": run_figures(run["figures"]) if run.get("figures") else show(None),
         "journal": show(run.get("directory")),
         "report": show(run.get("report")),
     }

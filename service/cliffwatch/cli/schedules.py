@@ -5,17 +5,17 @@ from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
-from cliffwatch.cli.run_order import duration_overrides, target_document, workload_reference
+from cliffwatch.cli.run_request import duration_overrides, target_document, workload_reference
 from cliffwatch.cli.runs import target_name
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.suggestion import did_you_mean
 
-app = CommandTree(help="Runs that start by the clock.")
+app = CommandTree(help="Runs that start on a schedule.")
 
 ScheduleArgument = Annotated[
     str,
@@ -40,7 +40,7 @@ _COLUMNS = (
 @app.command("add")
 def add(
     context: typer.Context,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call the schedule.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name of the schedule.")],
     workload: Annotated[
         str,
         typer.Option(
@@ -63,9 +63,9 @@ def add(
     time_zone: Annotated[str | None, typer.Option("--time-zone", help="For --cron, such as Europe/Berlin.")] = None,
     soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
     confirm: Annotated[
-        str | None, typer.Option("--confirm", help="The sentence that the dry run prints for a device.")
+        str | None, typer.Option("--confirm", help="The confirmation that --dry-run prints for a device.")
     ] = None,
-    disabled: Annotated[bool, typer.Option("--disabled", help="Keep it without letting it fire.")] = False,
+    disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
     output: OutputOption = None,
 ) -> None:
     """Add a schedule: exactly one of --cron, --every and --at says when."""
@@ -105,13 +105,13 @@ def show_schedule(context: typer.Context, schedule: ScheduleArgument, output: Ou
 
 @app.command("enable")
 def enable(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
-    """Let a schedule fire again."""
+    """Enable a schedule."""
     _set_enabled(context, schedule, True, output)
 
 
 @app.command("disable")
 def disable(context: typer.Context, schedule: ScheduleArgument, output: OutputOption = None) -> None:
-    """Keep a schedule from firing. Runs that it queued go on."""
+    """Disable a schedule. Runs that it queued continue."""
     _set_enabled(context, schedule, False, output)
 
 
@@ -137,9 +137,9 @@ def trigger_document(cron: str | None, every: str | None, at: str | None, time_z
     chosen = [trigger for trigger in given if trigger is not None]
     if len(chosen) != 1:
         fault = FieldFault("--cron, --every, --at", "give exactly one of them")
-        raise Problem(Code.SCHEDULE_INVALID, "a schedule needs one way to say when", [fault])
+        raise Problem(Code.SCHEDULE_INVALID, "a schedule needs exactly one trigger", [fault])
     if time_zone and not cron:
-        fault = FieldFault("--time-zone", "only --cron is read in a time zone; leave it out")
+        fault = FieldFault("--time-zone", "applies to --cron only; omit it")
         raise Problem(Code.SCHEDULE_INVALID, "the trigger is not valid", [fault])
     return chosen[0] | ({"time_zone": time_zone} if time_zone else {})
 
@@ -175,14 +175,16 @@ def _found(api: ApiClient, schedule: str) -> dict[str, Any]:
 def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
     facts = {column.heading.lower(): column.text(schedule) for column in _COLUMNS[:-1]}
     last = schedule.get("last_firing")
-    told = f"{show_time(last['due_at'])} {last['outcome']} {last['run_id'] or last['detail']}" if last else show(None)
+    last_text = (
+        f"{show_time(last['due_at'])} {last['outcome']} {last['run_id'] or last['detail']}" if last else show(None)
+    )
     fault = {"fault": schedule["fault"]} if schedule.get("fault") else {}
     return (
         facts
         | fault
         | {
             "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
-            "last": told.rstrip(),
+            "last": last_text.rstrip(),
             "missed": show_time(schedule.get("last_missed_at")),
         }
     )

@@ -3,7 +3,6 @@
 import ipaddress
 import itertools
 import logging
-import os
 import socket
 import sys
 import time
@@ -11,15 +10,16 @@ from pathlib import Path
 
 import uvicorn
 
-from cliffwatch.api.app import create_app
-from cliffwatch.api.connections import http_options
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.durable import write_durably
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import Repetitions
+from cliffwatch.base.privacy import keep_private, tighten
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
-from cliffwatch.clock import SystemClock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.logs import Repetitions
-from cliffwatch.privacy import keep_private, tighten
-from cliffwatch.settings import Settings
+from cliffwatch.http.connections import http_options
+from cliffwatch.model.settings import Settings
+from cliffwatch.server.app import create_app
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import FIRST_TOKEN_NAME, Scope, create_token, ensure_first_token, is_known
 
@@ -87,7 +87,7 @@ def _listen(host: str, port: int) -> socket.socket:
         detail = f"{host}:{port} cannot be listened on: {error.strerror}; choose another with CLIFFWATCH_LISTEN_PORT"
         raise Problem(Code.NOT_READY, detail) from error
     if not ipaddress.ip_address(address[0]).is_loopback:
-        say(f"warning: {address[0]} is no loopback address, and tokens cross the network in the clear")
+        say(f"warning: {address[0]} is not a loopback address; tokens are sent unencrypted")
     return listener
 
 
@@ -106,7 +106,7 @@ def _make_first_token(settings: Settings, token_path: Path) -> None:
                 if present:
                     _keep_aside(token_path)
                 # Inside the transaction: a token that cannot be kept is not made either.
-                _write_privately(token_path, token)
+                _write(token_path, token)
     finally:
         database.close()
     if token is not None:
@@ -136,13 +136,11 @@ def _keep_aside(path: Path) -> None:
     say(f"the token in {path} was of another database; it is kept in {aside}")
 
 
-def _write_privately(path: Path, token: str) -> None:
+def _write(path: Path, token: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(token + "\n")
+        # Where it is a link, that stays one.
+        write_durably(path.resolve(), token + "\n")
     except OSError as error:
         raise Problem(Code.NOT_READY, f"the first token cannot be written to {path}: {error.strerror}") from error
 

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.daemon import (
     LOG_FILE,
@@ -18,10 +20,8 @@ from cliffwatch.cli.daemon import (
 )
 from cliffwatch.cli.output import Output, print_facts, print_json, say, show
 from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
-from cliffwatch.clock import SystemClock
-from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.states import RunState
-from cliffwatch.settings import Settings
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.state import RunState
 
 _POLL_SECONDS = 0.1
 
@@ -36,10 +36,10 @@ def serve(
         typer.Option("--listen-port", min=1, max=65535, help="Port; CLIFFWATCH_LISTEN_PORT, else 9899."),
     ] = None,
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="Where to put the first token; as the global flag.")
+        Path | None, typer.Option("--token-file", help="File for the first token; same as the global flag.")
     ] = None,
 ) -> None:
-    """Run the service in the foreground. The first start makes a token and says once where it is."""
+    """Run the service in the foreground. The first start creates a token and prints its path once."""
     from cliffwatch.cli.serve import serve_forever  # the service's parts are slow to load, and no client needs them
 
     session = session_of(context)
@@ -52,11 +52,11 @@ def up(
     timeout: Annotated[str, typer.Option("--timeout", help="How long to wait until it is ready.")] = "60s",
     watchers: Annotated[
         bool | None,
-        typer.Option("--watchers/--no-watchers", help="Start the watchers too; CLIFFWATCH_WATCHERS, else yes."),
+        typer.Option("--watchers/--no-watchers", help="Start the watchers too; default CLIFFWATCH_WATCHERS, else yes."),
     ] = None,
     output: OutputOption = None,
 ) -> None:
-    """Start the service and its watchers in the background, where they do not run, and wait until they are ready."""
+    """Start the service and its watchers in the background, unless they run already, and wait until they are ready."""
     session = session_of(context)
     settings = session.settings(watchers=watchers)
     state_directory = settings.state_directory
@@ -65,10 +65,10 @@ def up(
     daemon = find_daemon(state_directory)
     had_token = session.token_path().exists()
     if daemon is not None:
-        say(f"the service is up already, at {daemon.url}")
+        say(f"the service is already running at {daemon.url}")
     elif _answers(session.local_url()):
         url = session.local_url()
-        detail = f"something that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
+        detail = f"a process that `up` did not start answers at {url}; stop it, or set CLIFFWATCH_LISTEN_PORT"
         raise Problem(Code.NOT_READY, detail)
     else:
         arguments = ["--state-directory", str(state_directory), "--token-file", str(session.token_path()), "serve"]
@@ -104,11 +104,11 @@ def up(
 def down(
     context: typer.Context,
     grace: Annotated[
-        str, typer.Option("--grace", help="How long the service may take to finish what it answers.")
+        str, typer.Option("--grace", help="How long the service may take to finish open requests.")
     ] = "15s",
     output: OutputOption = None,
 ) -> None:
-    """Stop the service and the watchers that `up` started. Runs go on without them."""
+    """Stop the service and the watchers that `up` started. Runs continue without them."""
     session = session_of(context)
     grace_seconds = seconds_of("--grace", grace)
     settings = session.settings()
@@ -116,14 +116,14 @@ def down(
     live: list[str] = []
     queued = 0
     if daemon is None:
-        say("the service is not up")
+        say("the service is not running")
     else:
         live, queued = _stop_service(session, daemon, settings.state_directory, grace_seconds)
     from cliffwatch.stack.launch import stop_stack
 
     stopped = stop_stack(settings, SystemClock())
     if stopped:
-        say(f"the watchers are down: {', '.join(stopped)}")
+        say(f"stopped the watchers: {', '.join(stopped)}")
     if session.how(output) is Output.JSON:
         body = {"was_up": daemon is not None, "live_runs": live, "queued_runs": queued, "stopped_watchers": stopped}
         print_json(body)
@@ -135,18 +135,18 @@ def _stop_service(
     """Stop it, and give the runs that go on and how many are queued."""
     live, queued = _live_runs(session, daemon)
     if not stop_daemon(daemon, SystemClock(), grace_seconds):
-        say("the service did not end in time and was killed")
+        say("the service did not stop in time and was killed")
     forget_daemon(state_directory)
-    say("the service is down")
+    say("the service is stopped")
     if live:
-        say(f"these runs go on, and the service finds them again when it is up: {', '.join(live)}")
+        say(f"these runs continue, and the service takes them over again when it starts: {', '.join(live)}")
     if queued:
-        say(f"{queued} queued run{'s' if queued > 1 else ''} waited for a target, and will begin when it is up again")
+        say(f"{queued} queued run{'s' if queued > 1 else ''} will start when the service is up again")
     return live, queued
 
 
 def status(context: typer.Context, output: OutputOption = None) -> None:
-    """Say whether the service is up: exit status 0 when it is ready, 3 when it is not."""
+    """Show whether the service is up: exit status 0 when it is ready, 3 when it is not."""
     session = session_of(context)
     state_directory = session.settings().state_directory
     daemon = find_daemon(state_directory)
@@ -184,11 +184,11 @@ def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
         component = outcome.component
         more = f"; {outcome.log} says more" if outcome.log else ""
         if outcome.state is State.WITHOUT:
-            say(f"  without {component.name}: {component.without}; {outcome.reason}{more}")
+            say(f"  {component.name} is unavailable ({component.impact}): {outcome.reason}{more}")
         elif outcome.state is State.SLOW:
-            say(f"  {component.name} is started and does not answer yet: {outcome.reason}{more}")
+            say(f"  {component.name} was started and does not answer yet: {outcome.reason}{more}")
         else:
-            already = " (was up already)" if outcome.state is State.RUNNING else ""
+            already = " (already running)" if outcome.state is State.RUNNING else ""
             say(f"  {component.name + ':':<18}http://{component.address(settings)}{already}")
     return [
         {
@@ -207,7 +207,7 @@ def _answers(url: str) -> bool:
 
 
 def _live_runs(session: Session, daemon: Daemon) -> tuple[list[str], int]:
-    """Runs that have begun and are not over, and how many are queued, as far as the service can still tell."""
+    """Runs that have begun and are not over, and how many are queued, as far as the service can still report."""
     try:
         with ApiClient(daemon.url, session.token()) as api:
             begun = [state for state in RunState if state not in (RunState.FINISHED, RunState.QUEUED)]

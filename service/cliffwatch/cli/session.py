@@ -7,19 +7,17 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.units import parse_duration
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.output import Output
-from cliffwatch.errors import Code, Problem
-from cliffwatch.settings import Settings, read_settings
-from cliffwatch.units import parse_duration
+from cliffwatch.model.settings import Settings, read_settings
 
 TOKEN_VARIABLE = "CLIFFWATCH_TOKEN"
 TOKEN_FILE = "token"
 
 #: Takes the place of the global `--output` where it stands after the command.
-OutputOption = Annotated[
-    Output | None, typer.Option("--output", help="How to print: a table for people or JSON for programs.")
-]
+OutputOption = Annotated[Output | None, typer.Option("--output", help="Output format: table or JSON.")]
 
 
 @dataclass(frozen=True, slots=True)

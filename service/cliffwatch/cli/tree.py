@@ -1,12 +1,15 @@
 """What every command and group of the command line has in common: a flag that holds one value is given once."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.suggestion import did_you_mean
 
 
 class OnceCommand(TyperCommand):
@@ -14,7 +17,8 @@ class OnceCommand(TyperCommand):
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         _refuse_repeated(self, context, arguments)
-        return super().parse_args(context, arguments)
+        with _choices_in_our_words():
+            return super().parse_args(context, arguments)
 
 
 class OnceGroup(TyperGroup):
@@ -22,7 +26,8 @@ class OnceGroup(TyperGroup):
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         _refuse_repeated(self, context, arguments)
-        return super().parse_args(context, arguments)
+        with _choices_in_our_words():
+            return super().parse_args(context, arguments)
 
 
 class CommandTree(typer.Typer):
@@ -33,6 +38,20 @@ class CommandTree(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return super().command(name, cls=OnceCommand, **settings)
+
+
+@contextmanager
+def _choices_in_our_words() -> Iterator[None]:
+    """A value that a flag does not have, worded like other faults: what was typed, what there is, what was meant."""
+    try:
+        yield
+    except typer.BadParameter as error:
+        text = error.message.removeprefix("Value error, ")
+        if " is not one of " in text:
+            typed, *choices = re.findall(r"'([^']*)'", text)
+            text = text.removesuffix(".") + did_you_mean(typed, choices)
+        error.message = text
+        raise
 
 
 def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context, arguments: list[str]) -> None:
@@ -55,5 +74,5 @@ def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context,
         if not isinstance(option, TyperOption) or option.multiple or option.count or not given or len(given) < 2:
             continue
         times = "twice" if len(given) == 2 else f"{len(given)} times"
-        told = " and ".join(given if option.is_flag else map(repr, given))
-        raise Problem(Code.BAD_REQUEST, f"{option.opts[0]} was given {times}: {told}; give it once")
+        typed = " and ".join(given if option.is_flag else map(repr, given))
+        raise Problem(Code.BAD_REQUEST, f"{option.opts[0]} was given {times}: {typed}; give it once")

@@ -9,9 +9,10 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from sqlalchemy.exc import InterfaceError, OperationalError
 
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import KINDS, Code
+from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.cli.output import say
-from cliffwatch.clock import Clock
-from cliffwatch.errors import KINDS, Code
 from cliffwatch.store.database import open_database
 
 _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS = 1.0, 30.0
@@ -23,11 +24,12 @@ def await_database(url: str, listener: socket.socket, clock: Clock) -> None:
     if reason is None:
         return
     with _not_ready(listener):
-        pause_seconds = _FIRST_PAUSE_SECONDS
+        failures = 0
         while reason is not None:
+            failures += 1
+            pause_seconds = growing_pause_seconds(failures, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS)
             say(f"the database does not answer ({reason}); trying again in {pause_seconds:g} s")
             clock.sleep(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
             reason = _why_away(url)
     say("the database answers")
 

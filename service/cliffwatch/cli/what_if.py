@@ -1,4 +1,4 @@
-"""`cliffwatch drive what-if`: when would the cliff come, and what moves it, told as bands."""
+"""`cliffwatch drive what-if`: when would the cliff come, and what moves it, as bands."""
 
 import os
 import re
@@ -9,21 +9,21 @@ from typing import Annotated
 
 import typer
 
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.programs import DRIVE, require_program
+from cliffwatch.base.units import format_duration, format_size
 from cliffwatch.cli.drive_settings import check_names
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.what_if.answer import answer, document
-from cliffwatch.drives.what_if.field_report import statements
-from cliffwatch.drives.what_if.page import write_page
-from cliffwatch.drives.what_if.parameters import PARAMETERS
-from cliffwatch.drives.what_if.plan import Plan, Simulation, make_plan
-from cliffwatch.drives.what_if.profile import read_profile
-from cliffwatch.drives.what_if.simulator import Outcome, Simulator
-from cliffwatch.drives.what_if.text import lines
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.programs import DRIVE, find_program
-from cliffwatch.units import format_duration, format_size
+from cliffwatch.labs.what_if.answer import answer, document
+from cliffwatch.labs.what_if.field_report import statements
+from cliffwatch.labs.what_if.page import write_page
+from cliffwatch.labs.what_if.parameters import PARAMETERS
+from cliffwatch.labs.what_if.plan import Simulation, SimulationPlan, make_plan
+from cliffwatch.labs.what_if.profile import read_profile
+from cliffwatch.labs.what_if.simulator import Outcome, Simulator
+from cliffwatch.labs.what_if.text import lines
 
 _PAGE_SUFFIXES = (".html", ".htm")
 _REPORT_EVERY_SECONDS = 1.0
@@ -41,7 +41,7 @@ def what_if(
         str,
         typer.Argument(
             metavar="PROFILE",
-            help="The drive and the workload: a file of settings, or `field-report`, which comes along.",
+            help="The drive and the workload: a file of settings, or the built-in `field-report`.",
         ),
     ],
     over_provisioning: Annotated[
@@ -57,7 +57,7 @@ def what_if(
     ] = None,
     unpartitioned: Annotated[str | None, typer.Option(help="Shares left unpartitioned, as in 0,10%,20%.")] = None,
     trim: Annotated[str | None, typer.Option(help="Whether deleted segments are trimmed, as in off,on.")] = None,
-    retention: Annotated[str | None, typer.Option(help="Shares of the volume that are kept, as in 50%,75%.")] = None,
+    retention: Annotated[str | None, typer.Option(help="Shares of the volume retained, as in 50%,75%.")] = None,
     streams: Annotated[str | None, typer.Option(help="Segment files written at a time, as in 72,288.")] = None,
     write_size: Annotated[str | None, typer.Option(help="Sizes of one write, as in 16KiB,1MiB.")] = None,
     settings: Annotated[
@@ -65,16 +65,16 @@ def what_if(
         typer.Option(
             "--set",
             envvar="CLIFFWATCH_DRIVE_WHAT_IF_SET",
-            help="Another setting of the simulator for all simulations, as in rate=0.3GB. Repeatable.",
+            help="A setting of the simulator for all simulations, as in rate=0.3GB; repeatable.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds every band covers.")] = 3,
     scale: Annotated[
         int | None,
-        typer.Option(min=1, help="Simulate 1/N of the drive; without it, N is chosen so that it takes few minutes."),
+        typer.Option(min=1, help="Simulate 1/N of the drive; default: an N with which it takes a few minutes."),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Simulations at a time; without it, as many as there are processors.")
+        int | None, typer.Option(min=1, help="Simulations at a time; default: the number of processors.")
     ] = None,
     to: Annotated[Path | None, typer.Option("--to", help="Write the plot as an HTML page to this file.")] = None,
     output: OutputOption = None,
@@ -103,17 +103,14 @@ def what_if(
         jobs=jobs or len(os.sched_getaffinity(0)),
     )
     _check_memory(plan)
-    program = find_program(DRIVE, session.settings().state_directory)
-    if program is None:
-        detail = f"{DRIVE} is not there; `make binaries` builds it"
-        raise Problem(Code.COMPONENT_MISSING, detail)
+    program = require_program(DRIVE, session.settings().state_directory)
     check_names(program, settings or [], Code.BAD_REQUEST)
     result = answer(plan, _simulate(program, plan))
     if to is not None:
         write_page(result, to)
     if session.how(output) is Output.JSON:
-        told = [{"kind": item.kind.value, "text": item.text} for item in statements(result)]
-        print_json(document(result) | {"field_report": told})
+        reported = [{"kind": item.kind.value, "text": item.text} for item in statements(result)]
+        print_json(document(result) | {"field_report": reported})
     else:
         for line in lines(result):
             print(line)
@@ -121,7 +118,7 @@ def what_if(
         say(f"{to}: the same as a page")
 
 
-def _check_memory(plan: Plan) -> None:
+def _check_memory(plan: SimulationPlan) -> None:
     """Simulations that do not fit would be killed, or something else would."""
     found = re.search(r"^MemAvailable: +(\d+) kB$", Path("/proc/meminfo").read_text(), re.MULTILINE)
     if found is not None and plan.memory_bytes > int(found[1]) * 1024:
@@ -132,22 +129,22 @@ def _check_memory(plan: Plan) -> None:
         raise _refusal("--scale", message)
 
 
-def _simulate(program: Path, plan: Plan) -> Mapping[Simulation, Outcome]:
-    """Run the plan and tell on stderr how long it takes and how far it is."""
+def _simulate(program: Path, plan: SimulationPlan) -> Mapping[Simulation, Outcome]:
+    """Run the plan and report on stderr how long it takes and how far it is."""
     count, clock = len(plan.simulations), SystemClock()
     part = f"1/{plan.scale} of the drive" if plan.scale > 1 else "the drive"
     about = format_duration(max(1, round(plan.seconds)))
     say(f"{count} simulations of {part}, {plan.jobs} at a time: about {about}. Ctrl-C ends it and leaves nothing.")
     on_terminal = sys.stderr.isatty()
     every = _REPORT_EVERY_SECONDS if on_terminal else _PLAIN_REPORT_EVERY_SECONDS
-    began = told = clock.monotonic()
+    began = reported = clock.monotonic()
 
     def report(done: int) -> None:
-        nonlocal told
+        nonlocal reported
         now = clock.monotonic()
-        if now - told < every and done < count:
+        if now - reported < every and done < count:
             return
-        told = now
+        reported = now
         left = format_duration(round((now - began) / done * (count - done)))
         line = f"{done} of {count}, {left} left"
         if on_terminal:

@@ -6,17 +6,17 @@ from typing import Annotated, Any
 import typer
 from pydantic import BaseModel
 
+from cliffwatch.base.documents import readable_yaml
+from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.output import Column, Output, plain, print_json, print_rows, say
-from cliffwatch.cli.run_order import read_document
+from cliffwatch.cli.run_request import read_document
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.documents import readable_yaml
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import Phases, Workload, workload_from
+from cliffwatch.model.workload import Phases, Workload
 
-app = CommandTree(help="Check workloads, keep them, look at them.")
+app = CommandTree(help="Validate, save and show workloads.")
 
 FileArgument = Annotated[Path, typer.Argument(metavar="FILE", help="A workload as YAML; docs/workloads.md says how.")]
 NameArgument = Annotated[
@@ -38,10 +38,9 @@ def first_sentence(text: str) -> str:
 @app.command("validate")
 def validate(context: typer.Context, file: FileArgument, output: OutputOption = None) -> None:
     """Check a workload without the service: exit status 0 when it is valid, 2 with every fault when it is not."""
-    from cliffwatch.engines.registry import load_of  # slow to load, and no other command needs it
+    from cliffwatch.engines.registry import checked_workload  # slow to load, and no other command needs it
 
-    workload = workload_from(read_document(file))
-    load_of(workload)
+    workload = checked_workload(read_document(file))
     if session_of(context).how(output) is Output.JSON:
         print_json(workload.model_dump(mode="json"))
     say(f"{file} is a valid workload: {workload.name}, engine {workload.engine}")
@@ -49,7 +48,7 @@ def validate(context: typer.Context, file: FileArgument, output: OutputOption = 
 
 @app.command("add")
 def add(context: typer.Context, file: FileArgument, output: OutputOption = None) -> None:
-    """Keep a workload under its name; a changed document becomes a new version."""
+    """Save a workload under its name; a changed document becomes a new version."""
     document = read_document(file)
     name = document.get("name")
     if not isinstance(name, str):
@@ -60,7 +59,7 @@ def add(context: typer.Context, file: FileArgument, output: OutputOption = None)
         body = api.put(path_of("workloads", name), document)
     if session.how(output) is Output.JSON:
         print_json(body)
-    say(f"{body['name']}@{body['version']} is kept; run it: cliffwatch run start {body['name']} --target …")
+    say(f"{body['name']}@{body['version']} saved; run it: cliffwatch run start {body['name']} --target …")
 
 
 @app.command("list")
@@ -69,7 +68,7 @@ def list_workloads(context: typer.Context, output: OutputOption = None) -> None:
     session = session_of(context)
     with session.client() as api:
         rows = api.list_all("/workloads")
-    print_rows(rows, _COLUMNS, session.how(output), "no workloads; keep one with `cliffwatch workload add FILE`")
+    print_rows(rows, _COLUMNS, session.how(output), "no workloads; save one with `cliffwatch workload add FILE`")
 
 
 @app.command("show")

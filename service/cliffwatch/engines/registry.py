@@ -4,15 +4,15 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from cliffwatch.engines.base import Engine
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.engines.contract import Engine
 from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.faults import faults_of
-from cliffwatch.runs.specification import Workload
-from cliffwatch.suggestion import did_you_mean
+from cliffwatch.model.workload import Workload, workload_from
 
 ENGINES: dict[str, Engine] = {
     engine.name: engine for engine in (FioEngine(), KafkaEngine(), StorageEngine(), SyntheticEngine())
@@ -23,9 +23,7 @@ def engine_of(workload: Workload) -> Engine:
     """The engine that a workload names. Raises Problem(workload_invalid)."""
     engine = ENGINES.get(workload.engine)
     if engine is None:
-        hint = did_you_mean(workload.engine, ENGINES) or f"; there are: {', '.join(sorted(ENGINES))}"
-        fault = FieldFault("engine", f"there is no engine {workload.engine!r}{hint}")
-        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", [fault])
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", [_unknown_engine(workload.engine)])
     return engine
 
 
@@ -36,6 +34,39 @@ def load_of(workload: Workload) -> Any:
         return model.model_validate(workload.load)
     except ValidationError as error:
         raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults_of(error, "load", model)) from error
+
+
+def checked_workload(document: dict[str, Any]) -> Workload:
+    """A workload from a parsed document, its engine's part too. Raises Problem(workload_invalid) with all faults."""
+    try:
+        workload = workload_from(document)
+    except Problem as problem:
+        # Whoever corrects the one part should not learn of the other only then.
+        problem.faults = [*problem.faults, *_faults_of_the_engine(document)]
+        raise
+    load_of(workload)
+    return workload
+
+
+def _faults_of_the_engine(document: dict[str, Any]) -> list[FieldFault]:
+    name, load = document.get("engine"), document.get("load", {})
+    if not isinstance(name, str):
+        return []
+    if name not in ENGINES:
+        return [_unknown_engine(name)]
+    if not isinstance(load, dict):
+        return []
+    model: type[BaseModel] = ENGINES[name].load_model
+    try:
+        model.model_validate(load)
+    except ValidationError as error:
+        return faults_of(error, "load", model)
+    return []
+
+
+def _unknown_engine(name: str) -> FieldFault:
+    hint = did_you_mean(name, ENGINES) or f"; engines: {', '.join(sorted(ENGINES))}"
+    return FieldFault("engine", f"there is no engine {name!r}{hint}")
 
 
 def check_target_kind(workload: Workload, kind: str) -> None:

@@ -1,7 +1,7 @@
 """The synthetic engine: makes no load, prints windows of a known shape.
 
 It is a real process behind the real contract, so everything above it is exercised as with any engine. In virtual time
-it prints its windows as fast as they are read, which carries out a 36 h run in seconds. It serves tests, benchmarks and
+it prints its windows as fast as they are read, which executes a 36 h run in seconds. It serves tests, benchmarks and
 people who want to see a cliff without a drive.
 """
 
@@ -14,11 +14,13 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import Field
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Probe, Translator
-from cliffwatch.histogram import Histogram
-from cliffwatch.runs.specification import Strict
-from cliffwatch.units import Duration
-from cliffwatch.window import EngineEnd, EngineWindow, format_engine_line
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import Duration
+from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
+from cliffwatch.model.document import Strict
+from cliffwatch.model.operation import Operation
+from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.window import BEGUN, EngineEnd, EngineEvent, EngineWindow, format_engine_line
 
 
 class SyntheticLoad(Strict):
@@ -50,8 +52,8 @@ class SyntheticEngine:
     def is_virtual(self, load: SyntheticLoad) -> bool:
         return load.time == "virtual"
 
-    def plan(self, load: SyntheticLoad, context: EngineContext) -> Plan:
-        return Plan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
+    def plan(self, load: SyntheticLoad, context: EngineContext) -> LoadPlan:
+        return LoadPlan(writes=(), command=tuple(self._command(load, context)), direct=True, written_bytes=0)
 
     def probe(self, load: SyntheticLoad, context: EngineContext) -> Probe:
         return Probe()
@@ -97,6 +99,11 @@ def main(arguments: list[str]) -> None:
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
     noise = np.random.default_rng([load.seed, round(start * 1000)])
+    late = time.time() - start
+    if load.time == "real" and late > 0 and begun == start:
+        moved = math.ceil(late / window_seconds) * window_seconds
+        start, stop, begun = start + moved, stop + moved, begun + moved
+        print(format_engine_line(EngineEvent(start, BEGUN, {"start": start, "late_seconds": late})), flush=True)
     operations = round(load.operations_per_second * window_seconds)
     count = round((stop - start) / window_seconds)
     anchor = time.monotonic() - (time.time() - start)
@@ -115,7 +122,7 @@ def main(arguments: list[str]) -> None:
                 "requested_operations_per_second": load.operations_per_second,
                 "requested_bytes_per_second": load.operations_per_second * load.operation_bytes,
             },
-            latency={"publish": service, "publish_service": service},
+            latency={Operation.PUBLISH.value: service, "publish_service": service},
         )
         print(format_engine_line(window, seq), flush=True)
         if seq + 1 == load.fail_after_windows:

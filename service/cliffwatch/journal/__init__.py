@@ -6,8 +6,8 @@
     windows.jsonl   one line a window: counters, gauges, percentiles, and where its histograms stand in latency.hlog
     latency.hlog    HdrHistogram interval log, one tag a latency name
     events.jsonl    states, phases, engine restarts, gaps, findings, alerts, notes
-    worker.json     which process carries the run out (pid, start time, boot id) and its last heartbeat
-    telemetry/      what Prometheus knew about the run, taken home before it expires
+    worker.json     which process executes the run (pid, start time, boot id) and its last heartbeat
+    telemetry/      what Prometheus knew about the run, collected before it expires
     imported.json   where a run of another service came from, and when; docs/bundle.md
     report.json, report.html
 

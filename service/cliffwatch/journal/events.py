@@ -4,10 +4,7 @@ Two processes write here, so every append holds the file's lock, and a state cha
 same lock. A line that a dying process left half written is closed off, never removed: readers report it.
 """
 
-import errno
-import fcntl
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,12 +12,12 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.finite import json_text, lenient_json
+from cliffwatch.base import durable, locks
+from cliffwatch.base.finite_json import json_text, lenient_json
 from cliffwatch.journal import files
 
 #: Nobody holds the lock longer than an append takes, unless the process was frozen or its disk does not answer.
 LOCK_WAIT_SECONDS = 5.0
-_LOCK_POLL_SECONDS = 0.01
 
 
 class EventType(StrEnum):
@@ -111,27 +108,16 @@ class EventLog:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, files.PRIVATE_FILE)
+        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
         try:
-            self._take_lock(descriptor)
+            locks.take(descriptor, self._path, LOCK_WAIT_SECONDS)
             yield descriptor
         finally:
             os.close(descriptor)
-
-    def _take_lock(self, descriptor: int) -> None:
-        deadline = time.monotonic() + LOCK_WAIT_SECONDS
-        while True:
-            try:
-                return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if time.monotonic() >= deadline:
-                    message = f"another process has held its lock for {LOCK_WAIT_SECONDS:g} s"
-                    raise TimeoutError(errno.ETIMEDOUT, message, str(self._path)) from None
-                time.sleep(_LOCK_POLL_SECONDS)
 
     @staticmethod
     def _write(descriptor: int, events: list[Event]) -> None:
         size_bytes = os.fstat(descriptor).st_size
         torn = size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
         lines = "".join(event.to_line() for event in events).encode()
-        files.append_durably(descriptor, (b"\n" if torn else b"") + lines)
+        durable.append_durably(descriptor, (b"\n" if torn else b"") + lines)

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cliffwatch.errors import Code, Problem
-from cliffwatch.finite import lenient_json, may_be_unfit
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.finite_json import lenient_json, may_be_unfit
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import files
 from cliffwatch.journal.events import Event
 from cliffwatch.journal.windows import JournalWindow

@@ -9,8 +9,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.errors import Code, Problem
-from cliffwatch.journal import files
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
 
 #: A line that was being written when its writer died begins so, as far as it came.
 _WINDOW_LINE = b'{"seq":'
@@ -33,7 +33,7 @@ class Tail:
         if self.discarded_bytes:
             os.ftruncate(descriptor, self.keep_bytes)
         if self.torn:
-            files.write_all(descriptor, b"\n")
+            durable.write_all(descriptor, b"\n")
         if self.discarded_bytes or self.torn:
             os.fsync(descriptor)
 

@@ -5,12 +5,13 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from cliffwatch.errors import Problem
-from cliffwatch.finite import json_text, lenient_json
-from cliffwatch.histogram import QUANTILES, Histogram
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.finite_json import json_text, lenient_json
+from cliffwatch.base.histogram import QUANTILES, Histogram
 from cliffwatch.journal import files
 from cliffwatch.journal.recovery import read_from, tail_of_latency, tail_of_windows
-from cliffwatch.window import OLDEST_OUTSTANDING, EngineWindow
+from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
 
 #: Keys of a latency summary, in the order of `QUANTILES`.
 QUANTILE_NAMES = ("p50", "p90", "p99", "p999", "p9999")
@@ -104,16 +105,16 @@ class WindowLog:
         self.orphaned_bytes = 0
         self.last: JournalWindow | None = None
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._windows = os.open(directory / files.WINDOWS, flags, files.PRIVATE_FILE)
-        self._latency = os.open(directory / files.LATENCY, flags, files.PRIVATE_FILE)
+        self._windows = os.open(directory / files.WINDOWS, flags, durable.PRIVATE_FILE)
+        self._latency = os.open(directory / files.LATENCY, flags, durable.PRIVATE_FILE)
         try:
             self._recover(directory)
         except Problem:
             self.close()
             raise
         if os.fstat(self._latency).st_size == 0:
-            files.append_durably(self._latency, _hlog_header(run_start).encode())
-        files.sync_directory(directory)
+            durable.append_durably(self._latency, _hlog_header(run_start).encode())
+        durable.sync_directory(directory)
 
     def append(self, window: EngineWindow, phase: str) -> JournalWindow:
         """Commit a window: on disk when this returns.
@@ -125,7 +126,7 @@ class WindowLog:
         histograms = sorted(window.latency.items())
         start_bytes = os.fstat(self._latency).st_size
         lines = "".join(_hlog_line(window, name, histogram) for name, histogram in histograms).encode()
-        files.append_durably(self._latency, lines)
+        durable.append_durably(self._latency, lines)
         committed = JournalWindow(
             seq=0 if self.last is None else self.last.seq + 1,
             start=round(window.start, 6),
@@ -137,7 +138,7 @@ class WindowLog:
             latency_range=(start_bytes, start_bytes + len(lines)),
         )
         try:
-            files.append_durably(self._windows, committed.to_line().encode())
+            durable.append_durably(self._windows, committed.to_line().encode())
         except OSError:
             os.ftruncate(self._latency, start_bytes)
             raise

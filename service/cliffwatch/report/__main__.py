@@ -5,9 +5,10 @@ import json
 import sys
 from pathlib import Path
 
-from cliffwatch.journal.files import is_full
+from cliffwatch.base.durable import is_full, takes_nothing
+from cliffwatch.base.memory_limit import limit_memory
 from cliffwatch.report.build import build, write
-from cliffwatch.report.errand import DISK_FULL
+from cliffwatch.report.process import DISK_FULL, MEMORY_LIMIT_BYTES, UNWRITABLE, out_of_memory
 
 
 def main(arguments: list[str]) -> int:
@@ -16,15 +17,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--to", type=Path, metavar="DIRECTORY", help="where to put the files; beside the journal else")
     given = parser.parse_args(arguments)
     directory: Path = given.directory
+    limit_memory(MEMORY_LIMIT_BYTES)
     try:
         report = build(directory)
         # The verdict must not be lost to a disk that has no room for the files.
         verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
-        print(json.dumps(verdict), flush=True)
+        print(json.dumps(verdict | {"findings": report.raised}), flush=True)
         write(given.to or directory, report)
+    except MemoryError:
+        print(f"the report of {directory} could not be made: {out_of_memory()}", file=sys.stderr)
+        return 3
     except OSError as error:
         print(f"the report of {directory} could not be made: {error}", file=sys.stderr)
-        return DISK_FULL if is_full(error) else 3
+        return DISK_FULL if is_full(error) else UNWRITABLE if takes_nothing(error) else 3
     return 0
 
 

@@ -1,28 +1,33 @@
 """A run's report, from its journal alone and always the same: the verdict, report.json and report.html."""
 
 import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.detect.verdict import Verdict, judge
+from cliffwatch.analysis.verdict import Verdict, judge
+from cliffwatch.base import durable
 from cliffwatch.journal import files
+from cliffwatch.report.chart_series import ChartSeries, series_of
 from cliffwatch.report.collect import Collected, collect, evidence_of, recorded_verdict
 from cliffwatch.report.document import document_of
-from cliffwatch.report.findings import Found, client_limit, findings_of, summaries
+from cliffwatch.report.findings import ReportedFinding, client_limit, findings_of, summaries
 from cliffwatch.report.html import render
-from cliffwatch.report.limits import judge_limits, outcomes
-from cliffwatch.report.series import Series, series_of
-from cliffwatch.report.steady import not_steady, steadiness_of
+from cliffwatch.report.limit_results import Judged, judge_limits, outcomes
+from cliffwatch.report.raised import raised_findings
+from cliffwatch.report.steady_section import not_steady, steadiness_of
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`document` is report.json; `series` is what report.html draws on top of it."""
+    """`document` is report.json; `series` is what report.html draws on top of it. `raised`: what became of the findings
+    that were raised while the run went on."""
 
     verdict: Verdict
     document: dict[str, Any]
-    series: Series
+    series: ChartSeries
+    raised: list[dict[str, Any]]
 
 
 def build(directory: Path) -> Report:
@@ -33,6 +38,15 @@ def build(directory: Path) -> Report:
     run = collect(directory)
     found, unanalysed = _analysed(run)
     limits = judge_limits(run, found)
+    verdict = verdict_on(run, found, limits, unanalysed)
+    document = document_of(run, verdict, found, limits)
+    return Report(verdict, document, series_of(run, found), raised_findings(found, run.events))
+
+
+def verdict_on(
+    run: Collected, found: Sequence[ReportedFinding], limits: Sequence[Judged], unanalysed: str = ""
+) -> Verdict:
+    """The verdict on a run in which this was found. `unanalysed`: what ended the analysis, if something did."""
     evidence = replace(
         evidence_of(run),
         findings=summaries(found),
@@ -41,11 +55,10 @@ def build(directory: Path) -> Report:
         not_steady=not_steady(run, steadiness_of(run)),
         unanalysed=unanalysed,
     )
-    verdict = recorded_verdict(run) or judge(evidence)
-    return Report(verdict, document_of(run, verdict, found, limits), series_of(run, found))
+    return recorded_verdict(run) or judge(evidence)
 
 
-def _analysed(run: Collected) -> tuple[tuple[Found, ...], str]:
+def _analysed(run: Collected) -> tuple[tuple[ReportedFinding, ...], str]:
     """What was found, and what ended the analysis if something did: 36 h are not lost to a mistake in arithmetic."""
     try:
         return findings_of(run), ""
@@ -55,6 +68,10 @@ def _analysed(run: Collected) -> tuple[tuple[Found, ...], str]:
 
 
 def write(directory: Path, report: Report) -> None:
-    """Put both files of a report into the journal, each durable when this returns."""
-    files.write_json_durably(directory / files.REPORT_JSON, report.document)
-    files.write_durably(directory / files.REPORT_HTML, render(report.document, report.series))
+    """Put both files of a report into the journal, each durable when this returns.
+
+    The page is made before either is written: what runs out of memory then leaves no half of a report.
+    """
+    page = render(report.document, report.series).encode()
+    durable.write_json_durably(directory / files.REPORT_JSON, report.document)
+    durable.write_durably(directory / files.REPORT_HTML, page)

@@ -11,29 +11,30 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
-from cliffwatch.detect.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.detect.reached import UNCHARGED, Share
-from cliffwatch.detect.verdict import Evidence, LoadEnd, Verdict
-from cliffwatch.errors import Problem
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
+from cliffwatch.analysis.reached_drive import UNCHARGED, Share
+from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
-from cliffwatch.runs.specification import RunOrder
-from cliffwatch.runs.states import RunState, RunStatus, advance
+from cliffwatch.journal.state import RunStatus, advance
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.model.state import RunState
+from cliffwatch.model.window import BEGUN
 from cliffwatch.telemetry import reader as telemetry
+from cliffwatch.telemetry.catalogue import CAUSE_SERIES, LAYER_SERIES
 from cliffwatch.telemetry.reader import Telemetry
-from cliffwatch.telemetry.series import CAUSE_SERIES, LAYER_SERIES
 
 T = TypeVar("T")
 
 HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
 WINDOW_SECONDS_ASSUMED = 10.0
-#: The phases whose measurements a verdict is about.
-_JUDGED = ("baseline", "soak")
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class LoadSpan:
     """The interval that the run was asked to measure, in seconds since the epoch.
 
     `start` is the zero of the report's elapsed time. `asked_end` is earlier than the planned end for a run that was
@@ -67,7 +68,7 @@ class Collected:
     events: list[Event]
     status: RunStatus | None
     windows: list[JournalWindow]
-    load: Load | None
+    load: LoadSpan | None
     coverage: Coverage | None
     judged: Coverage | None
     latency: list[LatencyGroup]
@@ -116,9 +117,12 @@ def collect(directory: Path) -> Collected:
     coverage = judged = None
     if load is not None:
         intervals = [MeasuredInterval(window.start, window.end, window.seconds) for window in windows]
-        gaps = told_gaps(events)
+        gaps = recorded_gaps(events)
         coverage = measure_coverage(intervals, load.start, load.asked_end, window_seconds, gaps)
         begin = warm_up_end(order, events, load)
+        first = first_measured(events, gaps, next(iter(intervals), None))
+        if first is not None and begin <= load.start == intervals[0].start:
+            begin, intervals[0] = first.start, first
         if begin < load.asked_end:
             judged = measure_coverage(intervals, begin, load.asked_end, window_seconds, gaps)
     return Collected(
@@ -138,15 +142,16 @@ def collect(directory: Path) -> Collected:
     )
 
 
-def evidence_of(run: Collected) -> Evidence:
+def evidence_of(run: Collected) -> RunEvidence:
     """What the journal gives the verdict to go by, without what analysis adds: findings, limits, the client."""
     ended = run.load_end()
     recorded, read = latency_counts(run.windows, run.latency)
-    return Evidence(
+    return RunEvidence(
         load_end=_load_end(ended),
         message=str(ended.detail.get("message", "")) if ended else "",
         coverage=run.coverage,
         judged=run.judged,
+        has_warm_up=run.order is None or run.order.workload.phases.longest_warm_up > 0,
         windows=len(run.windows),
         target_kind=run.order.target.kind if run.order else "",
         has_drive=_has_drive(run.facts),
@@ -283,7 +288,7 @@ def _load_end(ended: Event | None) -> LoadEnd | None:
 
 def load_of(
     order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, measured: tuple[float, float] | None
-) -> Load | None:
+) -> LoadSpan | None:
     """`measured` is the first window's start and the last one's end; None when there is no window."""
     planned = (status.load_start, status.load_stop) if status else (None, None)
     start, stop = planned
@@ -298,21 +303,36 @@ def load_of(
     last_end = measured[1] if measured else start
     if how is LoadEnd.STOPPED and ended is not None:
         asked = [event.at for event in events if event.type is EventType.STATE and event.name == RunState.STOPPING]
-        return Load(start, max(start, min(stop, ended.at, max([last_end, *asked[:1]]))))
+        return LoadSpan(start, max(start, min(stop, ended.at, max([last_end, *asked[:1]]))))
     if how is None:
-        return Load(start, max(start, min(stop, max(last_end, events[-1].at if events else last_end))))
-    return Load(start, stop)
+        return LoadSpan(start, max(start, min(stop, max(last_end, events[-1].at if events else last_end))))
+    return LoadSpan(start, stop)
 
 
-def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: Load) -> float:
+def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan) -> float:
     """When what is judged began: with the baseline, or with the soak where there is none; within the load."""
-    begun = [event.detail.get("start") for event in events if event.type is EventType.PHASE and event.name in _JUDGED]
+    judged = (event for event in events if event.type is EventType.PHASE and event.name in JUDGED_PHASES)
+    begun = [event.detail.get("start") for event in judged]
     found = [float(start) for start in begun if isinstance(start, int | float)]
     planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)
     return min(max(min(found, default=planned), load.start), load.asked_end)
 
 
-def told_gaps(events: Sequence[Event]) -> list[Gap]:
+def first_measured(
+    events: Sequence[Event], gaps: Sequence[Gap], first: MeasuredInterval | None
+) -> MeasuredInterval | None:
+    """The run's first window from when its first engine was there; None where no engine says that it began in it.
+
+    How long an engine took to begin is no fault of the run. What else that window lacks has a gap that records it.
+    """
+    reported = (event.detail.get("start") for event in events if event.type is EventType.ENGINE and event.name == BEGUN)
+    start = next((float(start) for start in reported if isinstance(start, int | float)), None)
+    if first is None or start != first.start or any(gap.start < first.end and gap.end > first.start for gap in gaps):
+        return None
+    return MeasuredInterval(first.end - first.seconds, first.end, first.seconds)
+
+
+def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
     """The gaps that the run's own events account for."""
     gaps = []
     for event in events:
@@ -323,7 +343,7 @@ def told_gaps(events: Sequence[Event]) -> list[Gap]:
     return gaps
 
 
-def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: Load | None) -> list[LatencyGroup]:
+def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: LoadSpan | None) -> list[LatencyGroup]:
     """One pass over latency.hlog; whatever else is wanted is merged from these groups."""
     zero = load.start if load else 0.0
     recording = [window for window in windows if window.latency]

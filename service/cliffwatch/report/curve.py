@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from cliffwatch.detect.spoken import primary_latency
 from cliffwatch.journal import files
+from cliffwatch.model.operation import primary_latency
 
 #: Windows that are looked at, found by their place in the file.
 CURVE_POINTS = 60

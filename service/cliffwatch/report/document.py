@@ -8,23 +8,25 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from cliffwatch.detect.spoken import primary_latency
-from cliffwatch.detect.stalls import Stall, stalls_in
-from cliffwatch.detect.verdict import Verdict
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.stalls import Stall, stalls_in
+from cliffwatch.analysis.verdict import Verdict
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.state import RunState
+from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
-from cliffwatch.report.findings import Found, unconfirmed
-from cliffwatch.report.found_document import findings_document, limits_document
+from cliffwatch.report.findings import ReportedFinding, unconfirmed
+from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
-from cliffwatch.report.layers import layers_document
-from cliffwatch.report.limits import Judged
-from cliffwatch.report.steady import steadiness_of, steady_document
-from cliffwatch.report.times import timestamp
-from cliffwatch.runs.specification import RunOrder, format_workload
-from cliffwatch.runs.states import RunState
+from cliffwatch.report.layer_chart import layers_document
+from cliffwatch.report.limit_results import Judged
+from cliffwatch.report.steady_section import steadiness_of, steady_document
+from cliffwatch.report.timestamps import timestamp
 
 FORMAT_VERSION = 2
 #: More events than this are counted and not listed; events.jsonl holds them all.
@@ -32,7 +34,7 @@ EVENT_LIMIT = 2000
 
 
 def document_of(
-    run: Collected, verdict: Verdict, found: Sequence[Found] = (), limits: Sequence[Judged] = ()
+    run: Collected, verdict: Verdict, found: Sequence[ReportedFinding] = (), limits: Sequence[Judged] = ()
 ) -> dict[str, Any]:
     """The whole document. Raises nothing for a journal that `collect` could read."""
     zero = run.load.start if run.load else 0.0
@@ -132,7 +134,7 @@ def _stalls(run: Collected, stalls: Sequence[Stall]) -> list[dict[str, Any]]:
 
 
 def _phases(run: Collected) -> list[dict[str, Any]]:
-    """Each phase in the order it came: planned bounds where an event tells them, else those of its windows."""
+    """Each phase in the order it came: planned bounds where an event has them, else those of its windows."""
     bounds: dict[str, tuple[float, float]] = {}
     entered = [event for event in run.events if event.type is EventType.PHASE]
     for event, following in zip_longest(entered, entered[1:]):
@@ -141,8 +143,9 @@ def _phases(run: Collected) -> list[dict[str, Any]]:
         begins = start if following is None else float(following.detail.get("start", following.at))
         end = float(event.detail.get("end", begins))
         # A warm-up that waits for the steady state ends when it is reached, which is before its planned end.
-        is_cut = event.name == "warm_up" and start < begins < end
-        bounds.setdefault(event.name, (start, begins if is_cut else end))
+        is_cut = event.name == Phase.WARM_UP and start < begins < end
+        # A load that was moved, and one that was resumed, record a phase again: the last record holds.
+        bounds[event.name] = (start, begins if is_cut else end)
     measured: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         measured.setdefault(window.phase, []).append(window)
@@ -261,11 +264,11 @@ def _device(run: Collected) -> dict[str, Any] | None:
 
 def _events(run: Collected) -> dict[str, Any]:
     """Events in the order they came. Where there are too many, what engines say goes first: it alone is unbounded."""
-    told = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
-    ranked = sorted(range(len(told)), key=lambda index: (told[index].type is EventType.ENGINE, index))
-    body: dict[str, Any] = {"events": [_event(told[index], run) for index in sorted(ranked[:EVENT_LIMIT])]}
-    if len(told) > EVENT_LIMIT:
-        body["events_omitted"] = len(told) - EVENT_LIMIT
+    reported = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
+    ranked = sorted(range(len(reported)), key=lambda index: (reported[index].type is EventType.ENGINE, index))
+    body: dict[str, Any] = {"events": [_event(reported[index], run) for index in sorted(ranked[:EVENT_LIMIT])]}
+    if len(reported) > EVENT_LIMIT:
+        body["events_omitted"] = len(reported) - EVENT_LIMIT
     return body
 
 

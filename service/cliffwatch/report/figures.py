@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from cliffwatch.detect.spoken import primary_latency
+from cliffwatch.model.operation import primary_latency
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,11 +3,24 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from cliffwatch.detect.verdict import percent, span
-from cliffwatch.units import format_byte_rate, format_count, format_latency, format_rate, format_size
+from markupsafe import Markup, escape
+
+from cliffwatch.analysis.verdict import percent, span
+from cliffwatch.base.units import format_byte_rate, format_count, format_latency, format_rate, format_size
+from cliffwatch.journal.note_text import note_text
 
 #: Keys of event details that hold moments, in seconds since the epoch.
 _MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop", "starts_at", "ends_at"})
+
+
+def marked(text: str) -> Markup:
+    """A message that terminals show too, for a page: what stands between two backticks is code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)
+    )
 
 
 def latency(seconds: float | None) -> str:
@@ -91,6 +104,12 @@ def detail(content: dict[str, Any], limit: int = 400) -> str:
         parts.append(f"{label(name, item)} {text}")
     line = ", ".join(parts)
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def event_detail(event: dict[str, Any]) -> str:
+    """An event's detail on one line: in words where it is a note that has some, else as `detail` puts it."""
+    words = note_text(event["name"], event["detail"]) if event["type"] == "note" else None
+    return detail(event["detail"]) if words is None else words
 
 
 def _flat(item: Any) -> str:

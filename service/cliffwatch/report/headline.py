@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from cliffwatch.detect.spoken import primary_latency
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.state import VerdictName
 from cliffwatch.report.format import count, duration, latency
-from cliffwatch.runs.states import VerdictName
 
-#: An hour is told apart from the first and the last when it was so many times as slow as both.
+#: An hour is mentioned beside the first and the last when it was so many times as slow as both.
 _WORTH_MENTIONING = 1.1
 
 
@@ -15,8 +16,8 @@ def headline(document: dict[str, Any]) -> str:
     reasons = document["verdict"]["reasons"]
     if document["verdict"]["name"] != VerdictName.PASS:
         first = reasons[0] if reasons else "No reason was recorded."
-        told = any(finding["sentence"] in first for finding in document["findings"])
-        change = None if told else _change(document)
+        reported = any(finding["sentence"] in first for finding in document["findings"])
+        change = None if reported else _change(document)
         return f"{first} {change}" if change else first
     change = _change(document) or _level(document)
     counters = document["totals"]["counters"]
@@ -42,8 +43,8 @@ def _change(document: dict[str, Any]) -> str | None:
             peak = f", at worst {latency(worst['p99_seconds'])} in hour {worst['hour'] + 1}"
         return f"The p99 of {name} was {latency(first['p99_seconds'])} {bounds}{peak}."
     phases = {row["phase"]: row for row in groups["phases"] if "p99_seconds" in row}
-    if "baseline" in phases and "soak" in phases:
-        first, last = phases["baseline"], phases["soak"]
+    if Phase.BASELINE in phases and Phase.SOAK in phases:
+        first, last = phases[Phase.BASELINE], phases[Phase.SOAK]
         return (
             f"The p99 of {name} was {latency(first['p99_seconds'])} in the baseline and "
             f"{latency(last['p99_seconds'])} in the soak."

@@ -13,7 +13,7 @@ from cliffwatch.report import format as formats
 from cliffwatch.telemetry.increases import sum_of_increases
 from cliffwatch.telemetry.reader import Floats, Samples
 
-#: More columns than this are narrower than an eye tells apart.
+#: More columns than this are narrower than an eye can see.
 COLUMN_LIMIT = 144
 #: The least share of a moment's requests that each shade stands for, the palest first.
 SHADES = (0.0, 0.001, 0.01, 0.1, 0.4)
@@ -62,7 +62,7 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
     return HeatMap(edges, bounds[first:last], shares[first:last])
 
 
-def _spoken_columns(heat: HeatMap, width: float, height: float) -> list[str]:
+def _column_titles(heat: HeatMap, width: float, height: float) -> list[str]:
     """Over each column what it says in words, for whoever points at it."""
     below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
     parts = []
@@ -78,7 +78,7 @@ def _spoken_columns(heat: HeatMap, width: float, height: float) -> list[str]:
 
 
 def _up_to(bound: float) -> str:
-    return f"up to {formats.latency(bound)}" if np.isfinite(bound) else "longer than was told apart"
+    return f"up to {formats.latency(bound)}" if np.isfinite(bound) else "longer than the largest bucket"
 
 
 def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
@@ -109,7 +109,7 @@ def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
         parts.append(
             f'<text x="{_LEFT + _WIDTH * share:.1f}" y="{bottom + 15:g}" text-anchor="{anchor}">{words}</text>'
         )
-    parts += _spoken_columns(heat, width, bottom - _TOP)
+    parts += _column_titles(heat, width, bottom - _TOP)
     for onset in onsets:
         if 0 <= onset <= end:
             at = _LEFT + _WIDTH * onset / end

@@ -14,19 +14,24 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from cliffwatch.detect.spoken import primary_latency
-from cliffwatch.detect.verdict import percent
-from cliffwatch.detect.wording import fold
+from cliffwatch.analysis.verdict import percent
+from cliffwatch.base.units import format_number, format_ratio
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.state import VerdictName
 from cliffwatch.report import format as formats
+from cliffwatch.report.chart_series import ChartSeries, as_data
 from cliffwatch.report.heat import drawn
-from cliffwatch.report.series import Series, as_data
-from cliffwatch.runs.states import VerdictName
-from cliffwatch.units import format_number
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: What the report and the service's pages look alike by.
 THEME = _TEMPLATES / "theme.css"
 _REPORT_STYLE = _TEMPLATES / "report.css"
+#: Numbers are written as the service's pages write them.
+_REPORT_SCRIPTS = (
+    Path(__file__).parents[1] / "web" / "static" / "format.js",
+    _TEMPLATES / "report-paint.js",
+    _TEMPLATES / "report.js",
+)
 #: Where `make assets` puts the chart library.
 CHART_LIBRARY = Path(__file__).parents[1] / "web" / "assets" / "node_modules" / "uplot"
 #: Rows of a table beyond which the page points to report.json.
@@ -36,12 +41,12 @@ ROW_LIMIT = 400
 VERDICTS: dict[str, tuple[str, str]] = {
     VerdictName.PASS: (
         "✓",
-        "The measurement can be trusted, and neither an error nor a finding speaks against the target.",
+        "Valid run; no errors, no degradation.",
     ),
     VerdictName.DEGRADED: ("▲", "Valid run; target degraded."),
-    VerdictName.INVALID: ("?", "The measurement cannot be trusted, so it says nothing about the target."),
-    VerdictName.FAILED: ("✕", "The load could not be carried out."),
-    VerdictName.STOPPED: ("■", "The load was ended early on request."),
+    VerdictName.INVALID: ("?", "The measurement is not valid; it says nothing about the target."),
+    VerdictName.FAILED: ("✕", "The load could not be executed."),
+    VerdictName.STOPPED: ("■", "A user stopped the load early."),
 }
 
 
@@ -66,10 +71,10 @@ def chart_library(directory: Path = CHART_LIBRARY) -> ChartLibrary | None:
         return None
 
 
-def render(document: dict[str, Any], series: Series, library_directory: Path = CHART_LIBRARY) -> str:
+def render(document: dict[str, Any], series: ChartSeries, library_directory: Path = CHART_LIBRARY) -> str:
     """The page for a report document and its series. Without the chart library it has tables and says so."""
     library = chart_library(library_directory)
-    script = (_TEMPLATES / "report.js").read_text(encoding="utf-8")
+    script = "".join(path.read_text(encoding="utf-8") for path in _REPORT_SCRIPTS)
     scripts = [script] if library is None else [library.script, script]
     mark, meaning = VERDICTS[document["verdict"]["name"]]
     page = (
@@ -93,7 +98,7 @@ def render(document: dict[str, Any], series: Series, library_directory: Path = C
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def heat_svg(series: Series) -> Markup | None:
+def heat_svg(series: ChartSeries) -> Markup | None:
     onsets = [finding["at"] for finding in series.findings if finding["degrades"]]
     return drawn(series.heat, onsets[:100]) if series.heat is not None else None
 
@@ -118,7 +123,7 @@ def environment(templates: Path) -> Environment:
     made.filters |= {
         "latency": formats.latency,
         "duration": formats.duration,
-        "fold": fold,
+        "ratio": format_ratio,
         "elapsed": formats.elapsed,
         "count": formats.count,
         "size": formats.size,
@@ -128,7 +133,9 @@ def environment(templates: Path) -> Environment:
         "number": format_number,
         "label": formats.label,
         "detail": formats.detail,
+        "event_detail": formats.event_detail,
         "percent": percent,
+        "marked": formats.marked,
     }
     return made
 

@@ -6,17 +6,17 @@ from math import sqrt
 
 import numpy as np
 
-from cliffwatch.detect.causes.measures import UNKNOWN_CHANGE, Change, Happening, Measures
-from cliffwatch.detect.causes.weigh import DEVICE_ROSE
-from cliffwatch.detect.finding import Finding
-from cliffwatch.detect.layers import LayerTimes
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.causes.evidence import DEVICE_ROSE
+from cliffwatch.analysis.causes.measures import UNKNOWN_CHANGE, Change, Measures, NearbyEvent
+from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.layers import LayerTimes
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.report.collect import Collected
-from cliffwatch.report.spans import (
-    Drive,
-    Source,
+from cliffwatch.report.onset_spans import (
+    RunDrive,
     Spans,
+    SpanSource,
     Windows,
     device_latency,
     drives_of,
@@ -25,8 +25,7 @@ from cliffwatch.report.spans import (
     slowed_drive,
     spans_around,
 )
-from cliffwatch.telemetry.reader import Samples
-from cliffwatch.telemetry.series import (
+from cliffwatch.telemetry.catalogue import (
     AVAILABLE_BYTES,
     DEVICE_LATENCY,
     FREE_BLOCKS,
@@ -35,18 +34,17 @@ from cliffwatch.telemetry.series import (
     QUEUE_TIME,
     TEMPERATURE,
 )
+from cliffwatch.telemetry.reader import Samples
 
 #: How long before the client a drive may have slowed down and still be what the client felt.
 _LEAD_WINDOWS = 60
 #: The page cache took no more than this share of what was written: requests can be held against operations.
 _UNABSORBED = 0.1
-#: Counters of engines that delete what is older than their retention.
-_DELETIONS = ("segments_deleted", "files_deleted")
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Everything about one finding that its cause and its layer are told from; `drive` is the one that slowed down.
+    """Everything about one finding that its cause and its layer are derived from; `drive` is the one that slowed down.
 
     `before` and `after` are the merged histograms of both spans, by latency name.
     """
@@ -54,7 +52,7 @@ class Comparison:
     measures: Measures
     layers_before: LayerTimes
     layers_after: LayerTimes
-    drive: Drive | None
+    drive: RunDrive | None
     before: dict[str, Histogram]
     after: dict[str, Histogram]
 
@@ -63,7 +61,7 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     """Measures before and after the onset of a finding about the latency `operation`."""
     spans = spans_around(run.windows, finding)
     drive = slowed_drive(spans, drives_of(run))
-    source = Source(run, spans, drive)
+    source = SpanSource(run, spans, drive)
     latencies = [_latencies(run, windows) for windows in (spans.before, spans.after)]
     of_operation = [each.get(operation or "") for each in latencies]
     of_service = [each.get(f"{operation}_service") for each in latencies]
@@ -78,16 +76,13 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     return Comparison(measures, layers[0], layers[1], slowed, latencies[0], latencies[1])
 
 
-def _measures(source: Source, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
+def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
     limit = source.mean("host_dirty_limit_bytes").after
     return Measures(
         operations_per_second=source.rate("operations"),
         engine_written_bytes_per_second=source.rate("written_bytes"),
-        engine_read_bytes_per_second=source.rate("read_bytes"),
-        latency_seconds=Change(layers[0].client_seconds, layers[1].client_seconds),
         service_latency_seconds=Change(layers[0].service_seconds, layers[1].service_seconds),
         schedule_debt_seconds=source.highest("schedule_debt_seconds"),
-        engine_cpu_ratio=_thousandth(source.rate("engine_cpu_milliseconds")),
         engine_cpu_throttled_ratio=_thousandth(
             source.rate("engine_throttled_milliseconds", zero_with="engine_cpu_milliseconds")
         ),
@@ -99,7 +94,6 @@ def _measures(source: Source, run: Collected, finding: Finding, layers: list[Lay
         writeback_bytes=source.mean("host_writeback_bytes"),
         dirty_limit_bytes=limit if limit else None,
         device_write_latency_seconds=device_latency(source, "write"),
-        device_read_latency_seconds=device_latency(source, "read"),
         device_operations_per_second=source.change(_device_requests),
         device_written_bytes_per_second=source.rate("device_written_bytes"),
         device_read_bytes_per_second=source.rate("device_read_bytes"),
@@ -110,16 +104,13 @@ def _measures(source: Source, run: Collected, finding: Finding, layers: list[Lay
         free_blocks_ratio=source.level(FREE_BLOCKS),
         temperature_celsius=source.level(TEMPERATURE),
         device_lead_seconds=_lead(run.windows, finding, device_latency(source, "write")),
-        deletions_per_second=source.rate(*_DELETIONS),
+        deletions_per_second=source.rate("segments_deleted"),
         discarded_bytes_per_second=source.rate("device_discarded_bytes", zero_with="device_written_bytes"),
         stored_growth_bytes_per_second=source.change(lambda windows: _growth(source, windows)),
         leader_changes_per_second=source.rate_since("leader_changes"),
         disconnects_per_second=source.rate_since("disconnects"),
-        broker_queue_requests=source.mean("broker_queue_requests"),
-        broker_pause_ratio=_thousandth(source.rate("broker_pause_milliseconds")),
         round_trip_seconds=source.mean("round_trip_seconds"),
-        retransmits_per_second=source.rate("retransmits"),
-        happenings=_happenings(run.events, finding.onset),
+        nearby_events=_nearby_events(run.events, finding.onset),
     )
 
 
@@ -129,13 +120,13 @@ def _thousandth(change: Change) -> Change:
 
 
 def _device_requests(windows: Windows) -> float | None:
-    writes, reads = (rate_of(windows, (f"device_{kind}_operations",)) for kind in ("write", "read"))
+    writes, reads = (rate_of(windows, f"device_{kind}_operations") for kind in ("write", "read"))
     return None if writes is None else writes + (reads or 0.0)
 
 
 def _own_bytes(windows: Windows, kind: str) -> float:
     """What the engine says that it moved, or what the kernel charges to its process where that is more."""
-    return max(rate_of(windows, (name,)) or 0.0 for name in (f"{kind}_bytes", f"engine_{kind}_bytes"))
+    return max(rate_of(windows, name) or 0.0 for name in (f"{kind}_bytes", f"engine_{kind}_bytes"))
 
 
 def _other_bytes(run: Collected, windows: Windows) -> float | None:
@@ -145,7 +136,7 @@ def _other_bytes(run: Collected, windows: Windows) -> float | None:
     """
     total, seconds = 0.0, sum(window.seconds for window in windows)
     for kind in ("written", "read"):
-        device = rate_of(windows, (f"device_{kind}_bytes",))
+        device = rate_of(windows, f"device_{kind}_bytes")
         if device is None or seconds <= 0:
             return None
         left = _left_in_cache(run.windows, windows[0].start) if kind == "written" else 0.0
@@ -167,13 +158,13 @@ def _left_in_cache(windows: Windows, moment: float) -> float:
 def _other_operations(spans: Spans) -> Change:
     """Requests that the run's own operations do not account for, at as many for each as there were before.
 
-    Not told where the page cache took part of what was written: requests and operations then have little in common.
+    None where the page cache took part of what was written: requests and operations then have little in common.
     """
     if not spans.before or not spans.after:
         return UNKNOWN_CHANGE
     requests = [_device_requests(windows) for windows in (spans.before, spans.after)]
-    operations = [rate_of(windows, ("operations",)) for windows in (spans.before, spans.after)]
-    own, device = _own_bytes(spans.before, "written"), rate_of(spans.before, ("device_written_bytes",))
+    operations = [rate_of(windows, "operations") for windows in (spans.before, spans.after)]
+    own, device = _own_bytes(spans.before, "written"), rate_of(spans.before, "device_written_bytes")
     if requests[0] is None or requests[1] is None or not operations[0] or operations[1] is None or device is None:
         return UNKNOWN_CHANGE
     if own > 0 and device < own * (1 - _UNABSORBED):
@@ -181,17 +172,17 @@ def _other_operations(spans: Spans) -> Change:
     return Change(0.0, max(0.0, requests[1] - operations[1] * requests[0] / operations[0]))
 
 
-def _amplification(source: Source, windows: Windows) -> float | None:
+def _amplification(source: SpanSource, windows: Windows) -> float | None:
     media = source.increase(windows, source.samples(MEDIA_WRITTEN))
     host = source.increase(windows, source.samples(HOST_WRITTEN))
     return media / host if media is not None and host else None
 
 
-def _growth(source: Source, windows: Windows) -> float | None:
+def _growth(source: SpanSource, windows: Windows) -> float | None:
     """Bytes by which what is stored grows, a second: by the engine's segments, or by the file system's free space."""
-    begun, written = rate_of(windows, ("segments_begun",)), rate_of(windows, ("written_bytes",))
+    begun, written = rate_of(windows, "segments_begun"), rate_of(windows, "written_bytes")
     if begun and written is not None:
-        deleted = rate_of(windows, ("segments_deleted",)) or 0.0
+        deleted = rate_of(windows, "segments_deleted") or 0.0
         return written * (1 - deleted / begun)
     rises = []
     for samples in source.samples(AVAILABLE_BYTES):
@@ -217,14 +208,14 @@ def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
     return finding.onset - slow_since
 
 
-def _happenings(events: Sequence[Event], onset: float) -> tuple[Happening, ...]:
-    """What engines and the run itself told; `engine_` before what the worker says of its engine."""
+def _nearby_events(events: Sequence[Event], onset: float) -> tuple[NearbyEvent, ...]:
+    """What engines and the run itself recorded; `engine_` before what the worker says of its engine."""
     own = {"started", "died", "exited", "killed"}
     found = []
     for event in events:
         if event.type in (EventType.ENGINE, EventType.GAP):
             name = f"engine_{event.name}" if event.name in own else event.name
-            found.append(Happening(name, event.at - onset))
+            found.append(NearbyEvent(name, event.at - onset))
     return tuple(found)
 
 
@@ -234,7 +225,7 @@ def _latencies(run: Collected, windows: Windows) -> dict[str, Histogram]:
 
 
 def _layer_times(
-    source: Source, index: int, client: Histogram | None, service: Histogram | None, operation: str
+    source: SpanSource, index: int, client: Histogram | None, service: Histogram | None, operation: str
 ) -> LayerTimes:
     windows = (source.spans.before, source.spans.after)[index]
     count = client.count if client is not None else 0
@@ -256,7 +247,7 @@ def _histogram_mean(histogram: Histogram | None) -> float | None:
     return histogram.sum_seconds() / histogram.count if histogram is not None and histogram.count else None
 
 
-def _queue_share(source: Source, windows: Windows, operation: str) -> float | None:
+def _queue_share(source: SpanSource, windows: Windows, operation: str) -> float | None:
     """Share of a request's time in the block layer's queue, by eBPF's histograms; their buckets' middles stand in."""
     queue, device = (
         _bucket_mean(source, windows, source.samples(name, operation=operation))
@@ -265,7 +256,7 @@ def _queue_share(source: Source, windows: Windows, operation: str) -> float | No
     return queue / (queue + device) if queue is not None and device is not None and queue + device > 0 else None
 
 
-def _bucket_mean(source: Source, windows: Windows, buckets: list[Samples]) -> float | None:
+def _bucket_mean(source: SpanSource, windows: Windows, buckets: list[Samples]) -> float | None:
     by_bound: dict[float, list[Samples]] = {}
     for samples in buckets:
         by_bound.setdefault(float(samples.labels["le"]), []).append(samples)

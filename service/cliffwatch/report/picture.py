@@ -21,11 +21,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from cliffwatch.detect.spoken import primary_latency
+from cliffwatch.base.memory_limit import limit_memory
+from cliffwatch.base.units import format_share
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.state import VerdictName
 from cliffwatch.report import format as formats
 from cliffwatch.report.build import Report, build
+from cliffwatch.report.chart_series import ChartSeries, Column
 from cliffwatch.report.picture_text import Writing, plain
-from cliffwatch.report.series import Column, Series
+from cliffwatch.report.process import MEMORY_LIMIT_BYTES, out_of_memory
 
 #: As shown in a chat; drawn at a third more, so that it is sharp there and on denser screens.
 WIDTH_INCHES, HEIGHT_INCHES = 12.0, 6.75
@@ -35,7 +39,13 @@ TEXT, QUIET, LINE, GRID = "#1a1f27", "#56606e", "#c9cfd8", "#e8ebef"
 PHASE, GAP, MARK, ONSET, BASELINE = "#f2f4f8", "#b08a6a", "#6b4a00", "#b3261e", "#00694f"
 STALL = "#f3cfcc"
 P50, P99, DEVICE = "#0072b2", "#c85200", "#5b3f96"
-TONES = {"pass": "#00694f", "degraded": "#8a5200", "invalid": "#5b3f96", "failed": "#b3261e", "stopped": "#4b5563"}
+TONES = {
+    VerdictName.PASS: "#00694f",
+    VerdictName.DEGRADED: "#8a5200",
+    VerdictName.INVALID: "#5b3f96",
+    VerdictName.FAILED: "#b3261e",
+    VerdictName.STOPPED: "#4b5563",
+}
 
 #: Left edge and width that all charts share, as shares of the picture.
 LEFT, WIDTH = 0.08, 0.88
@@ -43,7 +53,7 @@ LEFT, WIDTH = 0.08, 0.88
 _GAP_VISIBLE = 0.0015
 _LABELS_LIMIT = 12
 _STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 14400, 21600, 43200, 86400, 172800)
-#: What the drives' latency may be taken from, the most telling first, and what that is.
+#: What the drives' latency may be taken from, the best first, and what that is.
 _DEVICE = (("layers", "device_p99", "device p99"), ("layers", "device_mean", "device mean"))
 
 
@@ -89,7 +99,7 @@ def styled() -> Iterator[None]:
 
 
 class _Picture:
-    def __init__(self, figure: Figure, document: dict[str, Any], series: Series) -> None:
+    def __init__(self, figure: Figure, document: dict[str, Any], series: ChartSeries) -> None:
         self._figure = figure
         self._document = document
         self._series = series
@@ -144,13 +154,13 @@ class _Picture:
     def _foot(self) -> float:
         """The likely cause with its evidence, and what was measured when; gives where they begin."""
         run, coverage = self._document["run"], self._document.get("coverage", {})
-        told = []
+        reported = []
         if "load_start" in run:
-            told.append(f"{formats.moment(run['load_start'])} – {formats.moment(run['load_asked_end'])}")
+            reported.append(f"{formats.moment(run['load_start'])} – {formats.moment(run['load_asked_end'])}")
         if self._end > 0:
             measured, asked = formats.duration(coverage["measured_seconds"]), formats.duration(self._end)
-            told.append(f"{measured} of {asked} measured")
-        self._figure.text(0.022, 0.028, " · ".join(told), color=QUIET, fontsize=9, va="center")
+            reported.append(f"{measured} of {asked} measured")
+        self._figure.text(0.022, 0.028, " · ".join(reported), color=QUIET, fontsize=9, va="center")
         self._figure.text(0.98, 0.028, "Cliffwatch", color=QUIET, fontsize=9, weight="bold", ha="right", va="center")
         lines = self._writing.lines(plain(_cause_of(self._document)), 0.955, size=10.5, limit=2)
         for number, words in enumerate(reversed(lines)):
@@ -344,14 +354,14 @@ def _cause_of(document: dict[str, Any]) -> str:
     if finding is None:
         return ""
     cause, headline = finding["cause"], document["headline"].casefold()
-    sure = f" ({cause['confidence']:.0%} sure)".replace("%", " %") if cause.get("confidence") else ""
+    sure = f" ({format_share(round(cause['confidence'], 2))} sure)" if cause.get("confidence") else ""
     sentences = [sentence.rstrip(".") for sentence in cause.get("evidence_for", ())]
     evidence = [sentence for sentence in sentences if sentence.casefold() not in headline][:2]
-    told = f"Likely cause: {cause['title']}{sure}" + "".join(
+    reported = f"Likely cause: {cause['title']}{sure}" + "".join(
         f"; {sentence[:1].lower()}{sentence[1:]}" for sentence in evidence
     )
     runner_up = finding.get("runner_up")
-    return told + "." + (f" Next: {runner_up['title']}." if runner_up else "")
+    return reported + "." + (f" Next: {runner_up['title']}." if runner_up else "")
 
 
 def main(arguments: list[str]) -> int:
@@ -360,9 +370,13 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
     directory: Path = parser.parse_args(arguments).directory
+    limit_memory(MEMORY_LIMIT_BYTES)
     try:
         sys.stdout.buffer.write(draw(build(directory)))
         sys.stdout.buffer.flush()
+    except MemoryError:
+        print(f"the picture of {directory} could not be made: {out_of_memory()}", file=sys.stderr)
+        return 3
     except OSError as error:
         print(f"the picture of {directory} could not be made: {error}", file=sys.stderr)
         return 3

@@ -11,16 +11,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.drives.exporter.commands import PROGRAM as NVME
-from cliffwatch.drives.exporter.controllers import find_controllers
-from cliffwatch.settings import Settings
+from cliffwatch_drive_exporter.commands import PROGRAM as NVME
+from cliffwatch_drive_exporter.controllers import find_controllers
+
+from cliffwatch.base.checkout import PROBE_DIRECTORY
+from cliffwatch.model.settings import Settings
 
 HOST = "127.0.0.1"
-PROBE_DIRECTORY = Path(__file__).resolve().parents[3] / "exporters" / "ebpf"
 #: Prometheus keeps this much at most; what belongs to a run is taken into its journal long before.
 RETENTION_TIME = "15d"
 RETENTION_SIZE = "4GB"
-#: Loop devices are drives under test here, which node_exporter leaves out unless told otherwise.
+#: Loop devices are drives under test here, which node_exporter leaves out by default.
 IGNORED_DEVICES = r"^(z?ram|fd|sr)\d+$"
 #: Debian's node_exporter leaves out /mnt, /media and /run, where drives under test are mounted.
 IGNORED_MOUNT_POINTS = r"^/(dev|proc|sys)($|/)"
@@ -32,7 +33,7 @@ _CHECK_TIMEOUT_SECONDS = 60
 class Component:
     """A watcher. `programs` are names of its executable, of which the first that is found is taken.
 
-    `arguments` follow the executable. `obstacle` says why it cannot be started here, or nothing; `without` is what is
+    `arguments` follow the executable. `obstacle` says why it cannot be started here, or nothing; `impact` is what is
     missed then.
     """
 
@@ -42,7 +43,7 @@ class Component:
     port: Callable[[Settings], int]
     arguments: Callable[[Settings], list[str]]
     ready_path: str
-    without: str
+    impact: str
     obstacle: Callable[["Component", Settings], str | None]
 
     def directory(self, settings: Settings) -> Path:
@@ -57,7 +58,7 @@ class Component:
         return f"http://{self.address(settings)}{self.ready_path}"
 
     def command(self, settings: Settings) -> list[str]:
-        """Executable and arguments; the executable must be there, which `obstacle` tells."""
+        """Executable and arguments; the executable must be there, which `obstacle` checks."""
         program = self.program(settings)
         assert program is not None, f"{self.name} has an obstacle"
         return [program, *self.arguments(settings)]
@@ -111,7 +112,7 @@ def _no_drives_to_ask(component: Component, settings: Settings) -> str | None:
 
 
 def _drive_exporter(settings: Settings) -> list[str]:
-    return ["-m", "cliffwatch.drives.exporter", f"--web.listen-address={DRIVE_EXPORTER.address(settings)}"]
+    return ["-m", "cliffwatch_drive_exporter", f"--web.listen-address={DRIVE_EXPORTER.address(settings)}"]
 
 
 def _node_exporter(settings: Settings) -> list[str]:
@@ -165,7 +166,7 @@ NODE_EXPORTER = Component(
     port=lambda settings: settings.node_exporter_port,
     arguments=_node_exporter,
     ready_path="/",
-    without="no series of drives, file systems and memory",
+    impact="no series of drives, file systems and memory",
     obstacle=_not_installed,
 )
 EBPF_EXPORTER = Component(
@@ -175,7 +176,7 @@ EBPF_EXPORTER = Component(
     port=lambda settings: settings.ebpf_exporter_port,
     arguments=_ebpf_exporter,
     ready_path="/",
-    without="no latency of the drive itself",
+    impact="no latency of the drive itself",
     obstacle=_probe_cannot_run,
 )
 DRIVE_EXPORTER = Component(
@@ -185,7 +186,7 @@ DRIVE_EXPORTER = Component(
     port=lambda settings: settings.drive_exporter_port,
     arguments=_drive_exporter,
     ready_path="/",
-    without="no health, wear and write amplification of NVMe drives",
+    impact="no health, wear and write amplification of NVMe drives",
     obstacle=_no_drives_to_ask,
 )
 ALERTMANAGER = Component(
@@ -195,7 +196,7 @@ ALERTMANAGER = Component(
     port=lambda settings: settings.alertmanager_port,
     arguments=_alertmanager,
     ready_path="/-/ready",
-    without="no alerts",
+    impact="no alerts",
     obstacle=_not_installed,
 )
 PROMETHEUS = Component(
@@ -205,10 +206,10 @@ PROMETHEUS = Component(
     port=lambda settings: settings.prometheus_port,
     arguments=_prometheus,
     ready_path="/-/ready",
-    without="no series, no rules and no alerts",
+    impact="no series, no rules and no alerts",
     obstacle=_not_installed,
 )
-#: In the order in which they are started; Prometheus is told who else is there.
+#: In the order in which they are started; Prometheus' configuration names the others.
 COMPONENTS = (NODE_EXPORTER, EBPF_EXPORTER, DRIVE_EXPORTER, ALERTMANAGER, PROMETHEUS)
 #: Exporters by the job under which Prometheus scrapes them.
 EXPORTERS = {"node": NODE_EXPORTER, "ebpf": EBPF_EXPORTER, "drive": DRIVE_EXPORTER}

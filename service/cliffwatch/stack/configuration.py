@@ -6,10 +6,10 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.units import format_duration
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.units import format_duration
 
 #: Where the repository keeps rules, templates and runbooks.
-ALERTS_DIRECTORY = Path(__file__).resolve().parents[3] / "alerts"
 WEBHOOK_PATH = "/api/v1/alerts"
 DISCOVERY_PATHS = {
     "cliffwatch-worker": "/api/v1/discovery/workers",

@@ -1,16 +1,16 @@
 """The whole stack: tokens and configuration files first, then the watchers, in an order in which each finds others."""
 
-import os
 from pathlib import Path
 
 from sqlalchemy import select
 
-from cliffwatch.clock import Clock
-from cliffwatch.settings import Settings
+from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.durable import write_durably
+from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes
 from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component, stack_directory
 from cliffwatch.stack.configuration import (
-    ALERTS_DIRECTORY,
     WEBHOOK_PATH,
     alertmanager_configuration,
     prometheus_configuration,
@@ -82,7 +82,8 @@ def _make_token(database: Database, path: Path, name: str, scope: Scope, now: fl
         for row in session.scalars(select(TokenRow).where(TokenRow.name == held, TokenRow.revoked_at.is_(None))):
             row.revoked_at = now
         text = create_token(session, held, scope, now)[1]
-        _write_privately(path, text + "\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, text + "\n")
 
 
 def _configure(settings: Settings, component: Component, content: str) -> None:
@@ -90,18 +91,10 @@ def _configure(settings: Settings, component: Component, content: str) -> None:
     path = component.directory(settings) / f"{component.name}.yaml"
     if path.exists() and path.read_text(encoding="utf-8") == content:
         return
-    _write_privately(path, content)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_durably(path, content)
     if processes.is_running(settings, component):
         processes.reload(settings, component)
-
-
-def _write_privately(path: Path, content: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(content)
-    temporary.replace(path)
 
 
 def _service_address(settings: Settings) -> str:

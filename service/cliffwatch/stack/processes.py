@@ -1,16 +1,14 @@
 """Starting the watchers, finding them again, and stopping them.
 
 Each is a process of its own in a session of its own: killing one, or the service, touches neither the others nor a
-run. `watcher.json` beside its data says which process it is, by pid, start time and boot, and why it is done without
+run. `watcher.json` beside its data says which process it is, by pid, start time and boot, and why it is unavailable
 where it could not be started.
 """
 
-import fcntl
 import json
 import os
 import signal
 import socket
-import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,12 +17,12 @@ from pathlib import Path
 
 import httpx
 
-from cliffwatch.clock import Clock
-from cliffwatch.journal.files import write_json_durably
-from cliffwatch.logs import bound
-from cliffwatch.privacy import UMASK
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.settings import PREFIX, Settings
+from cliffwatch.base import locks
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.durable import write_json_durably
+from cliffwatch.base.logs import bound, last_line_of, open_log
+from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
+from cliffwatch.model.settings import PREFIX, Settings, environment_of_children
 from cliffwatch.stack.components import COMPONENTS, HOST, Component, stack_directory
 
 WATCHER_FILE = "watcher.json"
@@ -46,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`reason` says why it is done without, or that it does not answer yet; `log` is where it says more."""
+    """`reason` says why it is unavailable, or that it does not answer yet; `log` is where it says more."""
 
     component: Component
     state: State
@@ -56,7 +54,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A watcher as its file tells of it. `process` is None where it could not be started: `without` says why."""
+    """A watcher as its file describes it. `process` is None where it could not be started: `without` says why."""
 
     name: str
     process: ProcessIdentity | None
@@ -84,12 +82,11 @@ def alone(settings: Settings) -> Iterator[None]:
     """While the block lasts, nobody else starts or stops watchers of this state directory."""
     directory = stack_directory(settings)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = locks.hold(directory / "lock")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(descriptor)
+        os.close(lock)
 
 
 def start(settings: Settings, components: Sequence[Component], clock: Clock) -> list[Outcome]:
@@ -103,7 +100,7 @@ def start(settings: Settings, components: Sequence[Component], clock: Clock) -> 
         reason = component.obstacle(component, settings) or _port_is_taken(component, settings)
         started = reason or _start(settings, component)
         if isinstance(started, str):
-            outcomes.append(_done_without(settings, component, started))
+            outcomes.append(_unavailable(settings, component, started))
         else:
             begun.append((component, started))
     deadline = clock.monotonic() + READY_PATIENCE_SECONDS
@@ -149,46 +146,23 @@ def answer(client: httpx.Client, url: str) -> str | None:
     return None if response.is_success else f"it answers with status {response.status_code}"
 
 
-def last_words(log: Path) -> str:
-    """The last line that a watcher wrote."""
-    try:
-        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    except OSError:
-        return ""
-    return lines[-1].strip() if lines else ""
-
-
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
     """Its process, or why there is none."""
     directory = component.directory(settings)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    log = directory / LOG_FILE
-    bound(log)
-    # Settings may hold secrets that are no business of a watcher's.
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        process = subprocess.Popen(
-            component.command(settings),
-            stdin=subprocess.DEVNULL,
-            stdout=descriptor,
-            stderr=descriptor,
-            cwd=directory,
-            env=environment,
-            start_new_session=True,
-            umask=UMASK,
-        )
-    except OSError as error:
-        return f"it cannot be started: {error.strerror}"
-    finally:
-        os.close(descriptor)
+    path = directory / LOG_FILE
+    bound(path)
+    with open_log(path) as log:
+        try:
+            process = start_detached(component.command(settings), log, directory, environment_of_children())
+        except OSError as error:
+            return f"it cannot be started: {error.strerror}"
     identity = ProcessIdentity.of(process.pid)
     if identity is None:
         process.wait()
-        return f"it ended at once: {last_words(log)}"
+        return f"it ended at once: {last_line_of(path)}"
     _write(settings, component, Watcher(component.name, identity, component.ready_url(settings)))
-    # The process outlives this one on purpose; Popen must not complain about that when it is collected.
-    process.returncode = 0
+    disown(process)
     return identity
 
 
@@ -203,14 +177,14 @@ def _wait(
     log = component.directory(settings) / LOG_FILE
     while (fault := answer(client, component.ready_url(settings))) is not None:
         if not process.is_alive():
-            return _done_without(settings, component, f"it ended: {last_words(log)}")
+            return _unavailable(settings, component, f"it ended: {last_line_of(log)}")
         if clock.monotonic() >= deadline:
             return Outcome(component, State.SLOW, fault, log)
         clock.sleep(_POLL_SECONDS)
     return Outcome(component, State.STARTED)
 
 
-def _done_without(settings: Settings, component: Component, reason: str) -> Outcome:
+def _unavailable(settings: Settings, component: Component, reason: str) -> Outcome:
     _write(settings, component, Watcher(component.name, None, component.ready_url(settings), reason))
     log = component.directory(settings) / LOG_FILE
     return Outcome(component, State.WITHOUT, reason, log if log.exists() else None)

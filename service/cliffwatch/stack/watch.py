@@ -1,23 +1,24 @@
-"""Watching the watchers: whether those that `up` started still answer, told to the runs that they watch.
+"""Watching the watchers: whether those that `up` started still answer, recorded in the runs that they watch.
 
-Every few seconds each is asked. A change is a note in the journal of every run that is carried out, so that a run says
-itself from when to when nobody watched it; what its journal believes already is not told again, also not by a service
+Every few seconds each is asked. A change is a note in the journal of every live run, so that a run says
+itself from when to when nobody watched it; what its journal has already is not recorded again, also not by a service
 that was started anew. Nothing here can stop a run.
 """
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
 
-from cliffwatch.clock import Clock
-from cliffwatch.errors import Problem
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.rounds import Rounds
 from cliffwatch.journal import Event, EventLog, EventType, files
-from cliffwatch.runs.states import RunState, status_of
-from cliffwatch.settings import Settings
+from cliffwatch.journal.state import status_of
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.state import RunState
 from cliffwatch.stack.components import ALERTMANAGER, HOST, PROMETHEUS
 from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, answer, watchers
 from cliffwatch.store.database import Database
@@ -70,19 +71,16 @@ class Watch:
         self._seen: dict[str, _Seen] = {}
         self._present: dict[str, str] = {}
         #: By run, which of the watchers its journal believes to be up.
-        self._told: dict[str, dict[str, bool]] = {}
+        self._recorded: dict[str, dict[str, bool]] = {}
         self._client = httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False)
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self._rounds = Rounds("watch", PERIOD_SECONDS, self.tick, "the watchers could not be checked")
 
     def start(self) -> None:
-        self._thread.start()
+        self._rounds.start()
 
     def stop(self) -> None:
         """Returns when the look in progress is over. May be called without a start."""
-        self._end.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        self._rounds.stop()
         self._client.close()
 
     def up(self) -> dict[str, bool]:
@@ -90,22 +88,14 @@ class Watch:
         return {name: not fault for name, fault in self._present.items()}
 
     def tick(self) -> None:
-        """Look once, and tell the runs what changed."""
+        """Look once, and record in the runs what changed."""
         self._present = self._look()
         with self._database.snapshot() as session:
             idle = {RunState.QUEUED.value, RunState.FINISHED.value}
             runs = {row.id: Path(row.directory) for row in unfinished_runs(session) if row.state not in idle}
-        self._told = {run_id: told for run_id, told in self._told.items() if run_id in runs}
+        self._recorded = {run_id: recorded for run_id, recorded in self._recorded.items() if run_id in runs}
         for run_id, directory in runs.items():
-            self._tell_run(run_id, directory)
-
-    def _run(self) -> None:
-        while not self._end.wait(PERIOD_SECONDS):
-            try:
-                self.tick()
-            except Exception:
-                # The database may be away for a while; the next look tells what this one could not.
-                _LOG.exception("the watchers could not be looked at")
+            self._record_changes(run_id, directory)
 
     def _look(self) -> dict[str, str]:
         """By name, what is wrong with each watcher; empty where it is well."""
@@ -137,7 +127,7 @@ class Watch:
         return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
 
     def _staleness(self, seen: _Seen) -> str:
-        """Prometheus goes on answering when it can store nothing; then only its newest sample tells."""
+        """Prometheus goes on answering when it can store nothing; then only its newest sample shows it."""
         if seen.since is None:
             return ""
         url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/query"
@@ -158,19 +148,19 @@ class Watch:
         silent_seconds = self._clock.wall() - last
         return f"no alert has come for {silent_seconds:.0f} s" if silent_seconds > SILENCE_SECONDS else ""
 
-    def _tell_run(self, run_id: str, directory: Path) -> None:
+    def _record_changes(self, run_id: str, directory: Path) -> None:
         up = self.up()
-        if self._told.get(run_id, {}) == up:
+        if self._recorded.get(run_id, {}) == up:
             return
         try:
-            tell(directory, self._present, self._clock.wall())
+            record_changes(directory, self._present, self._clock.wall())
         except (OSError, Problem) as error:
-            _LOG.warning("run %s cannot be told of its watchers: %s", run_id, error)
+            _LOG.warning("the watchers' state cannot be recorded in run %s: %s", run_id, error)
         else:
-            self._told[run_id] = up
+            self._recorded[run_id] = up
 
 
-def tell(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
+def record_changes(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
     """Append what a run's journal does not know of its watchers yet; `present` is by name what is wrong, if anything.
 
     Raises OSError when the journal cannot be written.

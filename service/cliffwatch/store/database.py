@@ -24,13 +24,13 @@ from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from cliffwatch import __version__
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.checkout import MIGRATIONS_DIRECTORY
+from cliffwatch.base.errors import Code, Problem
 
 #: How long a writer waits for another one before it gives up: whoever asked is answered that the database is busy.
 PATIENCE_SECONDS = 3.0
 #: How long a request waits for a connection, and a connection for PostgreSQL.
 _CONNECT_SECONDS = 5
-MIGRATIONS = Path(__file__).resolve().parents[3] / "migrations"
 _READ_ONLY = "cliffwatch_read_only"
 _PATIENCE = "cliffwatch_patience_seconds"
 #: What a database raises that is locked, away, or cannot be written.
@@ -80,7 +80,8 @@ def open_database(url: str) -> Database:
     """The database behind a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        options: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS}
+        # Said, because a database that keeps text as it comes would have it read as bytes.
+        options: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS, "client_encoding": "utf8"}
         if "options" not in parsed.query:
             options |= {"options": f"-c lock_timeout={round(PATIENCE_SECONDS * 1000)}"}
         return Database(
@@ -113,13 +114,15 @@ def take_turns(session: Session, subject: str) -> None:
 
 
 def upgrade(url: str, revision: str = "head") -> None:
-    """Bring the tables to a revision, the newest unless told otherwise.
+    """Bring the tables to a revision, the newest by default.
 
-    Raises Problem: database_newer for tables that a newer version made, database_unavailable for what is no database.
+    Raises Problem: database_newer for tables that a newer version made, database_unavailable for what is no database or
+    does not keep its text as UTF-8.
     """
     database = open_database(url)
     try:
         with database.engine.connect() as connection:
+            _require_utf8(connection)
             _require_known(connection)
             command.upgrade(_configuration(connection), revision)
     except DatabaseError as error:
@@ -154,10 +157,25 @@ def _unusable(url: str, error: DatabaseError) -> Problem:
     return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
 
 
+def _require_utf8(connection: Connection) -> None:
+    """SQLite's text always is; PostgreSQL's is as whoever made the database said."""
+    if connection.dialect.name != "postgresql":
+        return
+    encoding = connection.scalar(text("SHOW server_encoding"))
+    connection.rollback()
+    if encoding != "UTF8":
+        name = connection.engine.url.render_as_string(hide_password=True)
+        raise Problem(
+            Code.DATABASE_UNAVAILABLE,
+            f"the database {name} keeps its text as {encoding}, and not every name fits into that; make another with "
+            "`createdb --encoding UTF8 --template template0 NAME`, and name it in CLIFFWATCH_DATABASE_URL",
+        )
+
+
 def _require_known(connection: Connection) -> None:
     present = MigrationContext.configure(connection).get_current_revision()
     connection.rollback()
-    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()}
+    known = {script.revision for script in ScriptDirectory(str(MIGRATIONS_DIRECTORY)).walk_revisions()}
     if present is not None and present not in known:
         raise Problem(
             Code.DATABASE_NEWER,
@@ -169,12 +187,12 @@ def _require_known(connection: Connection) -> None:
 
 @cache
 def _newest_revision() -> str | None:
-    return ScriptDirectory(str(MIGRATIONS)).get_current_head()
+    return ScriptDirectory(str(MIGRATIONS_DIRECTORY)).get_current_head()
 
 
 def _configuration(connection: Connection) -> Config:
     configuration = Config()
-    configuration.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    configuration.set_main_option("script_location", str(MIGRATIONS_DIRECTORY).replace("%", "%%"))
     configuration.attributes["connection"] = connection
     return configuration
 

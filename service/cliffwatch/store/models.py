@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Dialect, Float, ForeignKey, Index, Integer, M
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
 
-from cliffwatch.finite import finite, lenient_json
+from cliffwatch.base.finite_json import finite, lenient_json
 
 
 class Json(TypeDecorator[Any]):
@@ -33,7 +33,7 @@ class Json(TypeDecorator[Any]):
             return None
 
 
-class Table(DeclarativeBase):
+class BaseRow(DeclarativeBase):
     """The metadata; constraint names are fixed so that migrations can name them on every database."""
 
     metadata = MetaData(
@@ -47,7 +47,7 @@ class Table(DeclarativeBase):
     type_annotation_map = {float: Float(53), dict[str, Any]: Json, list[str]: Json, list[Any]: Json}  # noqa: RUF012  SQLAlchemy reads it
 
 
-class WorkloadRow(Table):
+class WorkloadRow(BaseRow):
     """One version of a workload; versions of a name count from 1."""
 
     __tablename__ = "workloads"
@@ -62,7 +62,7 @@ class WorkloadRow(Table):
     created_at: Mapped[float]
 
 
-class RunRow(Table):
+class RunRow(BaseRow):
     """What a run's journal says, as far as it has been read (`events_offset_bytes`)."""
 
     __tablename__ = "runs"
@@ -82,7 +82,7 @@ class RunRow(Table):
     target: Mapped[str]
     #: What two runs must not share: the drive or the directory behind the target.
     target_key: Mapped[str]
-    #: Digest of the request that made the run; tells a repeated request from another one with the same id.
+    #: Digest of the request that made the run; distinguishes a repeated request from another one with the same id.
     request_digest: Mapped[str]
     state: Mapped[str]
     since: Mapped[float]
@@ -112,7 +112,7 @@ class RunRow(Table):
     last_event_id: Mapped[int]
 
 
-class FindingRow(Table):
+class FindingRow(BaseRow):
     """A finding event of a run."""
 
     __tablename__ = "findings"
@@ -126,7 +126,7 @@ class FindingRow(Table):
     detail: Mapped[dict[str, Any]]
 
 
-class ScheduleRow(Table):
+class ScheduleRow(BaseRow):
     """When to queue which run. `request` is the body that creates the run."""
 
     __tablename__ = "schedules"
@@ -142,7 +142,7 @@ class ScheduleRow(Table):
     created_by: Mapped[str]
 
 
-class FiringRow(Table):
+class FiringRow(BaseRow):
     """What came of a moment at which a schedule was due: `queued`, `missed` or `failed`."""
 
     __tablename__ = "schedule_firings"
@@ -156,7 +156,7 @@ class FiringRow(Table):
     detail: Mapped[str]
 
 
-class KeptAlertRow(Table):
+class KeptAlertRow(BaseRow):
     """An alert that was taken from Alertmanager and could not be written into its run's journal yet."""
 
     __tablename__ = "kept_alerts"
@@ -171,7 +171,7 @@ class KeptAlertRow(Table):
     event: Mapped[dict[str, Any]]
 
 
-class TokenRow(Table):
+class TokenRow(BaseRow):
     """A bearer token; only the SHA-256 of its secret is kept."""
 
     __tablename__ = "tokens"

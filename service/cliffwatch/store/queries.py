@@ -3,14 +3,20 @@
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, func, select, tuple_
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
-from cliffwatch.runs.states import RunState
+from cliffwatch.model.state import RunState, VerdictName
 from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
 
 Row = TypeVar("Row")
 Key = Sequence[Any]
+
+
+def is_readable() -> ColumnElement[bool]:
+    """Of a run's row: whether its words are ours, and not those of somebody who wrote into the table."""
+    has_verdict = or_(RunRow.verdict.is_(None), RunRow.verdict.in_([verdict.value for verdict in VerdictName]))
+    return and_(RunRow.state.in_([state.value for state in RunState]), has_verdict)
 
 
 def unfinished_runs(session: Session) -> list[RunRow]:
@@ -27,8 +33,8 @@ def runs_page(
     workload: str | None = None,
     verdict: str | None = None,
 ) -> list[RunRow]:
-    """Newest first, by (created_at, id)."""
-    query = select(RunRow)
+    """Newest first, by (created_at, id). A row that cannot be read is left out: the next start makes it anew."""
+    query = select(RunRow).where(is_readable())
     if state is not None:
         query = query.where(RunRow.state == state)
     if workload is not None:

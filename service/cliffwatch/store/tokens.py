@@ -12,7 +12,7 @@ from enum import IntEnum
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import TokenRow
 
@@ -53,7 +53,7 @@ def find_token(session: Session, text: str) -> TokenRow | None:
     token_id, _, secret = rest.partition("_")
     row = session.get(TokenRow, token_id) if prefix == _PREFIX and token_id.isalnum() else None
     expected = row.hash if row is not None else ""
-    # Compared in constant time, and also when no row was found, so that the time taken tells nothing.
+    # Compared in constant time, and also when no row was found, so that the time taken reveals nothing.
     matches = hmac.compare_digest(_hash(secret), expected)
     usable = row is not None and matches and row.revoked_at is None and row.scope.upper() in Scope.__members__
     return row if usable else None
@@ -70,7 +70,7 @@ def revoke_token(session: Session, token_id: str, now: float) -> None:
     take_turns(session, "tokens")
     row = session.get(TokenRow, token_id)
     if row is None or row.revoked_at is not None:
-        raise Problem(Code.NOT_FOUND, f"there is no token {token_id}")
+        raise Problem(Code.NOT_FOUND, f"no valid token has the id {token_id}")
     if Scope.of(row.scope) is Scope.ADMIN:
         valid = select(func.count()).where(TokenRow.scope == Scope.ADMIN.label, TokenRow.revoked_at.is_(None))
         if session.scalar(valid) == 1:

@@ -6,11 +6,11 @@ import json
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.runs.specification import Workload
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.model.workload import Workload
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import WorkloadRow
-from cliffwatch.suggestion import did_you_mean
 
 
 def digest_of(workload: Workload) -> str:
@@ -20,7 +20,7 @@ def digest_of(workload: Workload) -> str:
 
 
 def find_workload(session: Session, name: str, version: int | None = None) -> WorkloadRow | None:
-    """A version of a workload, the newest unless told which."""
+    """A version of a workload, by default the newest."""
     query = select(WorkloadRow).where(WorkloadRow.name == name)
     if version is not None:
         query = query.where(WorkloadRow.version == version)
@@ -28,7 +28,7 @@ def find_workload(session: Session, name: str, version: int | None = None) -> Wo
 
 
 def require_workload(session: Session, name: str, version: int | None = None) -> WorkloadRow:
-    """A version of a workload, the newest unless told which. Raises Problem(not_found) with what was meant instead."""
+    """A version of a workload, by default the newest. Raises Problem(not_found) with what was meant instead."""
     row = find_workload(session, name, version)
     if row is not None:
         return row

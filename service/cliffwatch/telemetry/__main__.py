@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus URL`: take a run's telemetry home, once.
+"""`python -m cliffwatch.telemetry RUN_DIRECTORY --prometheus URL`: collect a run's telemetry, once.
 
 Prints one JSON line: rows, parts, and in `missing` why it is not everything. The worker starts it at intervals; it can
 be started by hand for as long as Prometheus still has what is missing.
@@ -11,13 +11,13 @@ import sys
 import time
 from pathlib import Path
 
-from cliffwatch.errors import Problem
+from cliffwatch.base.errors import Problem
+from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.result import Result
-from cliffwatch.telemetry.take_home import take_home
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m cliffwatch.telemetry", description="Take telemetry home.")
+    parser = argparse.ArgumentParser(prog="python -m cliffwatch.telemetry", description="Collect telemetry.")
     parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
     parser.add_argument("--prometheus", required=True, metavar="URL", help="such as http://127.0.0.1:9890")
     parser.add_argument("--until", type=float, metavar="MOMENT", help="seconds since the epoch; now unless given")
@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     signal.setitimer(signal.ITIMER_REAL, given.seconds + 5)
     try:
         until = time.time() if given.until is None else given.until
-        result = take_home(given.directory, given.prometheus, until, given.seconds)
+        result = collect_telemetry(given.directory, given.prometheus, until, given.seconds)
     except (OSError, Problem) as error:
         result = Result(missing=f"the journal does not take it: {error}")
     print(result.to_line(), end="", flush=True)

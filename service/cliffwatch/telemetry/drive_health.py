@@ -1,4 +1,4 @@
-"""What the machine's drives tell of themselves at this moment, as Prometheus last saw it.
+"""The present health of the machine's drives, as Prometheus last saw it.
 
 The drive exporter and the emulated drive use the same names (docs/metrics.md), so one question covers both.
 """
@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cliffwatch.telemetry.prometheus import Answer, Prometheus, Unanswered
+from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: What a person who opens a page is willing to wait for.
 _PATIENCE_SECONDS = 2.0
@@ -33,7 +33,7 @@ _FIELD = "field"
 
 @dataclass(frozen=True, slots=True)
 class DriveHealth:
-    """One drive's word; None where it does not tell. `answers` is 0 where it was asked and did not answer.
+    """One drive's health; None where it is not reported. `answers` is 0 where it was asked and did not answer.
 
     `temperature_celsius`; ratios of one, of which the one used may exceed it; `free_blocks_ratio` the share of blocks
     that are free; `media_errors` since the drive was made; `write_amplification` over the last ten minutes.
@@ -49,27 +49,27 @@ class DriveHealth:
 
 
 def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]:
-    """By the kernel's name of the disk, those that tell anything. Raises Unanswered with a sentence for people."""
+    """By the kernel's name of the disk, those that report anything. Raises QueryFailed with a sentence for people."""
     query = " or ".join(
         f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
     )
-    told: dict[str, dict[str, float]] = {}
+    reported: dict[str, dict[str, float]] = {}
     for answer in _ask(url, query, wall_seconds):
         device, field = answer.labels.get("device", ""), answer.labels.get(_FIELD, "")
         if device and field in _QUESTIONS and len(answer.values):
-            told.setdefault(device, {})[field] = float(answer.values[-1])
-    return {device: DriveHealth(**values) for device, values in told.items()}
+            reported.setdefault(device, {})[field] = float(answer.values[-1])
+    return {device: DriveHealth(**values) for device, values in reported.items()}
 
 
 def write_amplification(url: str | None, wall_seconds: float, span_seconds: float) -> dict[str, float]:
-    """By the kernel's name of the disk, over the last `span_seconds`. Raises Unanswered with a sentence for people."""
+    """By the kernel's name of the disk, over the last `span_seconds`. Raises QueryFailed with a sentence for people."""
     answers = _ask(url, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
     return {answer.labels.get("device", ""): float(answer.values[-1]) for answer in answers if len(answer.values)}
 
 
-def _ask(url: str | None, query: str, wall_seconds: float) -> list[Answer]:
+def _ask(url: str | None, query: str, wall_seconds: float) -> list[PrometheusAnswer]:
     if url is None:
-        raise Unanswered("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
+        raise QueryFailed("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
     prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
     moment = round(wall_seconds * 1000)
     try:

@@ -6,7 +6,6 @@ step without a sample has no row. The part's own metadata says which interval it
 """
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cliffwatch.journal import files
+from cliffwatch.base import durable
 
 DIRECTORY = "telemetry"
 INDEX = "index.json"
@@ -33,19 +32,19 @@ SCHEMA = pa.schema(
 )
 
 
-class Unreadable(Exception):
+class UnreadablePart(Exception):
     """A file of `telemetry/` that cannot be understood; the message says which and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class SampleGrid:
     """The moments that are asked for: point k is k steps after the load's start, in whole milliseconds."""
 
     start_milliseconds: int
     step_milliseconds: int
 
     @classmethod
-    def of(cls, load_start: float, window_seconds: float) -> "Grid":
+    def of(cls, load_start: float, window_seconds: float) -> "SampleGrid":
         """A step is the run's window, but between 1 s and 10 s."""
         return cls(round(load_start * 1000), round(min(10.0, max(1.0, window_seconds)) * 1000))
 
@@ -92,7 +91,7 @@ class Hole:
 class Index:
     """What was asked of the grid up to point `until`: the parts that came of it, and the holes that are left."""
 
-    grid: Grid
+    grid: SampleGrid
     until: int
     parts: tuple[Part, ...]
     holes: tuple[Hole, ...]
@@ -108,14 +107,14 @@ class Index:
             "parts": [{"file": part.file, "rows": part.rows} | _bounds(grid, part.points) for part in self.parts],
             "gaps": [{"reason": hole.reason} | _bounds(grid, hole.points) for hole in self.holes],
         }
-        files.write_json_durably(directory / INDEX, body)
+        durable.write_json_durably(directory / INDEX, body)
 
     @classmethod
     def read(cls, directory: Path) -> "Index | None":
         """None when there is no index. Raises Unreadable."""
         try:
             body = json.loads((directory / INDEX).read_text(encoding="utf-8"))
-            grid = Grid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
+            grid = SampleGrid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
             if grid.step_milliseconds <= 0:
                 raise ValueError("the step is not positive")
             parts = tuple(Part(str(row["file"]), _points(grid, row), int(row["rows"])) for row in body["parts"])
@@ -124,14 +123,14 @@ class Index:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
-            raise Unreadable(f"{INDEX} cannot be read: {error!r}") from error
+            raise UnreadablePart(f"{INDEX} cannot be read: {error!r}") from error
 
 
-def _bounds(grid: Grid, points: Points) -> dict[str, float]:
+def _bounds(grid: SampleGrid, points: Points) -> dict[str, float]:
     return {"start": grid.seconds(points.first), "end": grid.seconds(points.last)}
 
 
-def _points(grid: Grid, row: dict[str, Any]) -> Points:
+def _points(grid: SampleGrid, row: dict[str, Any]) -> Points:
     return Points(grid.point_at(row["start"]), grid.point_at(row["end"]))
 
 
@@ -150,7 +149,7 @@ def next_name(names: Iterable[str]) -> str:
     return f"part-{max((_number(name) for name in names), default=0) + 1:06d}.parquet"
 
 
-def write_part(directory: Path, name: str, table: pa.Table, grid: Grid, points: Points) -> Part:
+def write_part(directory: Path, name: str, table: pa.Table, grid: SampleGrid, points: Points) -> Part:
     """Durable when this returns; a crash before leaves at most a file whose name begins with a dot."""
     body = {
         "start": grid.seconds(0),
@@ -158,25 +157,20 @@ def write_part(directory: Path, name: str, table: pa.Table, grid: Grid, points: 
         "first": points.first,
         "last": points.last,
     }
-    temporary = directory / f".{name}.{os.getpid()}"
-    with temporary.open("wb") as file:
+    with durable.replacement(directory / name) as file:
         pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(body).encode()}), file, compression="zstd")
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(directory / name)
-    files.sync_directory(directory)
     return Part(name, points, table.num_rows)
 
 
-def describe_part(path: Path) -> tuple[Grid, Part]:
+def describe_part(path: Path) -> tuple[SampleGrid, Part]:
     """What a part says of itself. Raises Unreadable."""
     try:
         metadata = pq.read_metadata(path)
         body = json.loads((metadata.metadata or {})[_METADATA])
-        grid = Grid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
+        grid = SampleGrid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
         return grid, Part(path.name, Points(int(body["first"]), int(body["last"])), metadata.num_rows)
     except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
-        raise Unreadable(f"{path.name} cannot be read: {error}"[:300]) from error
+        raise UnreadablePart(f"{path.name} cannot be read: {error}"[:300]) from error
 
 
 def read_part(path: Path) -> pa.Table:
@@ -185,7 +179,7 @@ def read_part(path: Path) -> pa.Table:
         with pq.ParquetFile(path) as file:
             return file.read(columns=SCHEMA.names).cast(SCHEMA).combine_chunks()
     except (OSError, pa.ArrowException, ValueError, KeyError) as error:
-        raise Unreadable(f"{path.name} cannot be read: {error}"[:300]) from error
+        raise UnreadablePart(f"{path.name} cannot be read: {error}"[:300]) from error
 
 
 def remove_unfinished(directory: Path) -> None:

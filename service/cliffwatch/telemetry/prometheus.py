@@ -17,12 +17,12 @@ _REQUEST_SECONDS = 10.0
 _WORDS = 300
 
 
-class Unanswered(Exception):
+class QueryFailed(Exception):
     """Prometheus did not give an answer that can be used; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PrometheusAnswer:
     """One labelled series: `times` (milliseconds since the epoch, rising) and `values`, of the same length."""
 
     labels: dict[str, str]
@@ -34,30 +34,30 @@ class Prometheus:
     """The HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock."""
 
     def __init__(self, url: str, deadline: float) -> None:
-        """Raises Unanswered when `url` is not an HTTP URL."""
+        """Raises QueryFailed when `url` is not an HTTP URL."""
         self._deadline = deadline
         try:
             # Settings of the machine's proxies are for the world outside.
             self._client = httpx.Client(base_url=url, trust_env=False)
         except httpx.InvalidURL as error:
-            raise Unanswered(f"{url!r} is not a URL: {error}") from error
+            raise QueryFailed(f"{url!r} is not a URL: {error}") from error
         if self._client.base_url.scheme not in {"http", "https"}:
-            raise Unanswered(f"{url!r} is not a URL of Prometheus; it begins with http:// or https://")
+            raise QueryFailed(f"{url!r} is not a URL of Prometheus; it begins with http:// or https://")
         self._url = url
 
     def close(self) -> None:
         self._client.close()
 
     def major_version(self) -> int:
-        """Also tells whether it is Prometheus that answers. Raises Unanswered."""
+        """Also checks that it is Prometheus that answers. Raises QueryFailed."""
         data = self._ask("GET", "api/v1/status/buildinfo", {})
         try:
             return int(str(data["version"]).split(".")[0])
         except (KeyError, TypeError, ValueError) as error:
-            raise Unanswered(f"what answers at {self._url} is not Prometheus: it has no version") from error
+            raise QueryFailed(f"what answers at {self._url} is not Prometheus: it has no version") from error
 
-    def query_range(self, query: str, start: int, end: int, step: int) -> list[Answer]:
-        """Evaluate `query` at start, start + step, … end, in milliseconds. Raises Unanswered."""
+    def query_range(self, query: str, start: int, end: int, step: int) -> list[PrometheusAnswer]:
+        """Evaluate `query` at start, start + step, … end, in milliseconds. Raises QueryFailed."""
         assert (end - start) // step < POINT_LIMIT, "the caller asks for less at a time"
         form = {
             "query": query,
@@ -72,7 +72,7 @@ class Prometheus:
                 raise ValueError(f"a {data['resultType']} instead of a matrix")
             return [_answer(item, start, end) for item in data["result"]]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise Unanswered(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
+            raise QueryFailed(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
 
     def _ask(self, method: str, path: str, form: dict[str, str]) -> Any:
         try:
@@ -82,15 +82,15 @@ class Prometheus:
                 status = response.status_code
         except (httpx.HTTPError, httpx.StreamError) as error:
             words = str(error) or type(error).__name__
-            raise Unanswered(f"Prometheus at {self._url} does not answer: {words}"[:_WORDS]) from error
+            raise QueryFailed(f"Prometheus at {self._url} does not answer: {words}"[:_WORDS]) from error
         try:
             body = json.loads(content)
             if body["status"] == "success":
                 return body["data"]
             words = str(body["error"])
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise Unanswered(f"what answers at {self._url} is not Prometheus, or not ready ({status})") from error
-        raise Unanswered(f"Prometheus refused: {words}"[:_WORDS])
+            raise QueryFailed(f"what answers at {self._url} is not Prometheus, or not ready ({status})") from error
+        raise QueryFailed(f"Prometheus refused: {words}"[:_WORDS])
 
     def _content(self, response: httpx.Response) -> bytes:
         """The body, as long as it comes in time and is not too long: httpx only limits the time of each read."""
@@ -99,16 +99,16 @@ class Prometheus:
         for chunk in response.iter_bytes():
             content += chunk
             if len(content) > ANSWER_LIMIT_BYTES:
-                raise Unanswered(f"Prometheus' answer is longer than {ANSWER_LIMIT_BYTES >> 20} MiB")
+                raise QueryFailed(f"Prometheus' answer is longer than {ANSWER_LIMIT_BYTES >> 20} MiB")
             if time.monotonic() > until:
-                raise Unanswered("Prometheus took too long to answer")
+                raise QueryFailed("Prometheus took too long to answer")
         return bytes(content)
 
 
-def _answer(item: dict[str, Any], start: int, end: int) -> Answer:
+def _answer(item: dict[str, Any], start: int, end: int) -> PrometheusAnswer:
     labels = {str(name): str(value) for name, value in item["metric"].items() if name != "__name__"}
     times = np.array([round(moment * 1000) for moment, _ in item["values"]], dtype=np.int64)
     values = np.array([float(value) for _, value in item["values"]], dtype=np.float64)
     if len(times) and not (start <= times[0] and times[-1] <= end and (np.diff(times) > 0).all()):
         raise ValueError("times that were not asked for")
-    return Answer(labels, times, values)
+    return PrometheusAnswer(labels, times, values)

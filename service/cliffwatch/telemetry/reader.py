@@ -1,4 +1,4 @@
-"""Reading what was taken home, for the report and for later analysis.
+"""Reading what was collected, for the report and for later analysis.
 
 What is damaged is reported and skipped; the interval that it held is a gap.
 """
@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from cliffwatch.telemetry.parts import (
     DIRECTORY,
-    Grid,
     Hole,
     Index,
     Part,
     Points,
-    Unreadable,
+    SampleGrid,
+    UnreadablePart,
     describe_part,
     missing,
     part_names,
@@ -27,7 +27,7 @@ from cliffwatch.telemetry.parts import (
 )
 
 Floats = NDArray[np.float64]
-_NOT_WRITTEN = "it was never taken home"
+_NOT_WRITTEN = "nothing was collected"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TelemetryGap:
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What was taken home of a run, by names of `SERIES`; a series that Prometheus never had is not in `series`.
+    """What was collected of a run, by names of `SERIES`; a series that Prometheus never had is not in `series`.
 
     `step_seconds` is how far two samples of one series are apart at least; where a sample is missing there is none.
     `faults` says what could not be read.
@@ -70,27 +70,27 @@ class Telemetry:
 def read(directory: Path, names: Collection[str] | None = None) -> Telemetry | None:
     """The telemetry of the run whose journal is in `directory`, or just the series `names` of it.
 
-    None when none was ever taken home. Raises nothing because of damage.
+    None when none was ever collected. Raises nothing because of damage.
     """
-    home = directory / DIRECTORY
-    if not home.is_dir():
+    parts_directory = directory / DIRECTORY
+    if not parts_directory.is_dir():
         return None
     faults: list[str] = []
     try:
-        index = Index.read(home)
-    except Unreadable as error:
+        index = Index.read(parts_directory)
+    except UnreadablePart as error:
         faults.append(str(error))
         index = None
     pieces: dict[tuple[str, str], list[tuple[Floats, Floats]]] = {}
     parts: list[Part] = []
     grid = index.grid if index else None
-    for name in part_names(home):
+    for name in part_names(parts_directory):
         try:
-            of_part, part = describe_part(home / name)
+            of_part, part = describe_part(parts_directory / name)
             if grid is not None and of_part != grid:
-                raise Unreadable(f"{name} is not of this run")
-            _collect(read_part(home / name), names, pieces)
-        except Unreadable as error:
+                raise UnreadablePart(f"{name} is not of this run")
+            _collect(read_part(parts_directory / name), names, pieces)
+        except UnreadablePart as error:
             faults.append(str(error))
             continue
         grid = grid or of_part
@@ -137,17 +137,17 @@ def _samples(labels: str, chunks: list[tuple[Floats, Floats]]) -> Samples:
     return Samples({str(name): str(value) for name, value in json.loads(labels).items()}, times, values[first])
 
 
-def _gaps(grid: Grid, parts: list[Part], until: int, index: Index | None) -> tuple[TelemetryGap, ...]:
+def _gaps(grid: SampleGrid, parts: list[Part], until: int, index: Index | None) -> tuple[TelemetryGap, ...]:
     """What no readable part holds, each with the reason that is known for it."""
-    told: list[Hole] = []
+    recorded: list[Hole] = []
     if index is not None:
         readable = {part.file for part in parts}
         lost = [part for part in index.parts if part.file not in readable]
-        told = [*index.holes, *(Hole(part.points, f"{part.file} is missing or damaged") for part in lost)]
+        recorded = [*index.holes, *(Hole(part.points, f"{part.file} is missing or damaged") for part in lost)]
     return tuple(
         TelemetryGap(grid.seconds(piece.first), grid.seconds(piece.last), reason)
         for points in missing(parts, until)
-        for piece, reason in _split(points, told)
+        for piece, reason in _split(points, recorded)
     )
 
 

@@ -1,4 +1,4 @@
-"""What one attempt to take telemetry home came to: the line that its process prints for the worker."""
+"""The result of one attempt to collect telemetry: the line that its process prints for the worker."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one attempt brought home; `missing` says why it is not everything, and is empty when it is."""
+    """What one attempt collected; `missing` says why it is not everything, and is empty when it is."""
 
     rows: int = 0
     parts: int = 0

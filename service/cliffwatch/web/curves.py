@@ -7,13 +7,12 @@ windows are missing, so that a gap is drawn as a gap.
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.detect.spoken import primary_latency
+from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.figures import mean_write_seconds
 
 QUANTILES = ("p50", "p99", "p999", "max")
-#: Part of a window that may be missing between two windows before it is a gap.
-_GAP_TOLERANCE = 0.01
 
 
 def row_of(window: JournalWindow, name: str | None, origin: float) -> list[float | None]:
@@ -47,7 +46,7 @@ def columns_of(directory: Path, origin: float) -> dict[str, Any]:
     name: str | None = None
     for window in JournalReader(directory).windows():
         name = name or primary_latency(list(window.latency))
-        if previous is not None and window.start - previous.end > (previous.end - previous.start) * _GAP_TOLERANCE:
+        if previous is not None and window.start - previous.end > (previous.end - previous.start) * GAP_TOLERANCE:
             _add(columns, [round(previous.end - origin + 0.001, 3), *[None] * (len(COLUMNS) - 1)])
         _add(columns, row_of(window, name, origin))
         previous = window

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from cliffwatch.base.units import format_amplification, format_share
 from cliffwatch.report.format import count
-from cliffwatch.units import format_number
 
 NO_HEALTH = "no health log (SMART): NVMe drives report one through the drive exporter, aging drives by themselves"
 
@@ -19,7 +19,7 @@ class Figure:
     is_bad: bool = False
 
 
-class Health(Protocol):
+class HealthFigures(Protocol):
     """What a drive reports; None where it does not."""
 
     @property
@@ -38,28 +38,28 @@ class Health(Protocol):
     def write_amplification(self) -> float | None: ...
 
 
-def health_figures(health: Health) -> list[Figure]:
+def health_figures(health: HealthFigures) -> list[Figure]:
     """What is known, in the order in which it shows a cliff."""
     found = []
     if health.answers is not None and not health.answers:
         found.append(Figure("health", "no answer", "the drive was asked and did not answer", is_bad=True))
     if health.write_amplification is not None:
         found.append(
-            Figure("write amplification", format_number(health.write_amplification), "NAND / host bytes, last 10 min")
+            Figure(
+                "write amplification",
+                format_amplification(health.write_amplification),
+                "NAND / host bytes, last 10 min",
+            )
         )
     if health.free_blocks_ratio is not None:
-        found.append(Figure("free blocks", _percent(health.free_blocks_ratio), "of all blocks"))
+        found.append(Figure("free blocks", format_share(health.free_blocks_ratio), "of all blocks"))
     if health.temperature_celsius is not None:
         found.append(Figure("temperature", f"{health.temperature_celsius:.0f} °C"))
     if health.percentage_used_ratio is not None:
         used = health.percentage_used_ratio
-        found.append(Figure("life used", _percent(used), "of rated endurance", is_bad=used >= 1))
+        found.append(Figure("life used", format_share(used), "of rated endurance", is_bad=used >= 1))
     if health.spare_ratio is not None:
-        found.append(Figure("spare blocks", _percent(health.spare_ratio), "left"))
+        found.append(Figure("spare blocks", format_share(health.spare_ratio), "left"))
     if health.media_errors is not None:
         found.append(Figure("media errors", count(health.media_errors), is_bad=health.media_errors > 0))
     return found
-
-
-def _percent(ratio: float) -> str:
-    return f"{format_number(100 * ratio)} %"

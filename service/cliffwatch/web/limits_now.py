@@ -10,19 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from cliffwatch.detect.limits import JUDGED_FROM, Limit, Subject, parse_limit
-from cliffwatch.detect.spoken import primary_latency
-from cliffwatch.errors import Problem
-from cliffwatch.histogram import Histogram
+from cliffwatch.analysis.limit_spans import JUDGED_FROM
+from cliffwatch.analysis.stalls import outstanding
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_amplification, format_share
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import byte_rate, duration, elapsed, latency
-from cliffwatch.units import format_number
 
 #: Windows that are read for one answer; a watch that is further behind says so and goes on with the next one.
 BATCH = 2000
 #: Runs that are watched at the same time; the one that was not asked for the longest is forgotten.
 WATCHED_RUNS = 8
-_JUDGED_PHASES = ("baseline", "soak")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +63,12 @@ class _Slider:
     def add(self, window: JournalWindow, reader: JournalReader) -> None:
         self._name = self._name or primary_latency(list(window.latency))
         # A window of the span is remembered by where it stands, not with all that it says.
-        kept = replace(window, gauges={}, latency={}, counters={"bytes": window.counters.get("bytes", 0)})
+        counters = {name: value for name, value in window.counters.items() if name in ("bytes", "operations")}
+        gauges = {name: value for name, value in window.gauges.items() if name == OLDEST_OUTSTANDING}
+        kept = replace(window, gauges=gauges, latency={}, counters=counters)
         self._take(window, reader, 1, window.seconds)
         if self.limit.over_seconds is not None:
-            self._inside.append(replace(kept, gauges={"measured_seconds": window.seconds}))
+            self._inside.append(replace(kept, gauges=gauges | {"measured_seconds": window.seconds}))
             while self._inside[0].start < window.end - self.limit.over_seconds - 1e-6:
                 gone = self._inside.popleft()
                 self._take(gone, reader, -1, gone.seconds)
@@ -73,14 +78,14 @@ class _Slider:
     def _take(self, window: JournalWindow, reader: JournalReader, sign: int, seconds: float) -> None:
         self._seconds += sign * seconds
         self._bytes += sign * window.counters.get("bytes", 0)
-        if self.limit.subject is not Subject.LATENCY or self._name is None:
+        if self.limit.subject is not LimitSubject.LATENCY or self._name is None:
             return
         try:
             histogram = reader.histograms(window).get(self._name)
         except Problem:
             return  # damaged there, which the report says
-        if histogram is not None:
-            (self._merged.merge if sign > 0 else self._merged.remove)(histogram)
+        for each in filter(None, (histogram, outstanding(window, self.limit))):
+            (self._merged.merge if sign > 0 else self._merged.remove)(each)
 
     @property
     def is_judged(self) -> bool:
@@ -89,7 +94,7 @@ class _Slider:
 
     @property
     def value(self) -> float | None:
-        if self.limit.subject is Subject.LATENCY:
+        if self.limit.subject is LimitSubject.LATENCY:
             return self._merged.percentiles_seconds([self.limit.quantile])[0]
         return self._bytes / self._seconds if self._seconds > 1e-9 else None
 
@@ -107,7 +112,7 @@ class _Slider:
         return f"last {duration(over)}"
 
     def now(self) -> LimitNow:
-        show = latency if self.limit.subject is Subject.LATENCY else byte_rate
+        show = latency if self.limit.subject is LimitSubject.LATENCY else byte_rate
         note = self.note
         if self.broken_at is not None:
             note += f"; broken at {elapsed(self.broken_at - self._origin)}"
@@ -126,7 +131,7 @@ class LimitWatch:
         self._sliders = {
             limit.text: _Slider(limit, origin)
             for limit in self.limits
-            if limit.subject in (Subject.LATENCY, Subject.THROUGHPUT)
+            if limit.subject in (LimitSubject.LATENCY, LimitSubject.THROUGHPUT)
         }
         self._lock = threading.Lock()
 
@@ -140,7 +145,7 @@ class LimitWatch:
                 if count == BATCH:
                     return False
                 self._next = window.seq + 1
-                if window.phase in _JUDGED_PHASES and window.seconds > 0:
+                if window.phase in JUDGED_PHASES and window.seconds > 0:
                     for slider in self._sliders.values():
                         slider.add(window, reader)
             return True
@@ -173,26 +178,26 @@ class WatchedLimits:
 
 def is_beyond(limit: Limit, value: float) -> bool:
     bound = limit.bound or 0.0
-    return value < bound if limit.subject is Subject.THROUGHPUT else value > bound
+    return value < bound if limit.subject is LimitSubject.THROUGHPUT else value > bound
 
 
 def margin(limit: Limit, value: float | None) -> str:
     """How far a value is from its bound, on which side."""
     if value is None or not limit.bound:
         return ""
-    share = format_number(100 * abs(value - limit.bound) / limit.bound)
+    share = format_share(abs(value - limit.bound) / limit.bound)
     if is_beyond(limit, value):
-        where = "below" if limit.subject is Subject.THROUGHPUT else "above"
-        return f"{share} % {where} the bound"
-    return f"{share} % to the bound"
+        where = "below" if limit.subject is LimitSubject.THROUGHPUT else "above"
+        return f"{share} {where} the bound"
+    return f"{share} to the bound"
 
 
 def _of_outside(limit: Limit, outside: Outside) -> LimitNow:
-    if limit.subject is Subject.FINDINGS:
+    if limit.subject is LimitSubject.FINDINGS:
         count = sum(1 for kind in outside.found if limit.kind in (kind, "degradation"))
         return LimitNow(limit.text, f"{count} found" if count else "none found", "", "so far", count > 0)
     value = outside.amplification.get(limit.over_seconds)
     note = "whole load so far" if limit.over_seconds is None else f"last {duration(limit.over_seconds)}"
     if value is None:
         return LimitNow(limit.text, "–", "", "not measured: no drive of this run reports media bytes", False)
-    return LimitNow(limit.text, format_number(value), margin(limit, value), note, is_beyond(limit, value))
+    return LimitNow(limit.text, format_amplification(value), margin(limit, value), note, is_beyond(limit, value))

@@ -17,8 +17,8 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment
 
 from cliffwatch import __version__
-from cliffwatch.api.problems import database_problem
-from cliffwatch.errors import Code, FieldFault, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.problems import database_problem, disk_problem, request_faults
 from cliffwatch.report.html import VERDICTS, environment
 from cliffwatch.store.database import DATABASE_ERRORS
 from cliffwatch.web.drive_figures import health_figures
@@ -62,14 +62,20 @@ class PageRoute(APIRoute):
             except NotLoggedIn:
                 return _to_login(request)
             except RequestValidationError as error:
-                faults = [FieldFault(str(item["loc"][-1]), str(item["msg"])) for item in error.errors()]
-                return show_problem(request, Problem(Code.BAD_REQUEST, "the address is not valid", faults))
+                return show_problem(
+                    request, Problem(Code.BAD_REQUEST, "the address is not valid", request_faults(error))
+                )
             except Problem as problem:
                 return show_problem(request, problem)
             except DATABASE_ERRORS as error:
                 # Without asking it who the visitor is.
                 away = database_problem(error)
                 return show(request, "problem.html", None, away.kind.status, problem=away)
+            except OSError as error:
+                refusal = disk_problem(error)
+                if refusal is None:
+                    raise
+                return show_problem(request, refusal)
 
         return shown
 
@@ -83,7 +89,7 @@ def show_problem(request: Request, problem: Problem) -> HTMLResponse:
 
 
 def _to_login(request: Request) -> Response:
-    """To the login and back; a script that asked for a piece of a page is told to take the whole page there."""
+    """To the login and back; a script that asked for a piece of a page is sent there with the whole page."""
     wanted = request.url.path if request.method == "GET" else "/runs"
     if request.url.query and request.method == "GET":
         wanted += f"?{request.url.query}"

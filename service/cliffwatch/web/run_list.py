@@ -2,22 +2,23 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
-from cliffwatch.api.context import Services
-from cliffwatch.api.run_resource import RunSummary, run_summary
-from cliffwatch.detect.spoken import primary_latency
-from cliffwatch.detect.verdict import DEGRADING_KINDS
+from cliffwatch.analysis.verdict import DEGRADING_KINDS
+from cliffwatch.base.units import format_ratio
+from cliffwatch.http.context import Services
+from cliffwatch.http.run_resource import RunSummary, run_summary
 from cliffwatch.journal import JournalReader
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.state import RunState
 from cliffwatch.report.curve import Curve, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
-from cliffwatch.runs.states import RunState
 from cliffwatch.store.models import FindingRow, RunRow
-from cliffwatch.store.queries import first_findings
-from cliffwatch.units import format_number
+from cliffwatch.store.queries import first_findings, unfinished_runs
+from cliffwatch.web.firing import FiringAlert, FollowedAlerts, of_no_run
 
 CURVE_WIDTH, CURVE_HEIGHT = 120, 24
 #: Points of a curve so many times their usual distance apart have time between them that was not measured.
@@ -60,29 +61,36 @@ class ListedRun:
     onset: str
     onset_note: str
     curve: SmallCurve | None
+    alerts: tuple[FiringAlert, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RunList:
-    """The rows, and the scale that their curves share; None where there is none to draw."""
+    """The rows, and the scale that their curves share; None where there is none to draw. `alerts` fire for no run."""
 
     runs: tuple[ListedRun, ...]
     scale: Scale | None
+    alerts: tuple[FiringAlert, ...]
 
 
-def run_list(services: Services, rows: Sequence[RunRow]) -> RunList:
+def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlerts) -> RunList:
     """What the index says of finished runs, and the ends of the journals of those that are under way."""
     now = services.clock.wall()
     with services.database.snapshot() as session:
         findings = first_findings(session, [row.id for row in rows], DEGRADING_KINDS)
+        firing = {row.id: followed.of(Path(row.directory)) for row in unfinished_runs(session)}
     curves = [_points(row) for row in rows]
     scale = scale_of(value for curve in curves for _, value in curve)
     return RunList(
         tuple(
-            _listed(row, run_summary(row, now), findings.get(row.id), small_curve(row, curve, scale))
+            replace(
+                _listed(row, run_summary(row, now), findings.get(row.id), small_curve(row, curve, scale)),
+                alerts=tuple(alert for alert in firing.get(row.id, ()) if alert.names_a_run),
+            )
             for row, curve in zip(rows, curves, strict=True)
         ),
         scale,
+        tuple(of_no_run(services.alerts.standing(), list(firing.values()))),
     )
 
 
@@ -132,8 +140,8 @@ def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: Sma
             byte_rate(figures.bytes_per_second),
             rate(figures.operations_per_second),
             "whole load",
-            elapsed(onset.seconds) if onset else "none",
-            f"{onset.kind} {format_number(onset.ratio)}×" if onset else "",
+            elapsed(onset.seconds) if onset else "none" if row.windows else "–",
+            f"{onset.kind} {format_ratio(onset.ratio)}" if onset else "",
             curve,
         )
     onset_time, note = _onset_of(row, finding)
@@ -159,4 +167,4 @@ def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
         return ("–" if row.state == RunState.FINISHED.value or row.windows == 0 else "none so far"), ""
     onset = float(finding.detail.get("onset", finding.at)) - (row.load_start or row.created_at)
     ratio = finding.detail.get("ratio")
-    return elapsed(onset), finding.name if ratio is None else f"{finding.name} {format_number(float(ratio))}×"
+    return elapsed(onset), finding.name if ratio is None else f"{finding.name} {format_ratio(float(ratio))}"

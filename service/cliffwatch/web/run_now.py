@@ -1,6 +1,5 @@
 """What a live page asks for every few seconds: time left, the run's drives, and its limits with their margins."""
 
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -8,19 +7,18 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from cliffwatch.api.context import Context, RunId, Services, find_run
-from cliffwatch.api.run_resource import run_resource
-from cliffwatch.detect.limits import Subject
-from cliffwatch.errors import Problem
+from cliffwatch.app.index import read_order
+from cliffwatch.base.errors import Problem
+from cliffwatch.http.context import Context, RunId, Services, find_run
+from cliffwatch.http.run_resource import run_resource
 from cliffwatch.journal import JournalReader
+from cliffwatch.model.limits import LimitSubject
+from cliffwatch.model.state import RunState
 from cliffwatch.report.format import elapsed
-from cliffwatch.runs.states import RunState
-from cliffwatch.store.index import read_order
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import findings_page
 from cliffwatch.telemetry.drive_health import drive_health, write_amplification
-from cliffwatch.telemetry.errand import prometheus_url
-from cliffwatch.telemetry.prometheus import Unanswered
+from cliffwatch.telemetry.prometheus import QueryFailed
 from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
 from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits
 from cliffwatch.web.page import HEADERS, PageRoute
@@ -38,7 +36,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
     watched = request.app.state.watched_limits
     assert isinstance(watched, WatchedLimits), "the application makes one"
     body: dict[str, Any] = {"drives": [], "drives_missing": "", "limits": [], "reading": False}
-    body["left"] = _left(services, row)
+    body["left"] = time_left(row, services.clock.wall())
     if row.state != RunState.FINISHED.value:
         names = _drive_names(reader)
         body |= _drives(services, names)
@@ -46,10 +44,12 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
     return JSONResponse(body, headers=HEADERS)
 
 
-def _left(services: Services, row: RunRow) -> str | None:
+def time_left(row: RunRow, now: float) -> str | None:
     """Until the end of load; None where no load goes on."""
-    run = run_resource(row, services.clock.wall())
-    if run.elapsed_seconds is None or row.state == RunState.FINISHED.value:
+    if row.state in (RunState.REPORTING.value, RunState.FINISHED.value):
+        return None
+    run = run_resource(row, now)
+    if run.elapsed_seconds is None:
         return None
     return elapsed(max(0.0, run.planned_seconds - run.elapsed_seconds))
 
@@ -71,8 +71,8 @@ def _drives(services: Services, names: list[str] | None) -> dict[str, Any]:
     if not names:
         return {"drives_missing": "No drive of this machine is below the target."}
     try:
-        known = drive_health(prometheus_url(os.environ), services.clock.wall())
-    except Unanswered as error:
+        known = drive_health(services.settings.prometheus_url, services.clock.wall())
+    except QueryFailed as error:
         return {"drives_missing": f"Not measured: {error}. Start the watchers with `cliffwatch up`."}
     drives = []
     for name in names:
@@ -100,10 +100,10 @@ def _limits(
 def _amplification(services: Services, row: RunRow, watch: LimitWatch, names: list[str]) -> dict[float | None, float]:
     """By the limits' spans, the highest of the run's drives; without those that nobody knows."""
     now, found = services.clock.wall(), {}
-    for span in {limit.over_seconds for limit in watch.limits if limit.subject is Subject.AMPLIFICATION}:
+    for span in {limit.over_seconds for limit in watch.limits if limit.subject is LimitSubject.AMPLIFICATION}:
         try:
-            known = write_amplification(prometheus_url(os.environ), now, span or now - (row.load_start or now))
-        except Unanswered:
+            known = write_amplification(services.settings.prometheus_url, now, span or now - (row.load_start or now))
+        except QueryFailed:
             break
         if values := [known[name] for name in names if name in known]:
             found[span] = max(values)

@@ -9,14 +9,17 @@ from fastapi.responses import JSONResponse
 from pydantic import BeforeValidator
 from sse_starlette import EventSourceResponse
 
-from cliffwatch.api import journals, live, runs
-from cliffwatch.api.context import Context, RunId, find_run
-from cliffwatch.api.pages import PageToken
-from cliffwatch.api.run_resource import Run, RunSummary, run_resource
+from cliffwatch.http.context import Context, RunId, find_run
+from cliffwatch.http.journal_resource import report_page, report_picture
+from cliffwatch.http.live_stream import live_stream
+from cliffwatch.http.paging import PageToken
+from cliffwatch.http.run_resource import Run, RunSummary, run_resource
+from cliffwatch.http.run_rows import listed_rows
 from cliffwatch.journal import EventType, JournalReader
-from cliffwatch.runs.specification import Name
-from cliffwatch.runs.states import MEANINGS, RunState, VerdictName
+from cliffwatch.model.document import Name
+from cliffwatch.model.state import MEANINGS, RunState, VerdictName
 from cliffwatch.web.curves import columns_of
+from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, run_list
 from cliffwatch.web.session import AnyVisitor, Form, Operating
@@ -50,14 +53,16 @@ def show_runs(
     page: PageToken = None,
 ) -> Response:
     """Runs, newest first, each with its verdict, its figures and the curve of its p99."""
-    rows = runs.listed_rows(services, state, workload, verdict, _PAGE_SIZE, page)
+    followed = request.app.state.followed_alerts
+    assert isinstance(followed, FollowedAlerts), "the application makes one"
+    rows = listed_rows(services, state, workload, verdict, _PAGE_SIZE, page)
     chosen: dict[str, Any] = {"verdict": verdict, "state": state, "workload": workload}
     filters = {name: str(value) for name, value in chosen.items() if value is not None}
     return show(
         request,
         "runs.html",
         visitor,
-        list=run_list(services, rows.items),
+        list=run_list(services, rows.items, followed),
         older=urlencode(filters | {"page": rows.next_page}) if rows.next_page else "",
         filtered=bool(filters),
         states=list(RunState),
@@ -73,14 +78,14 @@ def show_runs(
 def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
     """One run, followed while it goes on."""
     row = find_run(services, run_id)
-    run = run_resource(row, services.clock.wall())
+    run = run_resource(row, services.clock.wall(), services.runs.waits_for(row))
     window_seconds = JournalReader(Path(row.directory)).document("order.json")["workload"]["window"]
     return show(
         request,
         "run.html",
         visitor,
         run=run,
-        meaning=MEANINGS[run.state],
+        meaning=MEANINGS[run.state] + (f", after {', '.join(run.waits_for)}" if run.waits_for else ""),
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         window=window_seconds,
     )
@@ -114,23 +119,23 @@ async def follow(
     after: Annotated[str, Query(pattern=r"^\d{1,12}\.-?\d{1,12}$")] = "0.-1",
 ) -> EventSourceResponse:
     """The API's own stream, from `after` on; a browser that comes again names the place itself."""
-    return await live.follow_run(run_id, services, visitor.caller, request.headers.get("last-event-id") or after)
+    return await live_stream(services, run_id, request.headers.get("last-event-id") or after)
 
 
 @router.get("/runs/{run_id}/report")
 def show_report(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
-    return journals.show_report_page(run_id, services, visitor.caller)
+    return report_page(services, run_id)
 
 
 @router.get("/runs/{run_id}/report.png")
 def show_picture(run_id: RunId, services: Context, visitor: AnyVisitor) -> Response:
-    return journals.show_report_picture(run_id, services, visitor.caller)
+    return report_picture(services, run_id)
 
 
 @router.post("/runs/{run_id}/stop")
 def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
     """Stop a run; `force` kills it."""
-    runs.stop_run(run_id, services, visitor.caller, runs.StopRequest(force=form.get("force") == "yes"))
+    services.runs.stop(run_id, force=form.get("force") == "yes")
     return go_to(f"/runs/{run_id}")
 
 

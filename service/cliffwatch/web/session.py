@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request, Response
 
-from cliffwatch.api.context import Caller, Context, Services
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.context import Caller, Context, Services
 from cliffwatch.store.tokens import Scope, find_token
 
 COOKIE = "cliffwatch_token"

@@ -9,13 +9,14 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from pydantic import ValidationError
 
-from cliffwatch.api import runs, workloads
-from cliffwatch.api.context import Context, Services
-from cliffwatch.api.pages import LIST_LIMIT
-from cliffwatch.api.runs import PlanBody
-from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.faults import faults_of
-from cliffwatch.runs.submission import RunRequest
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.http.context import Context, Services
+from cliffwatch.http.paging import LIST_LIMIT
+from cliffwatch.http.plan_resource import PlanBody, plan_body
+from cliffwatch.http.workload_resource import listed_workloads
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.request import RunRequest
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
 
@@ -25,9 +26,9 @@ TARGET_KINDS = {
     "directory": ("path", "a directory, such as /mnt/test; the run's files go below it"),
     "device": ("identity", "a drive's serial or WWN, as the page of drives lists it; everything on it is lost"),
     "broker": ("bootstrap_servers", "host:port of a broker, several with commas between"),
-    "synthetic": ("name", "any name; no drive is touched"),
+    "synthetic": ("name", "any name; no drive is used"),
 }
-DURATIONS = ("window", "warm_up", "baseline", "soak", "cool_down")
+DURATIONS = ("window", *(phase.value for phase in Phase if phase is not Phase.PREPARE))
 
 
 @router.get("/start")
@@ -41,9 +42,9 @@ def check_or_start(request: Request, services: Context, visitor: Operating, form
     try:
         order = _order(form)
         if form.get("action") == "start":
-            run = runs.create_run(order, Response(), services, visitor.caller)
-            return _to_run(request, run.id)
-        return _form(request, services, visitor, form, plan=runs.plan_run(order, services, visitor.caller))
+            run_id, _ = services.runs.submit(order, visitor.caller.name)
+            return _to_run(request, run_id)
+        return _form(request, services, visitor, form, plan=plan_body(order, services.runs.plan(order, None)))
     except Problem as problem:
         return _form(request, services, visitor, form, problem=problem)
 
@@ -76,7 +77,7 @@ def _order(form: dict[str, str]) -> RunRequest:
             {"workload": form.get("workload", ""), "target": target, "durations": durations}
         )
     except ValidationError as error:
-        raise Problem(Code.BAD_REQUEST, "what the form says is not valid", faults_of(error)) from error
+        raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
 
 
 def _form(
@@ -87,7 +88,7 @@ def _form(
     plan: PlanBody | None = None,
     problem: Problem | None = None,
 ) -> Response:
-    known = workloads.list_workloads(services, visitor.caller, LIST_LIMIT).items
+    known = listed_workloads(services, LIST_LIMIT).items
     return show(
         request,
         "start.html",

@@ -1,1 +1,1 @@
-"""The worker: the process that carries out one run and outlives the service."""
+"""The worker: the process that executes one run and outlives the service."""

@@ -8,24 +8,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.clock import Clock, RunClock, SystemClock, VirtualClock
-from cliffwatch.engines.base import Engine
+from cliffwatch.base import durable
+from cliffwatch.base.clock import Clock, RunClock, SystemClock, VirtualClock
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.engines.contract import Engine
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.runs.specification import RunOrder, Workload
-from cliffwatch.runs.states import RunState, RunStatus, change_state, status_of
-from cliffwatch.telemetry.errand import Errand
+from cliffwatch.journal.state import RunStatus, change_state, status_of
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.state import RunState
+from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.detection import Detection
 from cliffwatch.worker.heartbeat import Heartbeat
-from cliffwatch.worker.metrics import RunFigures, serve_metrics
+from cliffwatch.worker.metrics import WorkerFigures, serve_metrics
 
 #: A heartbeat is due this often, by the monotonic clock.
 HEARTBEAT_SECONDS = 2.0
 #: How often a worker that waits for room on the journal's disk looks for some.
 FULL_DISK_PAUSE_SECONDS = 1.0
 #: Events that are kept in memory while there is no room for them; of more, the oldest go.
-UNTOLD_LIMIT = 1000
+UNWRITTEN_LIMIT = 1000
 
 
 @dataclass(slots=True)
@@ -33,6 +37,7 @@ class RunContext:
     """One run in the hands of one worker."""
 
     directory: Path
+    settings: Settings
     order: RunOrder
     engine: Engine
     load: Any
@@ -40,20 +45,20 @@ class RunContext:
     run_clock: RunClock
     events: EventLog
     windows: WindowLog
-    figures: RunFigures
+    figures: WorkerFigures
     metrics_port: int | None
     wake_fd: int
     signals: list[int]
     identity: ProcessIdentity
     engine_identity: ProcessIdentity | None = None
-    telemetry: Errand | None = None
+    telemetry: CollectionTask | None = None
     detection: Detection | None = None
     _last_heartbeat: float = field(default=float("-inf"))
-    _untold: deque[Event] = field(default_factory=lambda: deque(maxlen=UNTOLD_LIMIT))
+    _unwritten: deque[Event] = field(default_factory=lambda: deque(maxlen=UNWRITTEN_LIMIT))
 
     @classmethod
-    def open(cls, directory: Path, wake_fd: int, signals: list[int]) -> "RunContext":
-        """Open a run's journal for carrying it out. Raises Problem when the order cannot be understood."""
+    def open(cls, directory: Path, settings: Settings, wake_fd: int, signals: list[int]) -> "RunContext":
+        """Open a run's journal for executing it. Raises Problem when the order cannot be understood."""
         reader = JournalReader(directory)
         order = RunOrder.model_validate(reader.document(files.ORDER))
         engine, load = engine_of(order.workload), load_of(order.workload)
@@ -61,7 +66,7 @@ class RunContext:
         measured_until = windows.last.end if windows.last else 0.0
         is_virtual = engine.is_virtual(load)
         clock: Clock = VirtualClock(max(order.created_at, measured_until)) if is_virtual else SystemClock()
-        figures = RunFigures(
+        figures = WorkerFigures(
             run_id=order.run_id,
             workload=order.workload.name,
             engine=engine.name,
@@ -73,6 +78,7 @@ class RunContext:
         assert identity is not None, "a process that runs has an identity"
         context = cls(
             directory=directory,
+            settings=settings,
             order=order,
             engine=engine,
             load=load,
@@ -87,33 +93,33 @@ class RunContext:
             identity=identity,
         )
         if windows.recovered_bytes:
-            context.tell(EventType.JOURNAL, "window_in_progress_discarded", bytes=windows.recovered_bytes)
+            context.record_event(EventType.JOURNAL, "window_in_progress_discarded", bytes=windows.recovered_bytes)
         if windows.orphaned_bytes:
-            context.tell(EventType.JOURNAL, "windows_damaged", kept_bytes=windows.orphaned_bytes)
+            context.record_event(EventType.JOURNAL, "windows_damaged", kept_bytes=windows.orphaned_bytes)
         return context
 
     @property
     def workload(self) -> Workload:
         return self.order.workload
 
-    def tell(self, type_: EventType, name: str, /, **detail: Any) -> None:
+    def record_event(self, type_: EventType, name: str, /, **detail: Any) -> None:
         """Append an event, now, or as soon as the disk has room for it and nobody holds the file."""
         event = Event(self.run_clock.now(), type_, name, detail)
-        self._untold.append(event)
+        self._unwritten.append(event)
         self.catch_up()
         if self.detection is not None:
             self.detection.notice(event)
 
     def catch_up(self) -> bool:
         """Append the events that could not be appended so far, in their order; says whether none is left."""
-        while self._untold:
+        while self._unwritten:
             try:
-                self.events.append(self._untold[0])
+                self.events.append(self._unwritten[0])
             except OSError as error:
-                if not files.may_pass(error):
+                if not durable.is_temporary(error):
                     raise
                 return False
-            self._untold.popleft()
+            self._unwritten.popleft()
         return True
 
     def status(self) -> RunStatus:
@@ -129,7 +135,7 @@ class RunContext:
                 if self.catch_up():
                     return change_state(self.events, state, self.run_clock.now(), detail)
             except OSError as error:
-                if not files.may_pass(error):
+                if not durable.is_temporary(error):
                     raise
             self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
@@ -149,7 +155,7 @@ class RunContext:
             heartbeat.write(self.directory)
         except OSError as error:
             # The last one stands: it names the same worker.
-            if not files.is_full(error):
+            if not durable.is_full(error):
                 raise
 
     def take_signal(self) -> bool:

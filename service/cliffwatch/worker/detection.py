@@ -1,7 +1,7 @@
 """Detection while a run goes on: committed windows in, findings into the journal, gauges to Prometheus.
 
 Detection follows the journal. A worker that takes a run over reads it from the first window on, a little at a time
-beside the load, until it has caught up; what the journal says was found is not told again. A detector that fails ends
+beside the load, until it has caught up; what the journal has already is not recorded again. A detector that fails ends
 detection and never the run.
 """
 
@@ -11,38 +11,45 @@ from math import log
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.clock import Clock, SystemClock
-from cliffwatch.detect.finding import Finding, Kind, Notice, Series, Size
-from cliffwatch.detect.forecast import Forecast, Trend, limit_for
-from cliffwatch.detect.journal_series import ENDED_NOTE, notice_of, sample_of, series_of
-from cliffwatch.detect.limits import Limit
-from cliffwatch.detect.online import OnlineDetector
-from cliffwatch.detect.spoken import primary_series
-from cliffwatch.detect.wording import sentence_of
+from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Series, Size
+from cliffwatch.analysis.forecast import Forecast, Trend, limit_for
+from cliffwatch.analysis.journal_series import (
+    ENDED_NOTE,
+    UPDATED_NOTE,
+    FindingKey,
+    key_in,
+    notice_of,
+    sample_of,
+    series_of,
+)
+from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.primary_series import primary_series
+from cliffwatch.analysis.sizes import restated
+from cliffwatch.analysis.wording import sentence_of
+from cliffwatch.base.clock import Clock, SystemClock
+from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
+from cliffwatch.model.limits import Limit
 from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
 
 #: Names of the notes that detection leaves in the journal.
 BASELINE_NOTE = "baseline"
 FAILED_NOTE = "detection_failed"
-UPDATED_NOTE = "finding_updated"
-#: A finding whose onset is so few windows from that of one that was told is that one.
+#: A finding whose onset is so few windows from that of one that was recorded is that one.
 SAME_ONSET_WINDOWS = 10
-#: A baseline is told again when it has moved by more than this part of what was told.
+#: A baseline is recorded again when it has moved by more than this part of what was recorded.
 BASELINE_MOVED = 0.02
 #: While a resumed run is caught up with, so much of each poll of the engine goes into it.
 CATCH_UP_SECONDS = 0.05
 
-#: So many findings of a run are told. More are not findings any more but its state, which the gauges show.
+#: So many findings of a run are recorded. More are not findings any more but its state, which the gauges show.
 FINDINGS_LIMIT = 500
 
 #: The size of a finding that lasts is recorded again when it has changed by this much (a logarithm: a fifth), and so
 #: often in a run.
 SIZE_MOVED, UPDATES_LIMIT = 0.18, 1000
 
-Tell = Callable[..., Any]
-#: Kind, series and onset.
-FindingKey = tuple[str, str, float]
+RecordEvent = Callable[..., Any]
 
 
 class Detection:
@@ -52,27 +59,28 @@ class Detection:
         self,
         directory: Path,
         window_seconds: float,
-        tell: Tell,
+        record_event: RecordEvent,
         device_names: dict[str, str],
         limits: Sequence[Limit] = (),
         clock: Clock | None = None,
     ) -> None:
-        """`tell(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor. `limits`:
-        those of the workload, which drifts are forecast against."""
+        """`record_event(EventType, name, **detail)` appends an event. `device_names`: kernel names by major:minor.
+        `limits`: those of the workload, which drifts are forecast against."""
         self.has_failed = False
         self._directory = directory
         self._window_seconds = window_seconds
-        self._tell = tell
+        self._record_event = record_event
         self._device_names = device_names
         self._limits = limits
         self._clock = clock or SystemClock()
-        self._told: list[FindingKey] = []
+        self._recorded: list[FindingKey] = []
         self._ended: list[FindingKey] = []
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
         #: Ratio and worst ratio that were recorded last of what is active.
         self._sizes: dict[FindingKey, tuple[float, float]] = {}
         self._updates_told = 0
+        #: Those that are known before there is a detector.
         self._notices: list[Notice] = []
         self._series: dict[str, Series] = {}
         self._trends: dict[str, Trend] = {}
@@ -84,7 +92,7 @@ class Detection:
         self._guard(self._recall)
 
     def notice(self, event: Event) -> None:
-        """Take an event of the run in as it is told."""
+        """Take in an event of the run as it is recorded."""
         self._guard(self._take_notice, event)
 
     def take(self, window: JournalWindow) -> None:
@@ -117,20 +125,20 @@ class Detection:
             self._behind, self._detector, self._figures = None, None, None
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}"
-            self._tell(EventType.NOTE, FAILED_NOTE, message=f"{type(error).__name__}: {error}", where=where)
+            self._record_event(EventType.NOTE, FAILED_NOTE, message=f"{type(error).__name__}: {error}", where=where)
 
     def _recall(self) -> None:
-        """What the journal has already: what was told, what explains what, and windows to catch up with."""
+        """What the journal has already: what was recorded, what explains what, and windows to catch up with."""
         reader = JournalReader(self._directory)
         for stored in reader.events():
             event = stored.event
             self._take_notice(event)
             if event.type is EventType.FINDING and "onset" in event.detail:
-                self._told.append(_key_in(event))
+                self._recorded.append(key_in(event.detail))
             elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE):
-                self._ended.append(_key_in(event))
+                self._ended.append(key_in(event.detail))
             elif (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE):
-                self._sizes[_key_in(event)] = (float(event.detail["ratio"]), float(event.detail["worst_ratio"]))
+                self._sizes[key_in(event.detail)] = (float(event.detail["ratio"]), float(event.detail["worst_ratio"]))
             elif (event.type, event.name) == (EventType.NOTE, BASELINE_NOTE):
                 self._baselines.update(event.detail["levels"])
         if reader.last_window() is not None:
@@ -140,8 +148,10 @@ class Detection:
         found = notice_of(event)
         if found is None:
             return
-        self._notices.append(found)
-        self._notices.sort(key=lambda notice: notice.at)
+        if self._detector is None:
+            self._notices.append(found)
+        else:
+            self._detector.notice(found)
 
     def _follow(self, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
@@ -149,7 +159,7 @@ class Detection:
             window = next(self._behind, None)
             if window is None:
                 self._behind = None
-                self._tell_baselines()
+                self._record_baselines()
             else:
                 self._feed(window)
 
@@ -158,8 +168,6 @@ class Detection:
             return
         assert self._detector is not None, "there is one from the first window on"
         self._next_seq, self._figures = window.seq + 1, None
-        while self._notices and self._notices[0].at < window.end:
-            self._detector.notice(self._notices.pop(0))
         sample = sample_of(window, self._series.values())
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
@@ -169,7 +177,7 @@ class Detection:
             if (value := sample.values.get(name, 0.0)) > 0:
                 trend.add(sample.end, value)
         if self._behind is None:
-            self._tell_baselines()
+            self._record_baselines()
 
     def _starts_over(self, window: JournalWindow) -> bool:
         """A series that was never seen needs a new detector, and that one has to look at everything from the start."""
@@ -181,13 +189,14 @@ class Detection:
         if not fresh:
             return False
         self._series.update((series.name, series) for series in fresh)
-        self._detector = OnlineDetector(list(self._series.values()), self._window_seconds)
+        is_first = self._detector is None
+        self._detector = OnlineDetector(list(self._series.values()), self._window_seconds, self._notices)
         self._trends = {name: Trend() for name in primary_series(list(self._series.values()))}
-        if self._next_seq == 0:
+        self._notices.clear()
+        if is_first:
             return False
         reader = JournalReader(self._directory)
         self._active.clear()
-        self._notices.clear()
         for stored in reader.events():
             self._take_notice(stored.event)
         self._next_seq = 0
@@ -197,20 +206,19 @@ class Detection:
     def _take_finding(self, finding: Finding) -> None:
         series = self._series[finding.series]
         key = (finding.kind.value, finding.series, finding.onset)
-        if not self._is_among(self._told, key):
-            self._told.append(key)
-            if len(self._told) <= FINDINGS_LIMIT:
-                self._tell(
+        if self._among(self._recorded, key) is None:
+            self._recorded.append(key)
+            if len(self._recorded) <= FINDINGS_LIMIT:
+                self._record_event(
                     EventType.FINDING,
                     finding.kind.value,
                     **detail_of(finding, series, self._device_names, self._series),
                 )
-        if finding.until is not None and not self._is_among(self._ended, key):
+        if finding.until is not None and self._among(self._ended, key) is None:
             self._ended.append(key)
             if len(self._ended) <= FINDINGS_LIMIT:
-                told = detail_of(finding, series, self._device_names, self._series)
-                self._tell(EventType.NOTE, ENDED_NOTE, **told)
-        if finding.kind is Kind.RECOVERY:
+                self._record_event(EventType.NOTE, ENDED_NOTE, **self._restated(key, finding))
+        if finding.kind is FindingKind.RECOVERY:
             self._active = {
                 each: other for each, other in self._active.items()
                 if other.series != finding.series or other.onset > finding.onset
@@ -221,7 +229,7 @@ class Detection:
             self._active.pop(key, None)
 
     def _take_size(self, finding: Finding) -> None:
-        """What lasts, as large as it is by now: shown at once, and told when it has changed by much."""
+        """What lasts, as large as it is by now: shown at once, and recorded when it has changed by much."""
         key = (finding.kind.value, finding.series, finding.onset)
         if key not in self._active:
             return
@@ -229,45 +237,54 @@ class Detection:
         ratio, worst = self._sizes.setdefault(key, (finding.ratio, finding.worst / finding.baseline))
         moved = max(abs(log(finding.ratio / ratio)), abs(log(finding.worst / finding.baseline / worst)))
         if self._behind is None and moved > SIZE_MOVED:
-            self._tell_size(key, finding)
+            self._record_size(key, finding)
 
-    def _tell_size(self, key: FindingKey, finding: Finding) -> None:
+    def _record_size(self, key: FindingKey, finding: Finding) -> None:
         self._sizes[key] = (finding.ratio, finding.worst / finding.baseline)
         self._updates_told += 1
         if self._updates_told <= UPDATES_LIMIT:
-            detail = detail_of(finding, self._series[finding.series], self._device_names, self._series)
-            self._tell(EventType.NOTE, UPDATED_NOTE, **detail)
+            self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
+
+    def _restated(self, key: FindingKey, finding: Finding) -> dict[str, Any]:
+        """What a finding has become, and by which kind, series and onset it was raised."""
+        known = restated(finding, self._series)
+        detail = detail_of(known, self._series[known.series], self._device_names, self._series)
+        return detail | {
+            "raised": dict(zip(("kind", "series", "onset"), self._among(self._recorded, key) or key, strict=True))
+        }
 
     def finish(self) -> None:
-        """The load is over: tell how large what lasts has become."""
-        self._guard(self._tell_sizes)
+        """The load is over: record how large what lasts has become."""
+        self._guard(self._record_sizes)
 
-    def _tell_sizes(self) -> None:
+    def _record_sizes(self) -> None:
         for key, finding in self._active.items():
             if self._sizes.get(key, (0.0, 0.0)) != (finding.ratio, finding.worst / finding.baseline):
-                self._tell_size(key, finding)
+                self._record_size(key, finding)
 
-    def _is_among(self, keys: list[FindingKey], key: FindingKey) -> bool:
+    def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:
+        """That of the keys that is of the same finding: another worker may see its onset some windows off."""
         kind, series, onset = key
         near = SAME_ONSET_WINDOWS * self._window_seconds
-        return any(other[:2] == (kind, series) and abs(other[2] - onset) <= near for other in reversed(keys))
+        same = (other for other in reversed(keys) if other[:2] == (kind, series) and abs(other[2] - onset) <= near)
+        return next(same, None)
 
-    def _tell_baselines(self) -> None:
+    def _record_baselines(self) -> None:
         """What healthy was, once it is known, and again when it moved: of every series that this is news of."""
         if self._detector is None:
             return
-        news = {
+        moved = {
             name: baseline
             for name, baseline in self._detector.baselines.items()
             if abs(baseline.level - self._baselines.get(name, 0.0)) > BASELINE_MOVED * baseline.level
         }
-        if not news:
+        if not moved:
             return
-        levels = {name: float(f"{baseline.level:.6g}") for name, baseline in news.items()}
+        levels = {name: six_digits(baseline.level) for name, baseline in moved.items()}
         self._baselines.update(levels)
-        start = min(baseline.start for baseline in news.values())
-        end = max(baseline.end for baseline in news.values())
-        self._tell(EventType.NOTE, BASELINE_NOTE, start=start, end=end, levels=levels)
+        start = min(baseline.start for baseline in moved.values())
+        end = max(baseline.end for baseline in moved.values())
+        self._record_event(EventType.NOTE, BASELINE_NOTE, start=start, end=end, levels=levels)
 
     def _make_figures(self) -> None:
         assert self._detector is not None, "called when there is one"
@@ -278,7 +295,7 @@ class Detection:
         """By series name, for what drifts."""
         forecasts = {}
         for finding in active:
-            if finding.kind is Kind.DRIFT and finding.series in self._trends:
+            if finding.kind is FindingKind.DRIFT and finding.series in self._trends:
                 series = self._series[finding.series]
                 limit = limit_for(series.operation, series.quantile, finding.baseline, self._limits)
                 forecast = self._trends[finding.series].forecast(limit)
@@ -297,12 +314,12 @@ def detail_of(
     names = ("kind", "onset", "series", "detected", "until")
     # Times stay exact: a finding is known again by its onset.
     body: dict[str, Any] = {name: getattr(finding, name) for name in names}
-    body |= {name: _six_digits(getattr(finding, name)) for name in ("baseline", "level", "ratio", "confidence")}
+    body |= {name: six_digits(getattr(finding, name)) for name in ("baseline", "level", "ratio", "confidence")}
     body["corroborated_by"] = list(finding.corroborated_by) or None
     if finding.size is not None:
-        body |= {"worst": _six_digits(finding.size.worst), "worst_ratio": _six_digits(finding.size.worst_ratio)}
-        body |= {"baseline_low": _six_digits(finding.size.baseline.low)}
-        body |= {"baseline_high": _six_digits(finding.size.baseline.high)}
+        body |= {"worst": six_digits(finding.size.worst), "worst_ratio": six_digits(finding.size.worst_ratio)}
+        body |= {"baseline_low": six_digits(finding.size.baseline.low)}
+        body |= {"baseline_high": six_digits(finding.size.baseline.high)}
     body["affected"] = [_affected(size, known) for size in finding.affected] or None
     body["summary"] = sentence_of(finding, series, device_names, known)
     body["operation"], body["quantile"] = series.operation, series.quantile
@@ -314,13 +331,4 @@ def detail_of(
 def _affected(size: Size, known: Mapping[str, Series]) -> dict[str, Any]:
     figures = {"baseline": size.baseline.level, "level": size.level, "ratio": size.ratio, "worst": size.worst}
     names = {"series": size.series, "operation": known[size.series].operation}
-    return names | {name: _six_digits(value) for name, value in figures.items()}
-
-
-def _six_digits(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-def _key_in(event: Event) -> FindingKey:
-    detail = event.detail
-    return str(detail["kind"]), str(detail["series"]), float(detail["onset"])
+    return names | {name: six_digits(value) for name, value in figures.items()}

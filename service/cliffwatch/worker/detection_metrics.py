@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from cliffwatch.detect.finding import Finding, Kind, Role, Series, Size
-from cliffwatch.detect.forecast import Forecast
-from cliffwatch.detect.online import OnlineDetector
+from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series, Size
+from cliffwatch.analysis.forecast import Forecast
+from cliffwatch.analysis.online.detector import OnlineDetector
 
 #: Kinds that last for a while; a recovery is a moment.
-LASTING_KINDS = (Kind.CLIFF, Kind.STEP, Kind.DRIFT, Kind.SPIKES)
+LASTING_KINDS = (FindingKind.CLIFF, FindingKind.STEP, FindingKind.DRIFT, FindingKind.SPIKES)
 #: Label `device` of what is measured over several drives together.
 ALL_DRIVES = "all"
 
@@ -26,8 +26,8 @@ class DetectionFigures:
     series: tuple[Series, ...]
     baselines: Mapping[str, float]
     ratios: Mapping[tuple[str, str], float]
-    active: frozenset[tuple[str, Kind]]
-    sizes: Mapping[tuple[str, Kind], Size]
+    active: frozenset[tuple[str, FindingKind]]
+    sizes: Mapping[tuple[str, FindingKind], Size]
     forecasts: Mapping[str, Forecast]
 
 

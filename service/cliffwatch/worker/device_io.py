@@ -1,13 +1,13 @@
 """What the kernel saw of the drives below a target, to hold against what an engine says that it did.
 
 Each window's line carries the totals over all drives, `device_…`; where there are several drives, those of each as
-well, `<major:minor>.…`, so that it can be told which of them became slow. ARCHITECTURE.md lists the names.
+well, `<major:minor>.…`, so that the one that became slow can be identified. ARCHITECTURE.md lists the names.
 """
 
 from collections.abc import Mapping, Sequence
 
-from cliffwatch.clock import Clock, SystemClock
-from cliffwatch.drives.diskstats import CountersReset, DeviceCounters, read_counters, sum_counters
+from cliffwatch.base.clock import Clock, SystemClock
+from cliffwatch.machine.diskstats import CountersReset, DeviceCounters, read_counters, sum_counters
 from cliffwatch.worker.interval import Interval, four_digits
 
 

@@ -12,11 +12,15 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from cliffwatch.engines.base import Launch, Translator
-from cliffwatch.errors import Code, Problem
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.engines.contract import Launch, Translator
 from cliffwatch.journal import files
-from cliffwatch.runs.identity import ProcessIdentity
-from cliffwatch.window import EngineRecord
+from cliffwatch.model.window import EngineEnd, EngineRecord
+
+#: So much of what an engine wrote to standard error goes into a failure's message.
+_LAST_LINES, _LAST_CHARACTERS = 3, 500
 
 _LOG_LIMIT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16
@@ -125,5 +129,15 @@ class EngineProcess:
                     log.write(chunk[:room])
         except OSError as error:
             # What the engine said last is in memory, and a disk that is full ends no run.
-            if not files.is_full(error):
+            if not durable.is_full(error):
                 raise
+
+
+def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
+    """What an engine said when it ended: its own last word, and the end of its standard error where that says more."""
+    errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
+    said = end.message if end is not None else ""
+    # The engines of our own write the same there as they say at their end, behind their name.
+    if errors and errors not in said and not (said and errors.endswith(said)):
+        said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
+    return said or f"exit status {status}"

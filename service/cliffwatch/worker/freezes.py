@@ -113,7 +113,7 @@ class FreezeWatch:
             self._look_at_timer()
 
     def _look_at_timer(self) -> None:
-        """Whoever comes first after a freeze tells it: the timer's thread, or the one that reads the engine."""
+        """Whoever comes first after a freeze records it: the timer's thread, or the one that reads the engine."""
         with self._lock:
             before, self._ticked_at = self._ticked_at, self._now()
             if self._ticked_at - before > LATE_SECONDS:
@@ -137,7 +137,7 @@ class FreezeWatch:
         try:
             return [int(word) for word in (self._proc / str(pid) / "task" / str(pid) / "children").read_text().split()]
         except (OSError, ValueError):
-            return []  # it is gone, or the kernel does not tell
+            return []  # it is gone, or the kernel does not show it
 
     def _state(self, pid: int) -> str:
         try:

@@ -1,4 +1,4 @@
-"""worker.json: which process carries a run out, and when it was last seen alive.
+"""worker.json: which process executes a run, and when it was last seen alive.
 
 The service finds a worker by it after a restart. It is replaced whole, without a sync: after a power cut its boot id is
 of the past and nobody believes it.
@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from cliffwatch.base import durable
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import files
-from cliffwatch.runs.identity import ProcessIdentity
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,8 @@ class Heartbeat:
             "engine": self.engine.to_json() if self.engine else None,
             "metrics_port": self.metrics_port,
         }
-        temporary = directory / f".{files.WORKER}.{os.getpid()}"
-        try:
-            temporary.write_text(json.dumps(body) + "\n", encoding="utf-8")
-            temporary.replace(directory / files.WORKER)
-        except OSError:
-            temporary.unlink(missing_ok=True)
-            raise
+        with durable.replacement(directory / files.WORKER, is_durable=False) as file:
+            file.write(json.dumps(body).encode() + b"\n")
 
     @classmethod
     def read(cls, directory: Path) -> "Heartbeat | None":

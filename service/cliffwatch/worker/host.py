@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from cliffwatch.clock import Clock, SystemClock
+from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.worker.interval import Interval, four_digits
 
 _TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
@@ -19,6 +19,8 @@ _DEPTH_LIMIT = 12
 #: Of so many threads of the engine is asked how long they waited for a CPU.
 _THREADS_LIMIT = 128
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+#: Files of /proc/pressure, and the gauges that they make.
+_PRESSURE = {"io": "host_io_pressure_ratio", "cpu": "host_cpu_pressure_ratio"}
 _DIRTY = {
     "nr_dirty": "host_dirty_bytes",
     "nr_writeback": "host_writeback_bytes",
@@ -33,11 +35,11 @@ class _Totals:
     at: float
     engine: dict[str, float] = field(default_factory=dict)
     cpu_ticks: dict[str, int] = field(default_factory=dict)
-    io_pressure_seconds: float | None = None
+    pressure_seconds: dict[str, float] = field(default_factory=dict)
 
 
 class HostConditions:
-    """Interval by interval: the engine's CPU time, waiting and I/O, the host's CPUs, I/O pressure and dirty pages."""
+    """Interval by interval: the engine's CPU time, waiting and I/O, the host's CPUs, pressure and dirty pages."""
 
     def __init__(self, clock: Clock | None = None, proc: Path = Path("/proc"), cgroup: Path | None = None) -> None:
         """`cgroup`: where control groups are mounted; found out by default."""
@@ -67,9 +69,9 @@ class HostConditions:
         if counters.get("engine_cancelled_bytes") == 0:
             del counters["engine_cancelled_bytes"]  # as in most windows
         gauges = _cpu_ratios(before.cpu_ticks, now.cpu_ticks)
-        if now.io_pressure_seconds is not None and before.io_pressure_seconds is not None:
-            stalled = now.io_pressure_seconds - before.io_pressure_seconds
-            gauges["host_io_pressure_ratio"] = four_digits(min(1.0, max(0.0, stalled / seconds)))
+        for name, total in now.pressure_seconds.items():
+            if name in before.pressure_seconds:
+                gauges[name] = four_digits(min(1.0, max(0.0, (total - before.pressure_seconds[name]) / seconds)))
         gauges.update(self._dirty())
         return Interval(counters, gauges)
 
@@ -128,13 +130,16 @@ class HostConditions:
         with (self._proc / "stat").open() as file:
             return dict(zip(_CPU_FIELDS, map(int, file.readline().split()[1:]), strict=False))
 
-    def _pressure(self) -> float | None:
-        """Seconds during which at least one task waited for I/O."""
-        try:
-            some = (self._proc / "pressure" / "io").read_text().splitlines()[0]
-            return int(some.rpartition("total=")[2]) / 1e6
-        except (OSError, ValueError, IndexError):
-            return None
+    def _pressure(self) -> dict[str, float]:
+        """Seconds during which at least one task waited, by gauge; those that the kernel counts."""
+        totals = {}
+        for resource, name in _PRESSURE.items():
+            try:
+                some = (self._proc / "pressure" / resource).read_text().splitlines()[0]
+                totals[name] = int(some.rpartition("total=")[2]) / 1e6
+            except (OSError, ValueError, IndexError):
+                continue
+        return totals
 
     def _dirty(self) -> dict[str, float]:
         """Bytes of the page cache that wait to be written, and at how many the kernel makes writers wait."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from cliffwatch.window import EngineWindow
+from cliffwatch.model.window import EngineWindow
 
 
 @dataclass(frozen=True, slots=True)

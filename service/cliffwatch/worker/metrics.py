@@ -8,14 +8,14 @@ from prometheus_client import CollectorRegistry, ProcessCollector, start_http_se
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from cliffwatch.histogram import QUANTILES, Histogram
+from cliffwatch.base.histogram import QUANTILES, Histogram
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
-from cliffwatch.window import EngineWindow
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.window import EngineWindow
 from cliffwatch.worker.detection_metrics import DetectionFigures, detection_metrics
 
 #: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
 BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))
-PHASES = ("prepare", "warm_up", "baseline", "soak", "cool_down")
 #: Gauges of windows that are shown as they are, as `cliffwatch_…`, by those engines that have them.
 WINDOW_GAUGES = {
     "schedule_debt_seconds": "How far the client itself is behind its schedule; absent when the engine has none.",
@@ -48,7 +48,7 @@ class RunFileSystem:
 
 
 @dataclass(slots=True)
-class RunFigures:
+class WorkerFigures:
     """The state that the metrics are made of; the worker writes it, a scrape reads it, both under `lock`."""
 
     run_id: str
@@ -60,7 +60,7 @@ class RunFigures:
     end: float | None = None
     devices: tuple[RunDevice, ...] = ()
     file_systems: tuple[RunFileSystem, ...] = ()
-    phase: str = "prepare"
+    phase: str = Phase.PREPARE.value
     progress_ratio: float = 0.0
     windows: int = 0
     journal_windows: int = 0
@@ -111,7 +111,7 @@ class RunFigures:
 class RunCollector(Collector):
     """Makes every metric anew for each scrape."""
 
-    def __init__(self, figures: RunFigures) -> None:
+    def __init__(self, figures: WorkerFigures) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
@@ -131,9 +131,7 @@ class RunCollector(Collector):
     def _run(self) -> Iterator[Metric]:
         figures = self._figures
         labels = ["run_id", "workload", "engine", "target"]
-        info = GaugeMetricFamily(
-            "cliffwatch_run_info", "The run that this worker carries out; always 1.", labels=labels
-        )
+        info = GaugeMetricFamily("cliffwatch_run_info", "The run that this worker executes; always 1.", labels=labels)
         info.add_metric([figures.run_id, figures.workload, figures.engine, figures.target], 1)
         yield info
         yield self._gauge(
@@ -150,8 +148,8 @@ class RunCollector(Collector):
         phase = GaugeMetricFamily(
             "cliffwatch_run_phase", "1 for the phase that the run is in.", labels=["run_id", "phase"]
         )
-        for name in PHASES:
-            phase.add_metric([figures.run_id, name], float(name == figures.phase))
+        for each in Phase:
+            phase.add_metric([figures.run_id, each.value], float(each == figures.phase))
         yield phase
         yield self._gauge("run_progress_ratio", "Share of the planned load time that is over.", figures.progress_ratio)
         yield self._gauge(
@@ -236,7 +234,7 @@ class RunCollector(Collector):
         yield window
 
 
-def serve_metrics(figures: RunFigures) -> int | None:
+def serve_metrics(figures: WorkerFigures) -> int | None:
     """Serve the metrics on a free port of 127.0.0.1, from a thread of their own; None when no port could be had.
 
     What the worker itself costs is among them, under the names that all exporters use.

@@ -1,9 +1,9 @@
 """What must be done on the target before the load can begin, such as laying out files."""
 
-from cliffwatch.detect.verdict import LoadEnd
-from cliffwatch.engines.base import EngineContext
+from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.engines.contract import EngineContext
 from cliffwatch.journal.events import EventType
-from cliffwatch.window import EngineRecord
+from cliffwatch.model.window import EngineRecord
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.engine_process import EngineProcess
 from cliffwatch.worker.load import POLL_SECONDS, LoadOutcome
@@ -41,5 +41,5 @@ def prepare(context: RunContext, engine_context: EngineContext) -> LoadOutcome:
         return LoadOutcome(stopped)
     if status != 0:
         return LoadOutcome(LoadEnd.FAILED, f"preparing the target failed: {message or f'exit status {status}'}")
-    context.tell(EventType.ENGINE, "prepared", seconds=round(context.run_clock.now() - begun, 3))
+    context.record_event(EventType.ENGINE, "prepared", seconds=round(context.run_clock.now() - begun, 3))
     return LoadOutcome(LoadEnd.COMPLETED)

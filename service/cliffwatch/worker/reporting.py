@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.journal.events import EventType
-from cliffwatch.report.errand import Made, make_report
-from cliffwatch.runs.states import VerdictName
+from cliffwatch.model.state import VerdictName
+from cliffwatch.report.process import Made, make_report
 
 #: Pauses between attempts. A journal that is too much for the program's memory is so each time.
 PAUSES_SECONDS = (1.0, 5.0, 15.0)
@@ -24,21 +24,25 @@ class Judgement:
     verdict: VerdictName
     reasons: list[str]
     analysed: bool = True
+    #: What was raised while the run went on, as the report has it.
+    findings: tuple[dict[str, Any], ...] = ()
 
     def detail(self) -> dict[str, Any]:
         """The detail of the event that finishes the run."""
         detail: dict[str, Any] = {"verdict": self.verdict.value, "reasons": self.reasons}
+        if self.findings:
+            detail["findings"] = list(self.findings)
         return detail if self.analysed else detail | {"analysed": False}
 
 
-def judge_run(directory: Path, tell: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
+def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
     """Make the report, as often as it takes; `wait` is called with seconds between two attempts."""
-    pauses, give_up, told = list(PAUSES_SECONDS), time.monotonic() + DISK_PATIENCE_SECONDS, ""
+    pauses, give_up, recorded = list(PAUSES_SECONDS), time.monotonic() + DISK_PATIENCE_SECONDS, ""
     made = make_report(directory)
     while made.failure:
-        if made.failure != told:
-            tell(EventType.NOTE, "report_failed", message=made.failure)
-        told = made.failure
+        if made.failure != recorded:
+            record_event(EventType.NOTE, "report_failed", message=made.failure)
+        recorded = made.failure
         if pauses:
             pause = pauses.pop(0)
         elif made.disk_full and time.monotonic() < give_up:
@@ -59,4 +63,4 @@ def unanalysed(directory: Path, why: str) -> Judgement:
 def _judgement(directory: Path, made: Made) -> Judgement:
     if made.verdict is None:
         return unanalysed(directory, made.failure)
-    return Judgement(made.verdict, list(made.reasons))
+    return Judgement(made.verdict, list(made.reasons), findings=made.findings)

@@ -3,61 +3,65 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
-import os
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from time import process_time
 
-from cliffwatch.detect.verdict import LoadEnd
-from cliffwatch.drives.facts import collect_facts
-from cliffwatch.drives.safety import Examination, HeldTarget, hold, objections_to_plan, require_clear
-from cliffwatch.engines.base import EngineContext
-from cliffwatch.errors import Problem
+from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Problem
+from cliffwatch.engines.contract import EngineContext
+from cliffwatch.gate.safety import Examination, HeldTarget, hold, objections_to_plan, require_clear
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
-from cliffwatch.runs.specification import bootstrap_servers_of
-from cliffwatch.runs.states import RunState, RunStatus
-from cliffwatch.telemetry.errand import Errand, prometheus_url
+from cliffwatch.journal.state import RunStatus
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.state import RunState
+from cliffwatch.model.target import bootstrap_servers_of
+from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.leftovers import remove_files
-from cliffwatch.worker.load import START_LEAD_SECONDS, Load, LoadOutcome
+from cliffwatch.worker.facts import collect_facts
+from cliffwatch.worker.load import START_LEAD_SECONDS, LoadOutcome, LoadPhase
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.reporting import judge_run
-from cliffwatch.worker.surroundings import devices_below, file_systems_of
+from cliffwatch.worker.run_files import remove_files
+from cliffwatch.worker.series_labels import devices_below, file_systems_of
 from cliffwatch.worker.target import clear, examine_again, keeps_files
-from cliffwatch.worker.timeline import COOL_DOWN, PREPARE, Timeline
+from cliffwatch.worker.timeline import Timeline
 
 
-def carry_out(context: RunContext) -> None:
+def execute_run(context: RunContext) -> None:
     """Bring a run that is `starting` to `finished`, or return early when a signal interrupted it."""
     outcome = _load_end_in(context.directory)
     if not context.is_virtual:
-        context.telemetry = _telemetry_errand(context)
+        context.telemetry = _collection_of(context)
     if outcome is None:
         status = context.status()
         outcome = _prepare_and_load(context, status)
         if outcome.end is LoadEnd.INTERRUPTED:
             if context.status().state in {RunState.RUNNING, RunState.STARTING, RunState.STOPPING}:
-                context.enter(RunState.INTERRUPTED, reason="the worker was told to end by a signal")
+                context.enter(RunState.INTERRUPTED, reason="the worker was ended by a signal")
             return
         if keeps_files(context, outcome):
-            context.tell(EventType.NOTE, "files_kept", target=str(context.order.target))
+            context.record_event(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
-            remove_files(context.order, context.tell)
-        context.tell(
+            remove_files(context.order, context.record_event)
+        context.record_event(
             EventType.ENGINE,
             "worker_cost",
             cpu_seconds=round(process_time(), 3),
             max_resident_bytes=_peak_memory_bytes(),
         )
-        context.tell(EventType.ENGINE, "load_ended", how=outcome.end.value, message=outcome.message)
-    context.figures.move(COOL_DOWN, 1.0)
+        context.record_event(EventType.ENGINE, "load_ended", how=outcome.end.value, message=outcome.message)
+    context.figures.move(Phase.COOL_DOWN, 1.0)
     context.enter(RunState.REPORTING)
     context.beat_now()
-    _take_last_telemetry_home(context)
-    context.enter(RunState.FINISHED, **judge_run(context.directory, context.tell, context.wait_beating).detail())
+    _collect_the_rest(context)
+    context.enter(
+        RunState.FINISHED, **judge_run(context.directory, context.record_event, context.wait_beating).detail()
+    )
 
 
 def _peak_memory_bytes() -> int:
@@ -86,7 +90,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
     with ExitStack() as held:
         try:
             if not resumed:
-                context.tell(EventType.PHASE, PREPARE)
+                context.record_event(EventType.PHASE, Phase.PREPARE)
             examination = examine_again(context)
             again = examination.path.exists()
             target = held.enter_context(hold(examination))
@@ -94,13 +98,13 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             context.figures.settle(devices_below(examination), file_systems_of(examination, context.directory))
             files_made = prepare(context, _estimate(context, target, again))
         except Problem as problem:
-            context.tell(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
+            context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
             return LoadOutcome(LoadEnd.FAILED, str(problem))
         if files_made.end is not LoadEnd.COMPLETED:
             return files_made
         if not resumed:
             found = context.engine.facts(context.load, _estimate(context, target, again))
-            files.write_json_durably(context.directory / files.FACTS, collect_facts(examination, found))
+            durable.write_json_durably(context.directory / files.FACTS, collect_facts(examination, found))
         timeline = _timeline(context, status)
         context.figures.plan(timeline.load_start, timeline.load_stop)
         try:
@@ -110,9 +114,9 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
                 return LoadOutcome(LoadEnd.STOPPED)
             raise
         devices = [drive.major_minor for drive in examination.drives]
-        load = Load(context, timeline, target, devices)
+        load = LoadPhase(context, timeline, target, devices, resumed)
         try:
-            outcome = load.carry_out()
+            outcome = load.execute()
         except Problem as problem:
             outcome = LoadOutcome(LoadEnd.FAILED, str(problem))
         if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
@@ -135,6 +139,7 @@ def _estimate(context: RunContext, target: HeldTarget, again: bool) -> EngineCon
         window_seconds=context.workload.window,
         start=timeline.load_start,
         stop=timeline.load_stop,
+        state_directory=context.settings.state_directory,
         resumed=again,
         bootstrap_servers=bootstrap_servers_of(context.order.target),
     )
@@ -159,8 +164,8 @@ def _cool_down(context: RunContext, target: HeldTarget, devices: list[str], outc
     """Let the drive come to rest: flush what the page cache still holds, and say how much that was."""
     start = context.run_clock.now()
     length = context.workload.phases.cool_down if outcome.end is LoadEnd.COMPLETED else 0.0
-    context.tell(EventType.PHASE, COOL_DOWN, start=start, end=start + length)
-    context.figures.move(COOL_DOWN, 1.0)
+    context.record_event(EventType.PHASE, Phase.COOL_DOWN, start=start, end=start + length)
+    context.figures.move(Phase.COOL_DOWN, 1.0)
     device_io = DeviceIo(devices)
     if devices and target.descriptor is not None:
         # What brokers have not written yet is theirs to write. Else a device node's own data, or the whole file system
@@ -169,18 +174,20 @@ def _cool_down(context: RunContext, target: HeldTarget, devices: list[str], outc
         command = ["sync", *scope, f"/proc/self/fd/{target.descriptor}"]
         subprocess.run(command, check=False, stdin=subprocess.DEVNULL, pass_fds=(target.descriptor,))
     if moved := device_io.since_last().counters:
-        context.tell(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
+        context.record_event(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     while not context.take_signal() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))
         context.beat()
 
 
-def _telemetry_errand(context: RunContext) -> Errand:
+def _collection_of(context: RunContext) -> CollectionTask:
     events = (stored.event for stored in JournalReader(context.directory).events())
-    return Errand(context.directory, prometheus_url(os.environ), context.workload.window, context.tell, events)
+    return CollectionTask(
+        context.directory, context.settings.prometheus_url, context.workload.window, context.record_event, events
+    )
 
 
-def _take_last_telemetry_home(context: RunContext) -> None:
+def _collect_the_rest(context: RunContext) -> None:
     """What Prometheus has of the load's last minutes, before the report is made of it."""
 
     if context.telemetry is not None and context.status().load_start is not None:

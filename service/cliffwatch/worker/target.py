@@ -1,12 +1,12 @@
 """The run's target in the hands of its worker: looked at again, and left clean."""
 
-from cliffwatch.detect.verdict import LoadEnd
-from cliffwatch.drives.examination import place_of
-from cliffwatch.drives.safety import Examination, HeldTarget, Objection, examine, require_clear
-from cliffwatch.errors import Problem
+from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.base.errors import Problem
+from cliffwatch.gate.examination import place_of
+from cliffwatch.gate.safety import Examination, HeldTarget, Objection, examine, require_clear
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
-from cliffwatch.runs.submission import Submission
+from cliffwatch.model.request import Submission
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.load import LoadOutcome
 
@@ -40,8 +40,8 @@ def clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None
     try:
         place = target.clear()
     except (Problem, OSError) as error:
-        context.tell(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
+        context.record_event(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
         return
     if place is not None:
         message = f"{target.path} was moved there while the run went on; its files were removed, remove what is left"
-        context.tell(EventType.NOTE, "files_left_behind", path=str(place), message=message)
+        context.record_event(EventType.NOTE, "files_left_behind", path=str(place), message=message)

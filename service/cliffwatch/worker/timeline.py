@@ -3,10 +3,8 @@
 import math
 from dataclasses import dataclass
 
-from cliffwatch.runs.specification import Phases
-
-PREPARE = "prepare"
-COOL_DOWN = "cool_down"
+from cliffwatch.model.phase import LOAD_PHASES, Phase
+from cliffwatch.model.workload import Phases
 
 
 def grid_line_at_or_after(moment: float, window_seconds: float) -> float:
@@ -19,7 +17,7 @@ class Timeline:
     """The planned course of a run's load. The load lasts a whole number of windows.
 
     `steady_at` is when a warm-up that waits for the drive's steady state ended, None while it has not. The soak then
-    lasts longer by what the warm-up was shorter, since the engine was told when to stop.
+    lasts longer by what the warm-up was shorter, since the engine was given its end.
     """
 
     load_start: float
@@ -34,26 +32,30 @@ class Timeline:
         windows = math.ceil(phases.load_seconds / window_seconds - 1e-6)
         return cls(start, round(start + windows * window_seconds, 6), phases)
 
-    def bounds(self) -> list[tuple[str, float, float]]:
+    def moved_by(self, seconds: float) -> "Timeline":
+        """The same course, so much later; only of a load that has not begun."""
+        return Timeline(round(self.load_start + seconds, 6), round(self.load_stop + seconds, 6), self.phases)
+
+    def bounds(self) -> list[tuple[Phase, float, float]]:
         """(phase, start, end) of each phase of the load that lasts any time, in order; the last ends at `load_stop`."""
         bounds, start = [], self.load_start
-        for name in ("warm_up", "baseline", "soak"):
-            end = self.load_stop if name == "soak" else min(start + self._seconds(name), self.load_stop)
+        for phase in LOAD_PHASES:
+            end = self.load_stop if phase is Phase.SOAK else min(start + self._seconds(phase), self.load_stop)
             if end > start:
-                bounds.append((name, start, end))
+                bounds.append((phase, start, end))
             start = end
         return bounds
 
-    def _seconds(self, name: str) -> float:
-        if name != "warm_up":
+    def _seconds(self, phase: Phase) -> float:
+        if phase is not Phase.WARM_UP:
             return self.phases.baseline
         return self.phases.longest_warm_up if self.steady_at is None else self.steady_at - self.load_start
 
-    def phase_at(self, moment: float) -> str:
+    def phase_at(self, moment: float) -> Phase:
         """The phase that a window starting at `moment` belongs to."""
         if moment < self.load_start - 1e-6:
-            return PREPARE
-        for name, _, end in self.bounds():
+            return Phase.PREPARE
+        for phase, _, end in self.bounds():
             if moment < end - 1e-6:
-                return name
-        return COOL_DOWN
+                return phase
+        return Phase.COOL_DOWN

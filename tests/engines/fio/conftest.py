@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cliffwatch.engines.base import EngineContext
+from cliffwatch.engines.contract import EngineContext
 
 DATA = Path(__file__).parent / "data"
 #: A grid line of windows of a second.
@@ -60,7 +60,7 @@ def context(tmp_path: Path) -> MakeContext:
         path, scratch = tmp_path / "files", tmp_path / "scratch"
         path.mkdir(exist_ok=True)
         scratch.mkdir(exist_ok=True)
-        return EngineContext("run", path, False, scratch, window, start, start + seconds)
+        return EngineContext("run", path, False, scratch, window, start, start + seconds, tmp_path)
 
     return make
 

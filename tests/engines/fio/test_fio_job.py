@@ -154,7 +154,7 @@ def test_every_refusal_says_why_in_particular() -> None:
     for line in DANGEROUS[:-1]:
         with pytest.raises(ValueError) as refusal:  # noqa: PT011 (the message is what is looked at)
             parse_job(GOOD + line)
-        assert "not an option that Cliffwatch lets through" not in str(refusal.value), line
+        assert "not an option that Cliffwatch allows" not in str(refusal.value), line
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_a_trick_is_refused(text: str, why: str) -> None:
         parse_job(text)
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     with pytest.raises(ValueError, match=r"exec_prerun.*; .*verify.*; .*\[r\] filename"):
         parse_job(GOOD + "exec_prerun=id\nverify=md5\n[r]\nfilename=/x\n")
 

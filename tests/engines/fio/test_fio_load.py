@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from cliffwatch.base.errors import Problem
 from cliffwatch.engines.fio.job import parse_job
 from cliffwatch.engines.fio.jobfile import format_job_file
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.presets import PRESETS
 from cliffwatch.engines.registry import load_of
-from cliffwatch.errors import Problem
-from cliffwatch.runs.specification import parse_workload, workload_from
+from cliffwatch.model.workload import parse_workload, workload_from
 
 WORKLOADS = {path.name.removesuffix(".yaml"): path for path in (files("cliffwatch") / "workloads").iterdir()}
 JOB = "[w]\nrw=write\nsize=64m\ndirect=1\n"
@@ -23,7 +23,7 @@ JOB = "[w]\nrw=write\nsize=64m\ndirect=1\n"
     [
         ({}, "load", "give either `preset` or `job`"),
         ({"preset": "sequential-log", "job": JOB}, "load", "give either `preset` or `job`"),
-        ({"preset": "nosuch"}, "load.preset", "there is no preset 'nosuch'; there are: kafka-raid-write"),
+        ({"preset": "nosuch"}, "load.preset", "there is no preset 'nosuch'; presets: kafka-raid-write"),
         ({"preset": "sequential-log", "size": 5}, "load.size", "has no unit"),
         ({"preset": "sequential-log", "size": "1KiB"}, "load.size", "1KiB is out of range; write at least"),
         ({"preset": "sequential-log", "jobs": 0}, "load.jobs", "0 is out of range; write at least 1"),

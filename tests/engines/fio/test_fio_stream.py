@@ -42,7 +42,7 @@ def test_real_output_is_the_same_in_any_chunks(cuts: list[int]) -> None:
     assert all(isinstance(piece, dict) and piece["fio version"] == "fio-3.33" for piece in pieces)
 
 
-def test_an_object_that_another_interrupts_or_the_end_cuts_off_is_told() -> None:
+def test_an_object_that_another_interrupts_or_the_end_cuts_off_is_reported() -> None:
     assert pieces_of(b'{\n  "a" : 1,\n{\n  "b" : 2\n}\n{\n  "c"') == [
         Damaged("another begins within it"),
         {"b": 2},
@@ -50,7 +50,7 @@ def test_an_object_that_another_interrupts_or_the_end_cuts_off_is_told() -> None
     ]
 
 
-def test_an_object_that_is_not_json_is_told_and_the_next_is_read() -> None:
+def test_an_object_that_is_not_json_is_reported_and_the_next_is_read() -> None:
     damaged, whole = pieces_of(b'{\n  "a" : oops\n}\n{\n  "b" : 2\n}\n')
     assert isinstance(damaged, Damaged)
     assert whole == {"b": 2}

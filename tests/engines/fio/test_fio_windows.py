@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.engines.fio.conftest import START, MakeContext, MakeDocument
 
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.fio.output import MESSAGES_LIMIT, FioTranslator, SnapshotClock
 from cliffwatch.engines.fio.snapshot import LAST_BIN_NANOSECONDS, Snapshot, read_snapshot
 from cliffwatch.engines.fio.stream import OutputStream
-from cliffwatch.histogram import Histogram
-from cliffwatch.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
+from cliffwatch.model.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
 
 FAST, SLOW = 100_000, 3_000_000
 
@@ -75,12 +75,16 @@ def test_reports_before_the_first_io_make_no_window(context: MakeContext, docume
     assert records == []
     records = translator.feed(document(4.2, 0.9, write={FAST: 3}), START + 4.2)
     assert lines_of(records) == [(3, 4)]
+    # Ten seconds were asked for, and begin where the first I/O does.
+    assert [event.detail for event in events_of(records)] == [{"start": START + 3}]
+    records = translator.feed(document(12.2, 8.9, write={FAST: 6}), START + 12.2)
+    assert lines_of(records) == [(4, 12)]
 
 
 def test_a_window_that_completed_nothing_says_how_old_the_oldest_io_is_at_least(
     context: MakeContext, document: MakeDocument
 ) -> None:
-    """Where the job paces itself more slowly than that, or in a way that is not known, fio cannot tell."""
+    """Where the job paces itself more slowly than that, or in a way that is not known, fio cannot report it."""
 
     def ages(pause_seconds: float | None) -> list[float | None]:
         translator = FioTranslator(context(), pause_seconds)
@@ -141,7 +145,7 @@ def test_jitter_between_two_lines_moves_no_window(context: MakeContext, document
         for record in translator.feed(document(at, at - 0.4, write={FAST: count}), START + at)
     ]
     assert lines_of(records) == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 6)]
-    assert events_of(records) == []
+    assert [event.name for event in events_of(records)] == ["begun"]
 
 
 def test_a_report_that_came_late_does_not_make_the_next_window_less_measured(
@@ -218,7 +222,7 @@ def test_an_error_is_counted_once(context: MakeContext, document: MakeDocument) 
     assert [window.counters["errors"] for window in windows_of(records)] == [0, 1, 0]
 
 
-def test_a_latency_beyond_fio_s_scale_is_kept_at_its_true_length_and_told(
+def test_a_latency_beyond_fio_s_scale_is_kept_at_its_true_length_and_reported(
     context: MakeContext, document: MakeDocument
 ) -> None:
     translator = FioTranslator(context())

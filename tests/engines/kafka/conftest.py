@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.engines.kafka.broker import HOST, Cluster, free_ports, start_cluster
+from testkit.kafka_broker import HOST, Cluster, start_cluster
+from testkit.ports import free_ports
 from tests.engines.kafka.proxy import Proxy
 
 PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"
@@ -34,7 +35,17 @@ def broker(proxied_broker: tuple[Cluster, Proxy]) -> Cluster:
 
 @pytest.fixture
 def proxy(proxied_broker: tuple[Cluster, Proxy]) -> Iterator[Proxy]:
-    """A proxy before that node, which does nothing but pass on until it is told to."""
+    """A proxy before that node, which only passes on until the test says otherwise."""
     proxied_broker[1].behave()
     yield proxied_broker[1]
     proxied_broker[1].behave()
+
+
+@pytest.fixture(scope="session")
+def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three nodes, for tests that kill one of them and start it again."""
+    # A broker is given up sooner than after the usual nine seconds.
+    settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
+    three = start_cluster(tmp_path_factory.mktemp("cluster"), nodes=3, heap="320m", settings=settings)
+    yield three
+    three.stop()

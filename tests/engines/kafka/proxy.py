@@ -5,7 +5,7 @@ import threading
 from collections.abc import Coroutine
 from typing import Any
 
-from tests.engines.kafka.broker import HOST
+from testkit.kafka_broker import HOST
 
 CHUNK_BYTES = 64 * 1024
 

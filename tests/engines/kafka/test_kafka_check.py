@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import HOST, Cluster, free_ports
-from tests.engines.kafka.load import configuration, program
+from testkit.kafka_broker import HOST, Cluster
+from testkit.kafka_load import configuration, program
+from testkit.ports import free_ports
 
-from cliffwatch.clock import SystemClock
+from cliffwatch.app.runs import RunPlan, RunService
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.engines.kafka.probe import probe_of
-from cliffwatch.errors import Code, Problem
-from cliffwatch.runs.service import RunPlan, RunService
-from cliffwatch.runs.submission import RunRequest
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.settings import read_settings
 from cliffwatch.store.database import Database, open_database, upgrade
 
 
@@ -37,7 +39,7 @@ def runs(tmp_path: Path) -> Iterator[RunService]:
     url = f"sqlite:///{tmp_path / 'database'}"
     upgrade(url)
     database: Database = open_database(url)
-    service = RunService(tmp_path / "runs", database, SystemClock())
+    service = RunService(read_settings(state_directory=tmp_path), database, SystemClock())
     service.sweep()
     yield service
     database.close()
@@ -53,7 +55,7 @@ def request(servers: str, **load: Any) -> RunRequest:
     )
 
 
-def told(plan: RunPlan) -> dict[str, str]:
+def recorded(plan: RunPlan) -> dict[str, str]:
     return {objection.code: objection.message for objection in plan.objections}
 
 
@@ -74,7 +76,7 @@ def test_what_listens_and_says_nothing_is_not_waited_for(runs: RunService) -> No
         silent.bind((HOST, 0))
         silent.listen()
         address = f"{HOST}:{silent.getsockname()[1]}"
-        assert f"{address} does not answer" in told(runs.plan(request(address)))["brokers_unreachable"]
+        assert f"{address} does not answer" in recorded(runs.plan(request(address)))["brokers_unreachable"]
 
 
 def test_a_dry_run_says_how_many_brokers_there_are_and_makes_nothing(runs: RunService, broker: Cluster) -> None:
@@ -87,11 +89,11 @@ def test_a_dry_run_says_how_many_brokers_there_are_and_makes_nothing(runs: RunSe
 
 
 def test_what_the_brokers_would_refuse_is_said_before_the_run(runs: RunService, broker: Cluster) -> None:
-    replicas = told(runs.plan(request(broker.bootstrap, topics={"replication_factor": 3})))
+    replicas = recorded(runs.plan(request(broker.bootstrap, topics={"replication_factor": 3})))
     assert "INVALID_REPLICATION_FACTOR" in replicas["load_refused"]
-    settings = told(runs.plan(request(broker.bootstrap, topics={"settings": {"retention.ms": "soon"}})))
+    settings = recorded(runs.plan(request(broker.bootstrap, topics={"settings": {"retention.ms": "soon"}})))
     assert "INVALID_CONFIG" in settings["load_refused"]
-    missing = told(runs.plan(request(broker.bootstrap, topics={"existing": ["nowhere"]})))
+    missing = recorded(runs.plan(request(broker.bootstrap, topics={"existing": ["nowhere"]})))
     assert "nowhere: the broker says UNKNOWN_TOPIC_OR_PARTITION" in missing["load_refused"]
     assert broker.topics() == set()
 

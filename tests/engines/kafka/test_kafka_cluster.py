@@ -1,25 +1,19 @@
 """Three brokers, one of which is killed and comes back."""
 
-from collections.abc import Iterator
-
 import pytest
-from tests.engines.kafka.broker import Cluster, start_cluster
-from tests.engines.kafka.load import Outcome, configuration, finish, read_until, started
+from testkit.kafka_broker import Cluster
+from testkit.kafka_load import Outcome, configuration, finish, read_until, started
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    # A broker is given up sooner than after the usual nine seconds.
-    settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
-    three = start_cluster(tmp_path_factory.mktemp("cluster"), nodes=3, heap="320m", settings=settings)
-    yield three
-    three.stop()
-
-
+@pytest.mark.long(
+    seconds=40, why="three brokers, and half a minute of load; test_kafka_faults.py has broken connections"
+)
 @pytest.mark.parametrize("key", ["none", "random"])
-def test_a_broker_killed_and_restarted_under_load_loses_no_acknowledged_record(cluster: Cluster, key: str) -> None:
+def test_a_broker_killed_and_restarted_under_load_loses_no_acknowledged_record(
+    three_brokers: Cluster, key: str
+) -> None:
     document = configuration(
-        cluster.bootstrap,
+        three_brokers.bootstrap,
         seconds=24,
         window=1.0,
         topics={"partitions": 12, "replication_factor": 3},
@@ -28,10 +22,10 @@ def test_a_broker_killed_and_restarted_under_load_loses_no_acknowledged_record(c
     outcome = Outcome(0)
     with started(document) as process:
         read_until(process, outcome, 3)
-        cluster.nodes[0].kill()
+        three_brokers.nodes[0].kill()
         read_until(process, outcome, 10)
-        cluster.nodes[0].start()
-        cluster.nodes[0].wait_ready()
+        three_brokers.nodes[0].start()
+        three_brokers.nodes[0].wait_ready()
         rest = finish(process)
     rest.windows, rest.events = outcome.windows + rest.windows, outcome.events + rest.events
     found = rest.verification

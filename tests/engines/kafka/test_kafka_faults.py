@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import Cluster
-from tests.engines.kafka.load import Outcome, configuration, finish, read_until, started
+from testkit.kafka_broker import Cluster
+from testkit.kafka_load import Outcome, configuration, finish, read_until, started
 from tests.engines.kafka.proxy import Proxy
 
 
 def run_with_fault(document: dict[str, Any], fault: Any, times: int = 1) -> Outcome:
-    """Carry out a load; `fault` happens after the first window, and each further one."""
+    """Execute a load; `fault` happens after the first window, and each further one."""
     outcome = Outcome(0)
     with started(document) as process:
         for number in range(times):

@@ -1,12 +1,12 @@
-"""Producing to and consuming from a real broker, and what is told of it."""
+"""Producing to and consuming from a real broker, and what is reported of it."""
 
 import time
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import Cluster
-from tests.engines.kafka.load import Outcome, configuration, finish, read_until, run, started, stop
+from testkit.kafka_broker import Cluster
+from testkit.kafka_load import Outcome, configuration, finish, read_until, run, started, stop
 
 
 def assert_clean(verification: dict[str, Any]) -> None:
@@ -75,7 +75,7 @@ def test_topics_that_were_there_are_left_alone_and_others_records_are_not_measur
         broker.delete_topic("mine")
 
 
-def test_asked_to_stop_it_tells_its_last_window_and_accounts_for_everything(broker: Cluster) -> None:
+def test_asked_to_stop_it_reports_its_last_window_and_accounts_for_everything(broker: Cluster) -> None:
     with started(configuration(broker.bootstrap, seconds=None)) as process:
         outcome = Outcome(0)
         read_until(process, outcome, 2)
@@ -83,8 +83,8 @@ def test_asked_to_stop_it_tells_its_last_window_and_accounts_for_everything(brok
         rest = finish(process)
     assert (rest.status, rest.end["status"]) == (0, "completed")
     assert_clean(rest.verification)
-    told = outcome.windows + rest.windows
-    assert sum(window["counters"]["produced_records"] for window in told) == rest.verification["made"]
+    recorded = outcome.windows + rest.windows
+    assert sum(window["counters"]["produced_records"] for window in recorded) == rest.verification["made"]
     assert broker.topics() == set()
 
 
@@ -111,14 +111,15 @@ def test_a_broker_that_freezes_is_waited_for_and_every_overdue_record_counts(bro
     assert rest.seconds("publish", 1.0) > frozen_seconds - 0.1
 
 
+@pytest.mark.alone(why="what a second produces and consumes is held to a tenth")
 def test_a_backlog_is_built_and_drained_with_its_latency(broker: Cluster) -> None:
     pauses = [{"after_seconds": 0.5, "seconds": 1.0}, {"after_seconds": 2.0, "until_bytes": 300_000}]
     outcome = run(configuration(broker.bootstrap, seconds=3, consumer={"pauses": pauses}))
     assert_clean(outcome.verification)
-    first, second = outcome.told("consumers_resumed")
+    first, second = outcome.events_named("consumers_resumed")
     assert first["backlog_records"] >= 900
     assert second["backlog_bytes"] >= 300_000
-    assert len(outcome.told("backlog_drained")) == 2
+    assert len(outcome.events_named("backlog_drained")) == 2
     assert outcome.seconds("end_to_end", 1.0) > 0.9
     assert max(window["gauges"]["backlog_records"] for window in outcome.windows) > 300
 
@@ -127,17 +128,17 @@ def test_members_of_a_group_share_the_partitions_and_read_every_record_once(brok
     consumer = {"group": "soak", "consumers": 3}
     outcome = run(configuration(broker.bootstrap, seconds=4, producer={"rate": 500.0}, consumer=consumer))
     assert_clean(outcome.verification)
-    assert sum(assigned["partitions"] for assigned in outcome.told("group_assigned")[-3:]) == 6
+    assert sum(assigned["partitions"] for assigned in outcome.events_named("group_assigned")[-3:]) == 6
 
 
-def test_a_broker_that_asks_for_patience_gets_it_and_is_told_of(broker: Cluster) -> None:
+def test_a_broker_that_asks_for_patience_gets_it_and_is_reported(broker: Cluster) -> None:
     configs = ("--bootstrap-server", broker.bootstrap, "--entity-type", "clients", "--entity-name", "hasty", "--alter")
     broker.run("kafka.admin.ConfigCommand", *configs, "--add-config", "producer_byte_rate=20000")
     outcome = run(configuration(broker.bootstrap, seconds=3, producer={"rate": 150.0}, client_id="hasty"))
     broker.run("kafka.admin.ConfigCommand", *configs, "--delete-config", "producer_byte_rate")
     assert_clean(outcome.verification)
     assert outcome.total("throttle_milliseconds") > 100
-    assert outcome.told("throttled")
+    assert outcome.events_named("throttled")
 
 
 def test_steps_of_the_rate_come_at_their_time(broker: Cluster) -> None:
@@ -151,8 +152,8 @@ def test_the_highest_rate_is_found_between_one_that_holds_and_one_that_does_not(
     search = {"first_rate": 500, "trial_seconds": 0.4, "p99_seconds": 0.2, "resolution_ratio": 1.0}
     outcome = run(configuration(broker.bootstrap, seconds=60, search=search))
     assert_clean(outcome.verification)
-    (found,) = outcome.told("maximum_sustainable_rate")
-    tried = {trial["rate"]: trial["sustained"] for trial in outcome.told("rate_tried")}
+    (found,) = outcome.events_named("maximum_sustainable_rate")
+    tried = {trial["rate"]: trial["sustained"] for trial in outcome.events_named("rate_tried")}
     assert tried[found["sustained"]] is True
     assert tried[found["not_sustained"]] is False
     assert found["not_sustained"] / found["sustained"] <= 2.0

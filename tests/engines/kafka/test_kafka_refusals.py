@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import HOST, Cluster, free_ports
-from tests.engines.kafka.load import configuration, run
+from testkit.kafka_broker import HOST, Cluster
+from testkit.kafka_load import configuration, run
+from testkit.ports import free_ports
 
 
 @pytest.mark.parametrize(

@@ -1,21 +1,24 @@
-"""Runs of the Kafka engine, carried out by a real worker against real brokers: what is acknowledged is there at the
+"""Runs of the Kafka engine, executed by a real worker against real brokers: what is acknowledged is there at the
 end, and an outage is on the time line and in the latencies."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import Cluster, start_cluster
-from tests.worker.runs import carry_out, events, names, queue_run, start_worker, status, wait_until, window_count
+from testkit.kafka_broker import Cluster
+from testkit.slow_programs import path_with_slow
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, execute_run, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.journal import Event, JournalReader
+from cliffwatch.model.state import VerdictName
+from cliffwatch.model.target import BrokerTarget
 from cliffwatch.report.build import build
-from cliffwatch.runs.specification import BrokerTarget
-from cliffwatch.runs.states import VerdictName
 
 PARTITIONS, RATE = 24, 2000
 WORKER_PATIENCE_SECONDS = 240
+#: More than a window of a second and not a whole number of them; a run is planned half a second ahead.
+LATE_SECONDS = 2.4
 
 
 def load(replicas: int, partitions: int = PARTITIONS) -> dict[str, Any]:
@@ -40,7 +43,7 @@ def verification(directory: Path) -> Event:
 def test_a_run_measures_proves_and_leaves_no_topic(tmp_path: Path, broker: Cluster) -> None:
     before = broker.topics()
     journal = queue(tmp_path / "one-broker", broker, load(1), "15s")
-    finished = carry_out(journal)
+    finished = execute_run(journal)
     assert finished.verdict is VerdictName.PASS, finished.reasons
     windows = list(JournalReader(journal).windows())
     assert {"publish", "publish_service", "end_to_end"} <= set(windows[10].latency)
@@ -58,28 +61,37 @@ def test_topics_that_exist_are_used_and_left(tmp_path: Path, broker: Cluster) ->
     broker.create_topic("orders", 4)
     try:
         body = load(1) | {"topics": {"existing": ["orders"]}}
-        assert carry_out(queue(tmp_path / "existing", broker, body, "5s")).verdict is VerdictName.PASS
+        assert execute_run(queue(tmp_path / "existing", broker, body, "5s")).verdict is VerdictName.PASS
         assert "orders" in broker.topics()
         assert sum(broker.end_offsets("orders").values()) == pytest.approx(RATE * 10, rel=0.01)
     finally:
         broker.delete_topic("orders")
 
 
+def test_a_load_that_is_late_begins_on_a_later_line_and_lasts_as_long(
+    tmp_path: Path, broker: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_with_slow("setpriv", LATE_SECONDS, tmp_path))
+    journal = queue(tmp_path / "late", broker, load(1), "5s")
+    assert execute_run(journal).verdict is VerdictName.PASS
+    assert "load_moved" in names(journal, "note")
+    assert names(journal, "gap") == []
+    windows = list(JournalReader(journal).windows())
+    assert len(windows) == 10
+    assert sum(window.counters["produced_records"] for window in windows) == pytest.approx(RATE * 10, rel=0.01)
+
+
 def test_brokers_that_are_not_there_end_the_run_with_their_address(tmp_path: Path) -> None:
     target = BrokerTarget(bootstrap_servers=["127.0.0.1:1"])
     journal = queue_run(tmp_path / "nobody", load(1), target, engine="kafka", window="1s", phases={"soak": "5s"})
-    finished = carry_out(journal)
+    finished = execute_run(journal)
     assert finished.verdict is VerdictName.FAILED
     assert any("127.0.0.1:1" in reason for reason in finished.reasons), finished.reasons
 
 
-@pytest.fixture
-def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    cluster = start_cluster(tmp_path_factory.mktemp("cluster"), nodes=3)
-    yield cluster
-    cluster.stop()
-
-
+@pytest.mark.long(
+    seconds=75, why="a broker has to be given up and to come back; test_kafka_cluster.py has the engine alone"
+)
 def test_a_broker_that_dies_and_comes_back_loses_nothing_and_is_on_the_time_line(
     tmp_path: Path, three_brokers: Cluster
 ) -> None:
@@ -100,9 +112,9 @@ def test_a_broker_that_dies_and_comes_back_loses_nothing_and_is_on_the_time_line
     found = verification(journal).detail
     assert (found["lost"], found["duplicated"], found["reordered"], found["corrupted"]) == (0, 0, 0, 0)
     assert found["partitions_not_drained"] == 0
-    told = names(journal, "engine")
-    assert "leader_changed" in told
-    assert {"disconnected", "connection_failed"} & set(told)
+    recorded = names(journal, "engine")
+    assert "leader_changed" in recorded
+    assert {"disconnected", "connection_failed"} & set(recorded)
     windows = list(JournalReader(journal).windows())
     assert sum(window.counters["leader_changes"] for window in windows) > 0
     # What was due while the broker was away waited for the new leaders, and says so.

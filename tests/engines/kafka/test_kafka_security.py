@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.kafka.broker import HOST, Cluster, free_ports, start_cluster
-from tests.engines.kafka.load import configuration, run, write_file
+from testkit.kafka_broker import HOST, Cluster, start_cluster
+from testkit.kafka_load import configuration, run, write_file
+from testkit.ports import free_ports
 from tests.engines.kafka.test_kafka_check import check
 
 PASSWORD = "broker-password"

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.drives.loops import MIB, LoopDrive, command, loop_drive, mounted
-from tests.exporters.ebpf.probe import Probe, Scrape
+from testkit.loops import MIB, LoopDrive, command, loop_drive, mounted
+from testkit.probe import Probe, Scrape
 
-from cliffwatch.drives.diskstats import DeviceCounters, read_counters
+from cliffwatch.machine.diskstats import DeviceCounters, read_counters
 
 SIZE = "request_size_bytes"
 QUARTERS = (0.25, 0.5, 0.75)

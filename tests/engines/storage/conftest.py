@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.service import Service
-from tests.drives.loops import command, loop_drive, mounted
+from testkit.loops import command, loop_drive, mounted
+from testkit.service import Service
 
 #: What a drive for the field report's load has to hold: two segments of each partition, as three quarters of it.
 ROOMY_BYTES = 112 * 1024**3

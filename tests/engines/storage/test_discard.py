@@ -8,12 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.drives.loops import MIB, mounted
-from tests.engines.storage.running import load_of, run
+from testkit.loops import MIB, mounted
+from testkit.storage_engine import load_of, run
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, attach, detach
-from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, attach, detach
 
 SECONDS = 3
 #: What is there first, and what of it a load keeps.
@@ -30,7 +30,7 @@ def drive(tmp_path: Path) -> Iterator[AgingDrive]:
     """A disk whose file system discards nothing by itself."""
     state = tmp_path / "state"
     state.mkdir()
-    order = Order(settings={"capacity": "256MiB", "timing": "off"}, discard=False)
+    order = AttachRequest(settings={"capacity": "256MiB", "timing": "off"}, discard=False)
     yield attach(state, "discarding", SystemClock(), order, ProcessIdentity.of(os.getpid()))
     detach(state, "discarding", SystemClock(), delete=True)
 
@@ -56,7 +56,7 @@ def discarded_by_a_load(drive: AgingDrive, interval: str | None) -> float:
     return trimmed_bytes(drive) - before
 
 
-def test_the_drive_is_told_of_what_was_deleted_only_where_that_is_asked_for(drive: AgingDrive) -> None:
+def test_the_drive_receives_trim_only_where_that_is_asked_for(drive: AgingDrive) -> None:
     assert discarded_by_a_load(drive, None) == 0
     # Less what the file system gave to new segments before the first discard.
     assert discarded_by_a_load(drive, "1s") > 0.8 * (LAID_BYTES - KEPT_BYTES)

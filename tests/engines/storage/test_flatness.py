@@ -7,8 +7,8 @@ import os
 import shutil
 from pathlib import Path
 
-from bench.storage_rolls import LOAD, OPEN_FILES, roll
-from tests.engines.storage.running import load_of, running
+from testkit.storage_engine import load_of, running
+from testkit.storage_rolls import LOAD, OPEN_FILES, roll
 
 
 def test_memory_and_open_files_are_flat_over_many_segments() -> None:

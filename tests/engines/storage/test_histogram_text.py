@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cliffwatch.histogram import HIGHEST_NANOSECONDS, Histogram
+from cliffwatch.base.histogram import HIGHEST_NANOSECONDS, Histogram
 
 GOLDEN = Path(__file__).parents[3] / "load/measure/tests/data/histogram.txt"
 

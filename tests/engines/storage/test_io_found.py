@@ -1,4 +1,4 @@
-"""How files are written where io_uring is not allowed or may not lock its buffers: known before the load, and told."""
+"""How files are written where io_uring is forbidden or may not lock its buffers: known before a load, and reported."""
 
 import json
 import os
@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.storage_engine import load_of, run
 from tests.engines.storage.limits import forbid_io_uring, limit_locked_memory
-from tests.engines.storage.running import load_of, run
 
 #: Prints what a dry run and facts.json say, in a process that has the limits which the program inherits.
 ASK = """
 import json, sys
 from pathlib import Path
 from cliffwatch.engines.storage.engine import StorageEngine
-from tests.engines.storage.running import context_of, load_of
+from testkit.storage_engine import context_of, load_of
 load, context = load_of(buffer_size="16MiB", **json.loads(sys.argv[2])), context_of(Path(sys.argv[1]), 60)
 facts = StorageEngine().facts(load, context)
 print(json.dumps([StorageEngine().plan(load, context).notes, facts.ways, facts.warnings]))

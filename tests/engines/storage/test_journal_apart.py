@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.drives.loops import MIB, LoopDrive, command, loop_drive, mounted
-from tests.engines.storage.running import load_of, run, running, verify
+from testkit.loops import MIB, LoopDrive, command, loop_drive, mounted
+from testkit.storage_engine import load_of, run, running, verify
 
-from cliffwatch.drives.diskstats import DeviceCounters, read_counters
-from cliffwatch.drives.sysfs import device_number
-from cliffwatch.window import EngineWindow
+from cliffwatch.machine.diskstats import DeviceCounters, read_counters
+from cliffwatch.machine.sysfs import device_number
+from cliffwatch.model.window import EngineWindow
 
 #: The one that is full, the one that follows it, and what may wait for its checkpoint; of 4 MB a second.
 LONGEST_JOURNAL_BYTES = 4 * MIB

@@ -6,18 +6,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.service import Service
-from tests.drives.loops import MIB, command, loop_drive, mounted
+from testkit.loops import MIB, command, loop_drive, mounted
+from testkit.service import Service
 from tests.engines.storage.conftest import ROOMY_BYTES
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.aging.lifecycle import Order, attach, detach
-from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.labs.aging.lifecycle import AttachRequest, attach, detach
 
 PRESETS = ("drill", "laptop-broker", "field-report-24h", "field-report-36h")
 #: Nothing else of a preset is changed. One gigabyte a second makes it short.
 SHORT = {"window": "500ms", "warm_up": "0s", "baseline": "1s", "soak": "2s", "cool_down": "0s"}
 LOAD_SECONDS = 3
+ANOTHER = pytest.mark.long(seconds=15, why="one preset shows the way that all of them go")
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def aging_drive(memory: Path) -> Iterator[Path]:
     """Where an aging drive is mounted, with ext4, that takes as long as its flash would."""
     state, clock = memory / "state", SystemClock()
     state.mkdir()
-    order = Order({"capacity": f"{ROOMY_BYTES}B"}, discard=True)
+    order = AttachRequest({"capacity": f"{ROOMY_BYTES}B"}, discard=True)
     drive = attach(state, "presets", clock, order, ProcessIdentity.of(os.getpid()))
     assert drive.mount_point is not None
     yield drive.mount_point
@@ -64,7 +65,7 @@ def detail(events: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return dict(found)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", [PRESETS[0], *(pytest.param(preset, marks=ANOTHER) for preset in PRESETS[1:])])
 def test_a_preset_runs_on_a_directory_and_on_an_aging_drive(
     preset: str, roomy_directory: Path, aging_drive: Path, service: Service
 ) -> None:

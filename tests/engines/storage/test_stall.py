@@ -8,14 +8,18 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.engines.storage.running import Outcome, load_of, running
+from testkit.storage_engine import Outcome, load_of, running
 
-from cliffwatch.clock import SystemClock
-from cliffwatch.drives.aging.lifecycle import AgingDrive, Order, attach, detach
-from cliffwatch.histogram import Histogram
-from cliffwatch.runs.identity import ProcessIdentity
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, attach, detach
 
+pytestmark = pytest.mark.alone(why="how long a stall lasts is held to 2 %")
 STALL_SECONDS = 2.0
+#: By how much a machine may lengthen it, which has to find a processor for the drive's answers and the load's calls.
+#: What is asked of the histograms follows from the length that the stalled calls had.
+LONGER_SECONDS = 0.5
 SECONDS = 6
 BATCHES_PER_SECOND = 400
 PARTITIONS = 4
@@ -24,10 +28,10 @@ RECORD_BYTES, BATCH_RECORDS = 1024, 4
 
 @pytest.fixture
 def drive(tmp_path: Path) -> Iterator[AgingDrive]:
-    """A disk that is as fast as it can be, but for the faults that it is told."""
+    """A disk that is as fast as it can be, but for the faults that it is given."""
     state = tmp_path / "state"
     state.mkdir()
-    order = Order(settings={"capacity": "512MiB", "timing": "off"})
+    order = AttachRequest(settings={"capacity": "512MiB", "timing": "off"})
     yield attach(state, "stalling", SystemClock(), order, ProcessIdentity.of(os.getpid()))
     detach(state, "stalling", SystemClock(), delete=True)
 
@@ -57,46 +61,48 @@ def longer(histogram: Histogram, seconds: float) -> int:
     return histogram.count - histogram.cumulative_counts([seconds])[0]
 
 
+def stall_of(outcome: Outcome) -> float:
+    """How long the stalled calls took, in seconds: as long as the drive was set to stall, or a little longer."""
+    seconds = outcome.latency("append_service").max_seconds
+    assert seconds is not None
+    assert 0.98 * STALL_SECONDS <= seconds <= STALL_SECONDS + LONGER_SECONDS
+    return seconds
+
+
 def differences(outcome: Outcome) -> list[str]:
     """Where the histograms are not what follows from the stall's length and the rate, to 2 %."""
+    stall = stall_of(outcome)
     append, service = outcome.latency("append"), outcome.latency("append_service")
     (p999,) = append.percentiles_seconds([0.999])
     debt = max(window.gauges["schedule_debt_seconds"] for window in outcome.windows)
     # It is seen at the end of each window of half a second, so once in the last half second of the stall.
     oldest = max(window.gauges["oldest_outstanding_seconds"] for window in outcome.windows)
-    slack = 0.02 * STALL_SECONDS * BATCHES_PER_SECOND
+    slack = 0.02 * stall * BATCHES_PER_SECOND
     # Batches come evenly, so of those due in the stall a share of 1 - t/2 waits for longer than t seconds.
     expected: list[tuple[str, float | None, Any]] = [
         ("appends", append.count, pytest.approx(SECONDS * BATCHES_PER_SECOND, abs=2 * PARTITIONS)),
-        ("schedule debt", debt, pytest.approx(STALL_SECONDS, abs=0.6)),
-        ("oldest outstanding", oldest, pytest.approx(STALL_SECONDS - 0.25, abs=0.4)),
-        ("p99.9 of append", p999, pytest.approx(STALL_SECONDS - 0.001 * SECONDS, rel=0.02)),
+        ("schedule debt", debt, pytest.approx(stall, abs=0.6)),
+        ("oldest outstanding", oldest, pytest.approx(stall - 0.25, abs=0.4)),
+        ("p99.9 of append", p999, pytest.approx(stall - 0.001 * SECONDS, rel=0.02)),
         *(
             (
                 f"appends longer than {seconds} s",
                 longer(append, seconds),
-                pytest.approx((STALL_SECONDS - seconds) * BATCHES_PER_SECOND, abs=slack),
+                pytest.approx((stall - seconds) * BATCHES_PER_SECOND, abs=slack),
             )
             for seconds in (0.5, 1.0, 1.5)
         ),
         # Each partition has one call under way, or begins one that is stuck at once.
         ("stalled calls", longer(service, 0.5), pytest.approx(PARTITIONS, abs=PARTITIONS / 2)),
-        ("longest service time", service.max_seconds, pytest.approx(STALL_SECONDS, rel=0.02)),
     ]
     return [f"{what}: {found}, not {wanted}" for what, found, wanted in expected if found != wanted]
 
 
 def test_response_time_has_the_stalls_queue_and_service_time_the_stalled_calls(drive: AgingDrive) -> None:
-    found = []
-    # A machine that is busy makes the stall longer than the drive does, so it may be exact once in three times.
-    for attempt in range(3):
-        outcome = stalled(drive, f"data-{attempt}")
-        assert outcome.end.status == "completed", outcome.error
-        assert outcome.counters["shed_operations"] == 0
-        found = differences(outcome)
-        if not found:
-            break
-    assert found == []
+    outcome = stalled(drive, "data")
+    assert outcome.end.status == "completed", outcome.error
+    assert outcome.counters["shed_operations"] == 0
+    assert differences(outcome) == []
 
 
 def shed_differences(outcome: Outcome) -> list[str]:
@@ -104,19 +110,14 @@ def shed_differences(outcome: Outcome) -> list[str]:
     shed = outcome.counters["shed_operations"] / BATCH_RECORDS
     due = outcome.counters["batches"] + shed
     expected: list[tuple[str, float, Any]] = [
-        ("shed", shed, pytest.approx((STALL_SECONDS - 0.5) * BATCHES_PER_SECOND, rel=0.05)),
+        ("shed", shed, pytest.approx((stall_of(outcome) - 0.5) * BATCHES_PER_SECOND, rel=0.05)),
         ("due", due, pytest.approx(SECONDS * BATCHES_PER_SECOND, abs=2 * PARTITIONS)),
     ]
     return [f"{what}: {found}, not {wanted}" for what, found, wanted in expected if found != wanted]
 
 
 def test_what_is_overdue_by_more_than_the_burst_limit_is_shed_and_counted(drive: AgingDrive) -> None:
-    found = []
-    for attempt in range(3):
-        outcome = stalled(drive, f"data-{attempt}", burst_limit="500ms")
-        (verified,) = outcome.events("verified")
-        assert (verified["lost"], verified["duplicated"]) == (0, 0)
-        found = shed_differences(outcome)
-        if not found:
-            break
-    assert found == []
+    outcome = stalled(drive, "data", burst_limit="500ms")
+    (verified,) = outcome.events("verified")
+    assert (verified["lost"], verified["duplicated"]) == (0, 0)
+    assert shed_differences(outcome) == []

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
-from tests.drives.loops import command, loop_drive, mounted
-from tests.engines.storage.running import Outcome, load_of, program, run, running
+from testkit.loops import command, loop_drive, mounted
+from testkit.storage_engine import Outcome, load_of, program, run, running
 
 from cliffwatch.engines.registry import load_of as load_of_workload
 from cliffwatch.engines.storage.load import StorageLoad
-from cliffwatch.runs.specification import parse_workload
+from cliffwatch.model.workload import parse_workload
 
 MIB = 1024**2
 

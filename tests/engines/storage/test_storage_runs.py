@@ -1,18 +1,20 @@
-"""Runs of the storage engine, carried out by a real worker."""
+"""Runs of the storage engine, executed by a real worker."""
 
 import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.drives.loops import MIB, command, loop_drive, mounted
-from tests.engines.storage.running import SMALL
-from tests.worker.runs import carry_out, events, names, queue_run, start_worker, status, wait_until, window_count
+from testkit.loops import MIB, command, loop_drive, mounted
+from testkit.storage_engine import SMALL
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, execute_run, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.journal import EventLog, EventType, JournalReader
-from cliffwatch.runs.patience import losses_of
-from cliffwatch.runs.specification import DirectoryTarget
-from cliffwatch.runs.states import RunState, VerdictName, change_state
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.worker.restarts import losses_of
 
 LOAD: dict[str, Any] = SMALL | {"fill_ratio": 0.5}
 
@@ -31,10 +33,14 @@ def queue(journal: Path, target: Path, load: dict[str, Any], soak: str = "12s") 
 
 def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target: Path) -> None:
     journal = queue(tmp_path / "storage-run", target, LOAD)
-    finished = carry_out(journal)
+    finished = execute_run(journal)
     assert finished.verdict is VerdictName.PASS, finished.reasons
-    told = names(journal, "engine")
-    assert [name for name in told if name in ("prepared", "storage", "verified")] == ["prepared", "storage", "verified"]
+    recorded = names(journal, "engine")
+    assert [name for name in recorded if name in ("prepared", "storage", "verified")] == [
+        "prepared",
+        "storage",
+        "verified",
+    ]
     windows = list(JournalReader(journal).windows())
     assert len(windows) == 12
     assert {"append", "append_service", "sync", "write"} <= set(windows[5].latency)
@@ -44,7 +50,7 @@ def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target:
     assert list(target.iterdir()) == []
 
 
-def test_a_run_whose_worker_was_told_to_end_is_finished_by_the_next(tmp_path: Path, target: Path) -> None:
+def test_a_run_whose_worker_was_asked_to_end_is_finished_by_the_next(tmp_path: Path, target: Path) -> None:
     """As when a container stops: the engine ends and reports `load_ended`, and the run goes on."""
     journal = queue(tmp_path / "told", target, LOAD | {"fill_ratio": 0})
     worker = start_worker(journal)
@@ -56,7 +62,7 @@ def test_a_run_whose_worker_was_told_to_end_is_finished_by_the_next(tmp_path: Pa
     assert "load_ended" in names(journal, "engine")
     assert losses_of(events(journal), window_count(journal)).ended is False
     change_state(EventLog(journal), RunState.STARTING, interrupted.since)
-    finished = carry_out(journal)
+    finished = execute_run(journal)
     assert finished.state is RunState.FINISHED
     [gap] = [event for event in events(journal) if event.type is EventType.GAP]
     assert gap.name == "worker_interrupted"
@@ -74,7 +80,7 @@ def test_a_volume_that_fills_up_fails_the_run_and_keeps_its_journal(tmp_path: Pa
                 prepared = os.fork()
                 if prepared == 0:
                     _fill_once_there_are_segments(target, other.fileno())
-            finished = carry_out(journal)
+            finished = execute_run(journal)
             os.waitpid(prepared, 0)
             assert list(target.iterdir()) == [target / "somebody-else"] or not list(target.glob("cliffwatch-*/log"))
     assert finished.verdict is VerdictName.FAILED
@@ -99,5 +105,5 @@ def _fill_once_there_are_segments(target: Path, descriptor: int) -> None:
 
 def test_facts_say_which_program_it_was(tmp_path: Path, target: Path) -> None:
     journal = queue(tmp_path / "facts-run", target, SMALL, soak="1s")
-    carry_out(journal)
+    execute_run(journal)
     assert "cliffwatch-load" in str(JournalReader(journal).facts())

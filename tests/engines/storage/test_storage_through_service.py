@@ -1,4 +1,4 @@
-"""What goes wrong with a target, as whoever asks the service for a run is told, and what is left of it then."""
+"""What goes wrong with a target, as whoever asks the service for a run sees it, and what is left of it then."""
 
 import os
 from itertools import pairwise
@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.service import Service
-from tests.drives.loops import MIB, command, loop_drive, mounted
-from tests.engines.storage.running import SMALL
-from tests.worker.runs import wait_until
+from testkit.loops import MIB, command, loop_drive, mounted
+from testkit.service import Service
+from testkit.storage_engine import SMALL
+from testkit.waiting import wait_until
 
 
 def order(target: Path, **changes: Any) -> dict[str, Any]:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.storage_engine import load_of, run, running, segments, verify
 from tests.engines.storage.limits import forbid_io_uring
-from tests.engines.storage.running import load_of, run, running, segments, verify
 
-from cliffwatch.window import EngineWindow
+from cliffwatch.model.window import EngineWindow
 
 STYLES: dict[str, dict[str, Any]] = {
     "redpanda": {},
@@ -134,7 +134,7 @@ def test_what_is_to_be_there_first_is_written_and_kept(tmp_path: Path) -> None:
     assert verified["bytes"] == pytest.approx(before["bytes"] + 1e6, rel=0.1)
 
 
-def test_a_stop_tells_the_window_in_progress(tmp_path: Path) -> None:
+def test_a_stop_reports_the_window_in_progress(tmp_path: Path) -> None:
     with running(load_of(), tmp_path / "data", 60, window_seconds=2.0) as at_work:
         at_work.read_until("window")
         at_work.process.send_signal(signal.SIGTERM)
@@ -157,6 +157,7 @@ def test_reading_back_can_be_asked_for_while_it_goes_on(tmp_path: Path) -> None:
     assert verified["lost"] == verified["duplicated"] == verified["corrupted"] == 0
 
 
+@pytest.mark.alone(why="what half a second appends is held to a tenth")
 def test_rate_steps_and_a_burst_limit(tmp_path: Path) -> None:
     load = load_of(rate_steps=[{"after": "1s", "ratio": 0}, {"after": "2s", "ratio": 2}])
     counters = [window.counters["operations"] for window in run(load, tmp_path / "data", 3, window_seconds=1.0).windows]

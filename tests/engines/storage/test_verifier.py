@@ -1,4 +1,4 @@
-"""Reading back tells what became of records: lost, doubled, moved, changed."""
+"""Reading back shows what became of records: lost, doubled, moved, changed."""
 
 import random
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.engines.storage.running import load_of, run, running, segments, verify
+from testkit.storage_engine import load_of, run, running, segments, verify
 
 RECORD_BYTES = 1024
 CLEAN = {"lost": 0, "duplicated": 0, "reordered": 0, "corrupted": 0, "status": 0}
@@ -61,7 +61,7 @@ def test_a_block_of_zeroes_is_lost(written: Path, damaged: list[Path]) -> None:
     assert findings(written) == CLEAN | {"lost": 4, "status": 1}
 
 
-def test_a_duplicated_segment_is_told(written: Path, damaged: list[Path]) -> None:
+def test_a_duplicated_segment_is_reported(written: Path, damaged: list[Path]) -> None:
     records = damaged[0].stat().st_size // RECORD_BYTES
     copy = damaged[0].with_name(f"{int(damaged[1].stem) + 1:020}.log")
     copy.write_bytes(damaged[0].read_bytes())

@@ -4,19 +4,18 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+from testkit.ports import free_port
+from testkit.waiting import wait_until
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
 DRIVES = HERE / "drives"
 #: Answers from files, in place of nvme-cli.
 NVME = HERE / "nvme"
@@ -83,11 +82,12 @@ class Exporter:
 
     def wait(self, condition: Callable[[Mapping[str, float]], object], what: str) -> dict[str, float]:
         """The first samples for which `condition` holds."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not condition(found := self.samples()):
-            assert time.monotonic() < deadline, f"this did not come: {what}"
-            time.sleep(0.05)
-        return found
+
+        def held() -> dict[str, float] | None:
+            found = self.samples()
+            return found if condition(found) else None
+
+        return wait_until(held, what)
 
 
 def samples(text: str) -> dict[str, float]:
@@ -98,23 +98,16 @@ def samples(text: str) -> dict[str, float]:
     }
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def command(machine: Machine, port: int, *flags: str) -> list[str]:
     return [
-        sys.executable, "-m", "cliffwatch.drives.exporter", f"--web.listen-address=127.0.0.1:{port}",
+        sys.executable, "-m", "cliffwatch_drive_exporter", f"--web.listen-address=127.0.0.1:{port}",
         f"--path.sysfs={machine.sys}", f"--nvme.program={NVME}", *flags,
     ]  # fmt: skip
 
 
 @contextmanager
 def running(machine: Machine, *flags: str) -> Iterator[Exporter]:
-    """The exporter, until the block ends; it must end well when it is told to."""
+    """The exporter, until the block ends; it must end with status 0 on SIGTERM."""
     port = free_port()
     process = subprocess.Popen(
         command(machine, port, *flags),
@@ -124,14 +117,14 @@ def running(machine: Machine, *flags: str) -> Iterator[Exporter]:
     )
     exporter = Exporter(process, f"http://127.0.0.1:{port}")
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
+
+        def answers() -> bool:
             assert process.poll() is None, process.communicate()[1]
-            assert time.monotonic() < deadline, "it does not answer"
             with suppress(httpx.TransportError):
-                exporter.text()
-                break
-            time.sleep(0.05)
+                return bool(exporter.text())
+            return False
+
+        wait_until(answers, "the exporter's answer")
         yield exporter
         process.terminate()
         assert process.wait(PATIENCE_SECONDS) == 0

@@ -2,9 +2,8 @@
 
 from pathlib import Path
 
+from cliffwatch_drive_exporter.controllers import Controller, find_controllers
 from tests.exporters.drive.exporter import Machine
-
-from cliffwatch.drives.exporter.controllers import Controller, find_controllers
 
 
 def test_a_drive_goes_by_its_disk(machine: Machine) -> None:

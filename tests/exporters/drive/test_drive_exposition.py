@@ -5,7 +5,8 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.exporters.drive.exporter import DRIVES, ROOT, Machine, running
+from testkit.checkout import ROOT
+from tests.exporters.drive.exporter import DRIVES, Machine, running
 
 NAMES = sorted(path.name for path in DRIVES.iterdir() if path.is_dir())
 GOLDEN = Path(__file__).with_name("exposition.txt")
@@ -49,7 +50,7 @@ def test_no_drive_is_asked_for_what_it_says_that_it_has_not(every_drive: Machine
 
 
 def documented(*told_by: str) -> dict[str, str]:
-    """Metrics of drives that docs/metrics.md has, with their type, by who tells them."""
+    """Metrics of drives that docs/metrics.md has, with their type, by who reports them."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(cliffwatch_drive_\w+)` \| (\w+) \| (\w+) \|", page, re.MULTILINE)
     return {name: kind for name, kind, of in rows if of in told_by}
@@ -62,7 +63,7 @@ def test_every_metric_is_documented_with_its_type() -> None:
 
 def test_metrics_of_both_kinds_of_drives_have_one_name() -> None:
     source = (ROOT / "drive" / "src" / "emulate" / "health.rs").read_text(encoding="utf-8")
-    told = documented("both", "aging")
-    assert told
-    for name in told:
+    reported = documented("both", "aging")
+    assert reported
+    for name in reported:
         assert f'"{name.removeprefix("cliffwatch_drive_")}"' in source or f'"{name}"' in source, name

@@ -4,19 +4,18 @@ import json
 from typing import Any
 
 import pytest
-from tests.exporters.drive.exporter import DRIVES
-
-from cliffwatch.drives.exporter.commands import DriveError, Reason
-from cliffwatch.drives.exporter.logs import (
+from cliffwatch_drive_exporter.commands import DriveError, Reason
+from cliffwatch_drive_exporter.logs import (
     Abilities,
-    Health,
     Media,
+    SmartHealth,
     abilities,
     endurance_group_media,
     fdp_media,
     health,
     ocp_media,
 )
+from tests.exporters.drive.exporter import DRIVES
 
 
 def answer(drive: str, name: str) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def answer(drive: str, name: str) -> dict[str, Any]:
 
 
 def test_health_is_in_base_units() -> None:
-    assert health(answer("ocp", "smart-log")) == Health(431_700_211 * 512_000, 41.0, 1.0, 0.07, 0)
+    assert health(answer("ocp", "smart-log")) == SmartHealth(431_700_211 * 512_000, 41.0, 1.0, 0.07, 0)
     worn = health(answer("another-makers-page", "smart-log"))
     assert worn.percentage_used_ratio == 1.04
     assert worn.spare_ratio == 0.71
@@ -35,7 +34,7 @@ def test_health_is_in_base_units() -> None:
 def test_what_a_drive_does_not_report_is_unknown_and_not_zero() -> None:
     assert health(answer("cloud", "smart-log")).temperature_celsius is None
     assert health(answer("reports-no-writes", "smart-log")).host_written_bytes is None
-    assert health({"data_units_written": 5}) == Health(2_560_000, None, None, None, None)
+    assert health({"data_units_written": 5}) == SmartHealth(2_560_000, None, None, None, None)
 
 
 @pytest.mark.parametrize("written", [431700211, "431700211", "431,700,211", 431700211.0, {"value": 431700211}])

@@ -5,12 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.exporters.drive.exporter import NVME, PATIENCE_SECONDS, Machine, command, free_port, running
+from cliffwatch_drive_exporter.commands import Commands, DriveError, Reason
+from cliffwatch_drive_exporter.controllers import find_controllers
+from cliffwatch_drive_exporter.poll import Drives, PolledDrive
+from testkit.ports import free_port
+from tests.exporters.drive.exporter import NVME, PATIENCE_SECONDS, Machine, command, running
 
-from cliffwatch.clock import SystemClock, VirtualClock
-from cliffwatch.drives.exporter.commands import Commands, DriveError, Reason
-from cliffwatch.drives.exporter.controllers import find_controllers
-from cliffwatch.drives.exporter.poll import Drive, Drives
+from cliffwatch.base.clock import SystemClock, VirtualClock
 
 #: Of a drive that hangs; every other one answers at once, also on a busy machine.
 SHORT_SECONDS = 1.0
@@ -33,9 +34,9 @@ def commands_of(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Commands:
     return Commands("/dev/nvme0", str(NVME), PATIENCE_SECONDS)
 
 
-def drive_of(machine: Machine, commands: Commands) -> Drive:
+def drive_of(machine: Machine, commands: Commands) -> PolledDrive:
     """The machine's first drive, asked when the test says so."""
-    return Drive(find_controllers(machine.sys)[0], commands, VirtualClock(1_790_000_000.0))
+    return PolledDrive(find_controllers(machine.sys)[0], commands, VirtualClock(1_790_000_000.0))
 
 
 def test_a_drive_that_hangs_delays_neither_the_scrape_nor_the_others(machine: Machine) -> None:
@@ -68,20 +69,20 @@ def test_however_often_it_is_scraped_a_drive_is_asked_every_ten_seconds_at_most(
         assert machine.asked(0).count("smart-log") == found[polls]
 
 
-def test_what_is_not_known_any_more_is_not_told(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_not_known_any_more_is_not_reported(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     answers = machine.add(0, "FAILS", "ocp")
     drive = drive_of(machine, commands_of(machine, monkeypatch))
     drive.poll()
-    assert drive.standing.reading is not None
+    assert drive.status.reading is not None
     (answers / "smart-log.json").rename(answers / "kept")
     drive.poll()
-    assert drive.standing.reading is None
-    assert drive.standing.errors == {Reason.TIMEOUT: 0, Reason.COMMAND: 1, Reason.OUTPUT: 0}
-    assert drive.standing.read_at == 1_790_000_000.0, "when it last answered is known"
+    assert drive.status.reading is None
+    assert drive.status.errors == {Reason.TIMEOUT: 0, Reason.COMMAND: 1, Reason.OUTPUT: 0}
+    assert drive.status.read_at == 1_790_000_000.0, "when it last answered is known"
     (answers / "kept").rename(answers / "smart-log.json")
     drive.poll()
-    assert drive.standing.reading is not None
-    assert drive.standing.polls == 3
+    assert drive.status.reading is not None
+    assert drive.status.polls == 3
 
 
 @pytest.mark.parametrize("said", ["", "{", "[]", '{"message": "no such device"}'])
@@ -89,8 +90,8 @@ def test_an_answer_that_is_none_is_an_error(machine: Machine, monkeypatch: pytes
     (machine.add(0, "LIES", "ocp") / "says").write_text(said)
     drive = drive_of(machine, commands_of(machine, monkeypatch))
     drive.poll()
-    assert drive.standing.reading is None
-    assert drive.standing.errors[Reason.OUTPUT] == 1
+    assert drive.status.reading is None
+    assert drive.status.errors[Reason.OUTPUT] == 1
 
 
 def test_media_bytes_come_from_one_log_for_ever(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,19 +99,19 @@ def test_media_bytes_come_from_one_log_for_ever(machine: Machine, monkeypatch: p
     answers = machine.add(0, "KEEPS", "fdp")
     drive = drive_of(machine, commands_of(machine, monkeypatch))
     drive.poll()
-    before = drive.standing.reading
+    before = drive.status.reading
     assert before is not None
     assert before.media_source == "fdp"
     (answers / "fdp-stats.json").rename(answers / "kept")
     drive.poll()
-    without = drive.standing.reading
+    without = drive.status.reading
     assert without is not None
     assert (without.media, without.media_available) == (None, True)
     assert without.health == before.health
-    assert drive.standing.errors[Reason.COMMAND] == 1
+    assert drive.status.errors[Reason.COMMAND] == 1
     (answers / "kept").rename(answers / "fdp-stats.json")
     drive.poll()
-    assert drive.standing.reading == before
+    assert drive.status.reading == before
 
 
 def test_a_log_that_is_late_is_not_taken_for_missing(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,18 +120,18 @@ def test_a_log_that_is_late_is_not_taken_for_missing(machine: Machine, monkeypat
     commands = commands_of(machine, monkeypatch)
     drive = drive_of(machine, commands)
     commands.timeout_seconds = SHORT_SECONDS
-    while drive.standing.reading is None:
+    while drive.status.reading is None:
         # A busy machine may be late with the SMART log too.
         drive.poll()
-    reading = drive.standing.reading
+    reading = drive.status.reading
     assert reading is not None
     assert (reading.media_available, reading.media_source) == (None, None), "not known is not none"
     assert reading.health.host_written_bytes is not None
     (answers / "hangs").unlink()
     commands.timeout_seconds = PATIENCE_SECONDS
     drive.poll()
-    assert drive.standing.reading is not None
-    assert drive.standing.reading.media_source == "ocp"
+    assert drive.status.reading is not None
+    assert drive.status.reading.media_source == "ocp"
 
 
 def test_while_a_command_cannot_be_killed_no_other_is_begun(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,14 +160,14 @@ def test_drives_come_and_go(machine: Machine, monkeypatch: pytest.MonkeyPatch) -
     drives = Drives(SystemClock(), sys=machine.sys, program=str(NVME))
     try:
         drives.look()
-        assert drives.standings() == []
+        assert drives.statuses() == []
         machine.add(0, "STAYS", "cloud")
         machine.add(1, "GOES", "cloud")
         drives.look()
-        assert [standing.controller.serial for standing in drives.standings()] == ["STAYS", "GOES"]
+        assert [status.controller.serial for status in drives.statuses()] == ["STAYS", "GOES"]
         machine.remove(1)
         drives.look()
-        assert [standing.controller.serial for standing in drives.standings()] == ["STAYS"]
+        assert [status.controller.serial for status in drives.statuses()] == ["STAYS"]
     finally:
         drives.end()
 

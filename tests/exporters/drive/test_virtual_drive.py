@@ -6,6 +6,9 @@ import pytest
 from tests.exporters.drive import virtual_machine
 from tests.exporters.drive.exporter import samples
 
+pytestmark = pytest.mark.long(
+    seconds=8, why="a virtual machine boots first; other tests have what nvme-cli prints, recorded"
+)
 WRITTEN_BYTES = 32 * 1024**2
 _DRIVE = '{device="nvme1n1",serial="DATA-0001"}'
 _SECOND = '{device="nvme2n1",serial="DATA-0002"}'
@@ -22,7 +25,7 @@ show() {{ echo; echo "{virtual_machine.BEGIN}$1"; shift; "$@"; echo; echo "{virt
 scrape() {{ run wget -q -O /tmp/metrics http://127.0.0.1:9895/metrics; }}
 until_it_says() {{ until scrape && run grep -q "$1" /tmp/metrics; do run sleep 1; done; }}
 export PYTHONPATH=/packages PYTHONDONTWRITEBYTECODE=1
-$PYTHON -m cliffwatch.drives.exporter --nvme.program=$NVME &
+$PYTHON -m cliffwatch_drive_exporter --nvme.program=$NVME &
 exporter=$!
 until_it_says '^cliffwatch_drive_media_counter_available{_SECOND}'
 until_it_says '^cliffwatch_drive_media_counter_available{_DRIVE}'
@@ -86,5 +89,5 @@ def test_health_is_that_of_the_drive(printed: dict[str, str]) -> None:
     assert found['cliffwatch_drive_poll_errors_total{device="nvme1n1",reason="output",serial="DATA-0001"}'] == 0
 
 
-def test_it_ends_well_when_told_to(printed: dict[str, str]) -> None:
+def test_it_ends_well_when_asked_to(printed: dict[str, str]) -> None:
     assert printed["ended"].strip() == "0"

@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import prometheus_client
+from testkit.checkout import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 KERNEL = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve() / "kernel" / "vmlinuz"
 #: What the script in the machine prints on the console around each text that the test is to have.
 BEGIN, END = "=====begin ", "=====end"
@@ -43,7 +43,8 @@ def make_image(directory: Path, script: str) -> Path:
     _copy_with_libraries(tree, (library / "lib-dynload").glob("*.so"))
     packages = Path(prometheus_client.__file__).parent
     shutil.copytree(packages, tree / "packages" / packages.name, ignore=_UNNEEDED)
-    shutil.copytree(ROOT / "service" / "cliffwatch", tree / "packages" / "cliffwatch", ignore=_UNNEEDED)
+    for package in (ROOT / "service" / "cliffwatch", ROOT / "exporters" / "drive" / "cliffwatch_drive_exporter"):
+        shutil.copytree(package, tree / "packages" / package.name, ignore=_UNNEEDED)
     (tree / "bin" / "sh").symlink_to(busybox)
     (tree / "init").write_text(f"#!{busybox} sh\nPYTHON={python}\nNVME={nvme}\n{script}")
     (tree / "init").chmod(0o755)

@@ -1,34 +1,9 @@
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from tests.drives.loops import MIB, LoopDrive, loop_drive
-from tests.exporters.ebpf import probe as probes
-
-#: A busy kernel loses a request in a hundred thousand on its way to any BPF program, and other programs look into
-#: drives when they please. A probe that counts wrongly does so every time; exact once in three times is exact.
-TRIES = 3
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if isinstance(item, pytest.Function) and Path(__file__).parent in item.path.parents:
-            item.obj = _tried_again(item.obj)
-
-
-def _tried_again(test: Callable[..., None]) -> Callable[..., None]:
-    @functools.wraps(test)
-    def tried(**fixtures: Any) -> None:
-        for _ in range(TRIES - 1):
-            try:
-                return test(**fixtures)
-            except AssertionError as error:
-                print(f"tried again: {error}")
-        return test(**fixtures)
-
-    return tried
+from testkit import probe as probes
+from testkit.loops import MIB, LoopDrive, loop_drive
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import yaml
-from tests.exporters.ebpf.probe import PREFIX, ROOT, SOURCES, STATE, Probe
+from testkit.checkout import ROOT, STATE
+from testkit.probe import PREFIX, SOURCES, Probe
 
-CANNOT = "The block-layer probe cannot run here: "
+CANNOT_RUN = "The block-layer probe cannot run here: "
 
 
 def check(*before: str, **environment: str) -> tuple[int, str]:
@@ -24,7 +25,7 @@ def check(*before: str, **environment: str) -> tuple[int, str]:
 
 
 def assert_one_sentence(said: str) -> None:
-    assert said.startswith(CANNOT)
+    assert said.startswith(CANNOT_RUN)
     assert said.endswith(".\n")
     assert said.count("\n") == 1
 
@@ -55,14 +56,14 @@ def test_type_information_that_is_none_is_refused_with_the_reason(built: None, t
     assert_one_sentence(said)
 
 
-def test_another_user_than_root_is_told_that_root_is_needed(built: None) -> None:
+def test_another_user_than_root_is_informed_that_root_is_needed(built: None) -> None:
     code, said = check("unshare", "--user", "--map-user=1000")
     assert code == 3
     assert_one_sentence(said)
     assert "root" in said
 
 
-def test_a_probe_that_is_not_built_is_told_how_to_build(tmp_path: Path) -> None:
+def test_a_probe_that_is_not_built_says_how_to_build(tmp_path: Path) -> None:
     code, said = check(STATE=str(tmp_path))
     assert code == 3
     assert_one_sentence(said)

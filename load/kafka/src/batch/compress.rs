@@ -6,7 +6,7 @@ use crate::config::Compression;
 
 /// Compressed data that does not decompress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Damaged;
+pub(crate) struct Damaged;
 
 /// xerial's framing of snappy: this, two version numbers, and then blocks with their lengths before them.
 const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
@@ -18,7 +18,7 @@ const DECOMPRESSED_MAX: usize = 256 * 1024 * 1024;
 impl Compression {
     /// The bits that say so in a batch's attributes.
     #[must_use]
-    pub fn bits(self) -> i16 {
+    pub(crate) fn bits(self) -> i16 {
         match self {
             Self::None => 0,
             Self::Gzip => 1,
@@ -33,7 +33,7 @@ impl Compression {
 ///
 /// # Errors
 /// What the library said; none of them fails on memory.
-pub fn compress(compression: Compression, records: &[u8], target: &mut Vec<u8>) -> std::io::Result<()> {
+pub(crate) fn compress(compression: Compression, records: &[u8], target: &mut Vec<u8>) -> std::io::Result<()> {
     match compression {
         Compression::None => target.extend_from_slice(records),
         Compression::Gzip => {
@@ -67,7 +67,7 @@ pub fn compress(compression: Compression, records: &[u8], target: &mut Vec<u8>) 
 ///
 /// # Errors
 /// `Damaged` when they do not decompress or are of no known kind.
-pub fn decompress(bits: i16, records: &[u8], target: &mut Vec<u8>) -> Result<(), Damaged> {
+pub(crate) fn decompress(bits: i16, records: &[u8], target: &mut Vec<u8>) -> Result<(), Damaged> {
     target.clear();
     let limit = DECOMPRESSED_MAX as u64;
     let done = match bits {

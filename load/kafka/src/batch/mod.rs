@@ -1,12 +1,12 @@
 //! Record batches, magic 2: written once per shape and patched from then on, read where they lie.
 
-pub mod compress;
-pub mod read;
-pub mod varint;
-pub mod write;
+pub(crate) mod compress;
+pub(crate) mod read;
+pub(crate) mod varint;
+pub(crate) mod write;
 
 /// Bytes before the first record.
-pub const HEADER: usize = 61;
+pub(crate) const HEADER: usize = 61;
 /// Where the CRC stands; what it covers begins after it.
 const CRC_AT: usize = 17;
 const CRC_FROM: usize = CRC_AT + 4;

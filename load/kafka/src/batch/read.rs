@@ -1,50 +1,42 @@
 //! Walks record batches where they lie in an answer.
 
 use super::{COMPRESSION_BITS, CONTROL_BIT, CRC_AT, CRC_FROM, HEADER, LENGTH_FROM, varint};
+use crate::wire::Malformed;
 
 /// A batch within an answer. Nothing is copied.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub(crate) struct ReceivedBatch<'a> {
     /// The offset of its first record.
-    pub base_offset: i64,
+    pub(crate) base_offset: i64,
     /// The offset after its last record.
-    pub next_offset: i64,
+    pub(crate) next_offset: i64,
     /// Compression and kind.
-    pub attributes: i16,
+    pub(crate) attributes: i16,
     /// How many records it says it has.
-    pub count: i32,
+    pub(crate) count: i32,
     /// The whole batch.
     bytes: &'a [u8],
 }
 
-/// Why a batch cannot be read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
-    /// Its CRC is not that of its bytes.
-    Checksum,
-    /// It does not have the layout of a batch.
-    Layout,
-}
-
-impl<'a> Batch<'a> {
+impl<'a> ReceivedBatch<'a> {
     /// Takes the first batch off `bytes`. None at the end, and at a batch that the broker cut off, which it does where an
     /// answer has grown to its limit.
     ///
     /// # Errors
-    /// `Fault::Layout` when what stands there cannot be a batch; nothing after it can be found then.
-    pub fn take(bytes: &mut &'a [u8]) -> Option<Result<Self, Fault>> {
+    /// [`Malformed`] when what stands there cannot be a batch; nothing after it can be found then.
+    pub(crate) fn take(bytes: &mut &'a [u8]) -> Option<Result<Self, Malformed>> {
         let all = *bytes;
         let length = i32::from_be_bytes(all.get(8..LENGTH_FROM)?.try_into().ok()?);
         let Some(end) = usize::try_from(length).ok().map(|length| length + LENGTH_FROM) else {
-            return Some(Err(Fault::Layout));
+            return Some(Err(Malformed));
         };
         if end < HEADER {
-            return Some(Err(Fault::Layout));
+            return Some(Err(Malformed));
         }
         let batch = all.get(..end)?;
         *bytes = &all[end..];
         if batch[16] != 2 {
-            return Some(Err(Fault::Layout));
+            return Some(Err(Malformed));
         }
         let base_offset = i64::from_be_bytes(field(batch, 0));
         let last = i32::from_be_bytes(field(batch, 23));
@@ -59,32 +51,26 @@ impl<'a> Batch<'a> {
 
     /// Whether its CRC is that of its bytes.
     #[must_use]
-    pub fn is_intact(&self) -> bool {
+    pub(crate) fn is_intact(&self) -> bool {
         u32::from_be_bytes(field(self.bytes, CRC_AT)) == crc32c::crc32c(&self.bytes[CRC_FROM..])
     }
 
     /// True for the marks of transactions, which hold no records.
     #[must_use]
-    pub fn is_control(&self) -> bool {
+    pub(crate) fn is_control(&self) -> bool {
         self.attributes & CONTROL_BIT != 0
     }
 
     /// How its records are compressed: 0 not, 1 gzip, 2 snappy, 3 lz4, 4 zstd.
     #[must_use]
-    pub fn compression(&self) -> i16 {
+    pub(crate) fn compression(&self) -> i16 {
         self.attributes & COMPRESSION_BITS
     }
 
     /// Its records, compressed as they are.
     #[must_use]
-    pub fn records(&self) -> &'a [u8] {
+    pub(crate) fn records(&self) -> &'a [u8] {
         &self.bytes[HEADER..]
-    }
-
-    /// Its size on the wire.
-    #[must_use]
-    pub fn size_bytes(&self) -> usize {
-        self.bytes.len()
     }
 }
 
@@ -96,23 +82,23 @@ fn field<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 
 /// A record within a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
+pub(crate) struct ReceivedRecord<'a> {
     /// Added to the batch's first offset it is the record's own.
-    pub offset_delta: i64,
+    pub(crate) offset_delta: i64,
     /// None when it has none.
-    pub key: Option<&'a [u8]>,
+    pub(crate) key: Option<&'a [u8]>,
     /// None when it has none.
-    pub value: Option<&'a [u8]>,
+    pub(crate) value: Option<&'a [u8]>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> ReceivedRecord<'a> {
     /// Takes the first record off `bytes`, which are not compressed.
     ///
     /// # Errors
-    /// `Fault::Layout` when what stands there is no record.
+    /// [`Malformed`] when what stands there is no record.
     #[inline]
-    pub fn take(bytes: &mut &'a [u8]) -> Result<Self, Fault> {
-        Self::parse(bytes).ok_or(Fault::Layout)
+    pub(crate) fn take(bytes: &mut &'a [u8]) -> Result<Self, Malformed> {
+        Self::parse(bytes).ok_or(Malformed)
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! Variable-length integers: seven bits a byte, the low ones first; signed ones in zigzag.
 
 /// Appends `value`.
-pub fn write(bytes: &mut Vec<u8>, value: i64) {
+pub(crate) fn write(bytes: &mut Vec<u8>, value: i64) {
     let mut rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     while rest >= 0x80 {
         bytes.push(rest as u8 | 0x80);
@@ -12,19 +12,19 @@ pub fn write(bytes: &mut Vec<u8>, value: i64) {
 
 /// How many bytes `value` takes.
 #[must_use]
-pub fn size(value: i64) -> usize {
+pub(crate) fn size(value: i64) -> usize {
     let rest = ((value << 1) ^ (value >> 63)).cast_unsigned();
     (64 - (rest | 1).leading_zeros() as usize).div_ceil(7)
 }
 
 /// Takes a value off the front; None when the bytes end too early or it has more than 64 bits.
 #[inline]
-pub fn read(bytes: &mut &[u8]) -> Option<i64> {
+pub(crate) fn read(bytes: &mut &[u8]) -> Option<i64> {
     let mut value = 0_u64;
-    for (place, &byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7f) << (7 * place);
+    for (index, &byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
-            *bytes = &bytes[place + 1..];
+            *bytes = &bytes[index + 1..];
             return Some((value >> 1).cast_signed() ^ -(value & 1).cast_signed());
         }
     }

@@ -11,7 +11,7 @@ use crate::config::Compression;
 use crate::wire::length;
 
 /// Keys are so many digits.
-pub const KEY_BYTES: usize = 8;
+pub(crate) const KEY_BYTES: usize = 8;
 /// Bytes that framing takes of a record at most, besides key and value.
 const FRAMING_MAX: usize = 24;
 /// Payloads are cut from so many bytes.
@@ -20,28 +20,28 @@ const POOL_BYTES: usize = 1 << 20;
 const GRAIN_BYTES: usize = 64;
 
 /// What a record looks like before it is somebody.
-pub struct Shape {
+pub(crate) struct RecordTemplate {
     size_bytes: usize,
     sealer: Sealer,
 }
 
 /// The shapes of a producer's records and what their payloads are made of.
-pub struct Shapes {
-    shapes: Vec<Shape>,
+pub(crate) struct RecordTemplates {
+    shapes: Vec<RecordTemplate>,
     keyed: bool,
     pool: Vec<u8>,
 }
 
-impl Shapes {
+impl RecordTemplates {
     /// Values of these sizes, each at least a record's header long; None otherwise. `random_ratio` of a payload does not
     /// compress.
     #[must_use]
-    pub fn new(sizes_bytes: &[usize], keyed: bool, random_ratio: f64) -> Option<Self> {
+    pub(crate) fn new(sizes_bytes: &[usize], keyed: bool, random_ratio: f64) -> Option<Self> {
         let shapes = sizes_bytes
             .iter()
             .map(|&size_bytes| {
                 let sealer = Sealer::new(u32::try_from(size_bytes).ok()?)?;
-                Some(Shape { size_bytes, sealer })
+                Some(RecordTemplate { size_bytes, sealer })
             })
             .collect::<Option<_>>()?;
         Some(Self { shapes, keyed, pool: payload_pool(random_ratio) })
@@ -49,14 +49,8 @@ impl Shapes {
 
     /// What a record of this shape takes in a batch at most.
     #[must_use]
-    pub fn record_bytes_max(&self, shape: usize) -> usize {
+    pub(crate) fn record_bytes_max(&self, shape: usize) -> usize {
         self.shapes[shape].size_bytes + FRAMING_MAX + if self.keyed { KEY_BYTES } else { 0 }
-    }
-
-    /// The size of a record's value.
-    #[must_use]
-    pub fn value_bytes(&self, shape: usize) -> usize {
-        self.shapes[shape].size_bytes
     }
 }
 
@@ -87,20 +81,20 @@ struct Slot {
 
 /// What the broker knows of who wrote a batch; all -1 without idempotence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Author {
+pub(crate) struct Author {
     /// Given by the broker.
-    pub producer_id: i64,
+    pub(crate) producer_id: i64,
     /// Given by the broker.
-    pub epoch: i16,
+    pub(crate) epoch: i16,
     /// The how-manieth of the author's records in the partition the batch's first one is.
-    pub sequence: i32,
+    pub(crate) sequence: i32,
 }
 
 /// Nobody, where no idempotence is wanted.
-pub const ANONYMOUS: Author = Author { producer_id: -1, epoch: -1, sequence: -1 };
+pub(crate) const ANONYMOUS: Author = Author { producer_id: -1, epoch: -1, sequence: -1 };
 
 /// A batch being made, waiting to be sent or under way.
-pub struct Batch {
+pub(crate) struct Batch {
     bytes: Vec<u8>,
     slots: Vec<Slot>,
     packed: Vec<u8>,
@@ -108,17 +102,17 @@ pub struct Batch {
     limit_bytes: usize,
     count: usize,
     /// When each record was due, in nanoseconds since the epoch.
-    pub due: Vec<u64>,
+    pub(crate) due: Vec<u64>,
     /// Value bytes of all records.
-    pub value_bytes: u64,
+    pub(crate) value_bytes: u64,
     /// The record sequence of the first one.
-    pub first_sequence: u64,
+    pub(crate) first_sequence: u64,
 }
 
 impl Batch {
     /// An empty one; it grows as it is filled, by leaps that do not go beyond `limit_bytes`.
     #[must_use]
-    pub fn new(limit_bytes: usize) -> Self {
+    pub(crate) fn new(limit_bytes: usize) -> Self {
         Self {
             bytes: vec![0; HEADER],
             slots: Vec::new(),
@@ -133,7 +127,7 @@ impl Batch {
     }
 
     /// Makes it empty; what records it has laid out stay for the next use.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.count = 0;
         self.due.clear();
         self.value_bytes = 0;
@@ -142,13 +136,13 @@ impl Batch {
 
     /// How many records it has.
     #[must_use]
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.count
     }
 
     /// What its records take, uncompressed, with its header.
     #[must_use]
-    pub fn size_bytes(&self) -> usize {
+    pub(crate) fn size_bytes(&self) -> usize {
         match self.count {
             0 => HEADER,
             count => self.slots[count - 1].end,
@@ -156,7 +150,14 @@ impl Batch {
     }
 
     /// Adds a record that was due at `due` nanoseconds since the epoch.
-    pub fn push(&mut self, shapes: &Shapes, shape: usize, key: Option<u32>, identity: &Identity, due: u64) {
+    pub(crate) fn push(
+        &mut self,
+        shapes: &RecordTemplates,
+        shape: usize,
+        key: Option<u32>,
+        identity: &Identity,
+        due: u64,
+    ) {
         if self.slots.get(self.count).is_none_or(|slot| slot.shape != shape) {
             self.lay_out(shapes, shape);
         }
@@ -175,7 +176,7 @@ impl Batch {
         self.count += 1;
     }
 
-    fn lay_out(&mut self, shapes: &Shapes, shape: usize) {
+    fn lay_out(&mut self, shapes: &RecordTemplates, shape: usize) {
         let begins = self.size_bytes();
         self.slots.truncate(self.count);
         self.bytes.truncate(begins);
@@ -220,7 +221,7 @@ impl Batch {
     ///
     /// # Errors
     /// What the compression library said.
-    pub fn finish(&mut self, author: Author, timestamp: i64, compression: Compression) -> std::io::Result<()> {
+    pub(crate) fn finish(&mut self, author: Author, timestamp: i64, compression: Compression) -> std::io::Result<()> {
         let end = self.size_bytes();
         if compression != Compression::None {
             if !self.is_packed {
@@ -238,13 +239,13 @@ impl Batch {
 
     /// What is sent, once it is finished.
     #[must_use]
-    pub fn wire(&self) -> &[u8] {
+    pub(crate) fn wire(&self) -> &[u8] {
         if self.is_packed { &self.packed } else { &self.bytes[..self.size_bytes()] }
     }
 
     /// What it holds of memory.
     #[must_use]
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         let slots = self.slots.capacity() * size_of::<Slot>() + self.due.capacity() * size_of::<u64>();
         self.bytes.capacity() + self.packed.capacity() + slots
     }
@@ -261,7 +262,7 @@ fn write_key(bytes: &mut [u8], key: u32) {
 
 /// The digits of a key, as records carry it.
 #[must_use]
-pub fn key_text(key: u32) -> [u8; KEY_BYTES] {
+pub(crate) fn key_text(key: u32) -> [u8; KEY_BYTES] {
     let mut text = [0; KEY_BYTES];
     write_key(&mut text, key);
     text
@@ -301,7 +302,7 @@ mod tests {
 
     fn contents(wire: &[u8]) -> Vec<(Option<Vec<u8>>, Identity, usize)> {
         let mut rest = wire;
-        let batch = read::Batch::take(&mut rest).unwrap().unwrap();
+        let batch = read::ReceivedBatch::take(&mut rest).unwrap().unwrap();
         assert!(rest.is_empty() && batch.is_intact());
         let mut unpacked = Vec::new();
         let mut records = match batch.compression() {
@@ -313,7 +314,7 @@ mod tests {
         };
         let mut found = Vec::new();
         while !records.is_empty() {
-            let one = read::Record::take(&mut records).unwrap();
+            let one = read::ReceivedRecord::take(&mut records).unwrap();
             assert_eq!(one.offset_delta, i64::from(length(found.len())));
             let value = one.value.unwrap();
             found.push((one.key.map(<[u8]>::to_vec), record::check(value).unwrap().0, value.len()));
@@ -324,28 +325,28 @@ mod tests {
 
     #[test]
     fn a_buffer_that_is_used_again_holds_only_what_was_put_in_last() {
-        let shapes = Shapes::new(&[1024, 40], true, 1.0).unwrap();
+        let shapes = RecordTemplates::new(&[1024, 40], true, 1.0).unwrap();
         let mut batch = Batch::new(LIMIT_BYTES);
         for (round, sizes) in [[0, 0, 0].as_slice(), &[0, 1], &[0, 0, 1, 0], &[1; 100]].iter().enumerate() {
             batch.clear();
-            for (place, &shape) in sizes.iter().enumerate() {
-                let key = (round * 1000 + place) as u32;
+            for (index, &shape) in sizes.iter().enumerate() {
+                let key = (round * 1000 + index) as u32;
                 batch.push(&shapes, shape, Some(key), &identity(key.into()), 0);
             }
             batch.finish(ANONYMOUS, 5, Compression::None).unwrap();
             let found = contents(batch.wire());
             assert_eq!(found.len(), sizes.len());
-            for (place, (key, who, size)) in found.iter().enumerate() {
-                let expected = (round * 1000 + place) as u32;
+            for (index, (key, who, size)) in found.iter().enumerate() {
+                let expected = (round * 1000 + index) as u32;
                 assert_eq!(key.as_deref(), Some(key_text(expected).as_slice()));
-                assert_eq!((*who, *size), (identity(expected.into()), [1024, 40][sizes[place]]));
+                assert_eq!((*who, *size), (identity(expected.into()), [1024, 40][sizes[index]]));
             }
         }
     }
 
     #[test]
     fn compressed_batches_hold_the_same_and_may_change_their_author() {
-        let shapes = Shapes::new(&[500], false, 0.5).unwrap();
+        let shapes = RecordTemplates::new(&[500], false, 0.5).unwrap();
         for compression in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
             let mut batch = Batch::new(LIMIT_BYTES);
             for sequence in 0..50 {
@@ -362,7 +363,7 @@ mod tests {
 
     #[test]
     fn a_buffer_takes_no_more_memory_than_a_full_batch_needs() {
-        let shapes = Shapes::new(&[1024], false, 1.0).unwrap();
+        let shapes = RecordTemplates::new(&[1024], false, 1.0).unwrap();
         let mut batch = Batch::new(LIMIT_BYTES);
         while batch.size_bytes() + shapes.record_bytes_max(0) <= LIMIT_BYTES {
             batch.push(&shapes, 0, None, &identity(0), 0);
@@ -372,7 +373,7 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_is_noticed_and_nothing_panics() {
-        let shapes = Shapes::new(&[64], false, 1.0).unwrap();
+        let shapes = RecordTemplates::new(&[64], false, 1.0).unwrap();
         let mut batch = Batch::new(LIMIT_BYTES);
         batch.push(&shapes, 0, None, &identity(1), 0);
         batch.finish(ANONYMOUS, 5, Compression::None).unwrap();
@@ -381,12 +382,12 @@ mod tests {
             let mut bad = good.clone();
             bad[bit / 8] ^= 1 << (bit % 8);
             let mut rest = bad.as_slice();
-            if let Some(Ok(found)) = read::Batch::take(&mut rest) {
+            if let Some(Ok(found)) = read::ReceivedBatch::take(&mut rest) {
                 // Offset and leader epoch are the broker's own, and not covered.
                 let is_covered = bit / 8 >= 16 || (8..12).contains(&(bit / 8));
                 assert!(!(is_covered && found.is_intact()), "bit {bit}");
                 let mut records = found.records();
-                while !records.is_empty() && read::Record::take(&mut records).is_ok() {}
+                while !records.is_empty() && read::ReceivedRecord::take(&mut records).is_ok() {}
             }
         }
     }

@@ -4,37 +4,37 @@
 //! least `begun - answered`. A note that is not in it was not acknowledged when the question was sent, so d is at most
 //! `acknowledged - asked`. Nothing is assumed of how long anything takes.
 
-use super::note::{Left, Note, READING_ERROR_NANOSECONDS};
+use super::note::{ClockNote, Left, READING_ERROR_NANOSECONDS};
 
 /// Two clocks drift apart by so much at most, relative to the time that passes: a hundred millionths, twice what a common
 /// quartz is allowed.
 const DRIFT_RATIO: f64 = 100e-6;
-/// Questions whose answer may still tell something, newest note by newest note.
+/// Questions whose answer may still narrow the estimate, newest note by newest note.
 const OPEN_MAX: usize = 16;
 
 /// A difference of times, in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Offset {
+pub(crate) struct Offset {
     /// What the writer's time is ahead of the reader's.
-    pub ahead: i64,
+    pub(crate) ahead: i64,
     /// It differs from that by no more than this.
-    pub bound: u64,
+    pub(crate) bound: u64,
     /// Both hang on the same clock, so that it will not change.
-    pub is_exact: bool,
+    pub(crate) is_exact: bool,
 }
 
 /// A question that was answered.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked {
+pub(crate) struct Asked {
     /// When it was sent, in nanoseconds of the reader's time.
-    pub asked: u64,
+    pub(crate) asked: u64,
     /// When the answer was there.
-    pub answered: u64,
+    pub(crate) answered: u64,
 }
 
 /// What is known of one writer's time.
 #[derive(Debug, Default)]
-pub struct Estimate {
+pub(crate) struct Estimate {
     lowest: Option<i64>,
     highest: Option<i64>,
     /// When the bounds were brought up to date.
@@ -42,7 +42,7 @@ pub struct Estimate {
     /// The newest note that questions saw, and when the last of them was sent.
     open: Vec<(u64, u64)>,
     /// Times contradicted each other: a machine slept.
-    pub contradictions: u64,
+    pub(crate) contradictions: u64,
 }
 
 fn difference(after: u64, before: u64) -> i64 {
@@ -51,7 +51,7 @@ fn difference(after: u64, before: u64) -> i64 {
 
 impl Estimate {
     /// Takes an answer.
-    pub fn take(&mut self, asked: Asked, note: &Note) {
+    pub(crate) fn take(&mut self, asked: Asked, note: &ClockNote) {
         self.widen(asked.answered);
         self.raise(difference(note.begun, asked.answered));
         let before = note.before.iter();
@@ -99,7 +99,7 @@ impl Estimate {
 
     /// What is known by now. Within the bounds, what the wall clocks say is taken: `by_walls`.
     #[must_use]
-    pub fn offset(&self, by_walls: i64) -> Option<Offset> {
+    pub(crate) fn offset(&self, by_walls: i64) -> Option<Offset> {
         let (lowest, highest) = (self.lowest?, self.highest?);
         let ahead = by_walls.clamp(lowest, highest);
         let bound = highest.abs_diff(ahead).max(ahead.abs_diff(lowest));
@@ -108,7 +108,7 @@ impl Estimate {
 
     /// The middle of the bounds: where to look to halve them.
     #[must_use]
-    pub fn middle(&self) -> Option<i64> {
+    pub(crate) fn middle(&self) -> Option<i64> {
         let (lowest, highest) = (self.lowest?, self.highest?);
         Some(lowest + (highest - lowest) / 2)
     }
@@ -117,14 +117,14 @@ impl Estimate {
 impl Offset {
     /// Of two processes on one machine.
     #[must_use]
-    pub fn exact(ahead: i64) -> Self {
+    pub(crate) fn exact(ahead: i64) -> Self {
         Self { ahead, bound: READING_ERROR_NANOSECONDS.get(), is_exact: true }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::note::{Machine, Writer};
+    use super::super::note::{Machine, NoteSequence};
     use super::*;
     use cliffwatch_measure::NANOSECONDS;
     use cliffwatch_measure::clock::Clock;
@@ -140,16 +140,16 @@ mod tests {
     }
 
     impl World {
-        fn note(&self, machine: &Machine, number: u64) -> Note {
+        fn note(&self, machine: &Machine, number: u64) -> ClockNote {
             let left = |number: u64| {
                 let begun = (START + number * NANOSECONDS).saturating_add_signed(self.ahead);
                 Left { number, begun, acknowledged: begun + self.write }
             };
             let before = (number.saturating_sub(8).max(1)..number).map(left).collect();
-            Note { number, begun: left(number).begun, before, wall_ahead: 0, machine: machine.clone() }
+            ClockNote { number, begun: left(number).begun, before, wall_ahead: 0, machine: machine.clone() }
         }
 
-        /// Asks once a second, where it tells most.
+        /// Asks once a second, where it narrows the estimate most.
         fn estimate(&self, seconds: u64) -> Estimate {
             let machine = Machine::here(Clock::anchored()).unwrap();
             let mut estimate = Estimate::default();
@@ -217,7 +217,7 @@ mod tests {
         let found = Offset::exact(theirs.ahead_of(&here).unwrap());
         // Two clocks of one process that were read one after the other.
         assert!(found.ahead.abs_diff(0) < 1_000_000);
-        let note = Writer::new(theirs).next(ours);
+        let note = NoteSequence::new(theirs).next(ours);
         assert_eq!(note.number, 1);
     }
 }

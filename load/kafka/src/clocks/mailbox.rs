@@ -6,7 +6,7 @@ use kafka_protocol::messages::offset_fetch_request::OffsetFetchRequestTopic;
 use kafka_protocol::messages::{DeleteGroupsRequest, GroupId, OffsetCommitRequest, OffsetFetchRequest, TopicName};
 use kafka_protocol::protocol::StrBytes;
 
-use super::note::Note;
+use super::note::ClockNote;
 use crate::admin;
 use crate::error::{Error, Result};
 use crate::session::{Address, Dialer, Session, refuse};
@@ -15,7 +15,7 @@ use crate::session::{Address, Dialer, Session, refuse};
 const NO_GENERATION: i32 = -1;
 
 /// The mailbox of one producing process.
-pub struct Mailbox {
+pub(crate) struct Mailbox {
     group: String,
     topic: String,
     partition: i32,
@@ -27,7 +27,13 @@ impl Mailbox {
     ///
     /// # Errors
     /// What the session said.
-    pub fn open(dialer: &Dialer, bootstrap: &[Address], incarnation: u32, topic: &str, partition: i32) -> Result<Self> {
+    pub(crate) fn open(
+        dialer: &Dialer,
+        bootstrap: &[Address],
+        incarnation: u32,
+        topic: &str,
+        partition: i32,
+    ) -> Result<Self> {
         let group = format!("cliffwatch-clock-{incarnation:06x}");
         let address = admin::coordinator(&mut dialer.open_any(bootstrap.iter())?, &group)?;
         Ok(Self { group, topic: topic.to_owned(), partition, session: dialer.open(&address)? })
@@ -45,7 +51,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// What the session said.
-    pub fn leave(&mut self, note: &Note) -> Result<()> {
+    pub(crate) fn leave(&mut self, note: &ClockNote) -> Result<()> {
         let doing = "leaving a note of the time";
         let text = serde_json::to_string(note).map_err(|_| Error::Protocol(doing))?;
         let partition = OffsetCommitRequestPartition::default()
@@ -67,7 +73,7 @@ impl Mailbox {
     ///
     /// # Errors
     /// What the session said.
-    pub fn look(&mut self) -> Result<Option<Note>> {
+    pub(crate) fn look(&mut self) -> Result<Option<ClockNote>> {
         let doing = "looking for a note of the time";
         let topic = OffsetFetchRequestTopic::default()
             .with_name(self.topic_name())
@@ -83,7 +89,7 @@ impl Mailbox {
     }
 
     /// Nobody needs it any more.
-    pub fn remove(&mut self) {
+    pub(crate) fn remove(&mut self) {
         let request = DeleteGroupsRequest::default().with_groups_names(vec![self.group_id()]);
         // Brokers forget it by themselves when it is not used for some days.
         let _ = self.session.call("removing a note of the time", &request, 1);

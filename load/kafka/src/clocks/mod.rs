@@ -6,11 +6,11 @@
 //! time, the notes before were begun and acknowledged. A consuming process that finds a note, or does not find it yet,
 //! knows an earliest and a latest difference (`estimate`). On one machine the note itself says what the difference is.
 
-pub mod estimate;
-pub mod mailbox;
-pub mod note;
-pub mod peers;
-pub mod wall;
+pub(crate) mod estimate;
+pub(crate) mod mailbox;
+pub(crate) mod note;
+pub(crate) mod peers;
+pub(crate) mod wall;
 mod watch;
 
-pub use watch::{Place, Reading, Writing};
+pub(crate) use watch::{ClockContext, NoteReader, NoteWriter};

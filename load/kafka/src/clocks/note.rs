@@ -15,7 +15,7 @@ const NANOSECONDS: i64 = 1_000_000_000;
 
 /// The clock that all times of a process hang on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// Of the kernel since it started; the monotonic clock is one for all who have the same.
     boot: String,
     /// … unless they live in another time namespace.
@@ -24,34 +24,34 @@ pub struct Machine {
     base: i64,
 }
 
-/// When a note was begun and acknowledged, in nanoseconds of its writer's time.
+/// When a note was started and acknowledged, in nanoseconds of its writer's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Left {
+pub(crate) struct Left {
     /// Notes are counted from 1.
-    pub number: u64,
+    pub(crate) number: u64,
     /// Nobody can have read it before.
-    pub begun: u64,
+    pub(crate) begun: u64,
     /// Everybody who asked later has read it.
-    pub acknowledged: u64,
+    pub(crate) acknowledged: u64,
 }
 
 /// A note, as it lies with the brokers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Note {
+pub(crate) struct ClockNote {
     /// Its number.
-    pub number: u64,
-    /// When it was begun, in nanoseconds of its writer's time.
-    pub begun: u64,
+    pub(crate) number: u64,
+    /// When it was started, in nanoseconds of its writer's time.
+    pub(crate) begun: u64,
     /// Notes before it.
-    pub before: Vec<Left>,
+    pub(crate) before: Vec<Left>,
     /// What its writer's wall clock was ahead of its time, in nanoseconds.
-    pub wall_ahead: i64,
+    pub(crate) wall_ahead: i64,
     /// Where its writer is.
-    pub machine: Machine,
+    pub(crate) machine: Machine,
 }
 
 /// Writes the notes of a process.
-pub struct Writer {
+pub(crate) struct NoteSequence {
     machine: Machine,
     number: u64,
     before: Vec<Left>,
@@ -60,7 +60,7 @@ pub struct Writer {
 impl Machine {
     /// Where this process is. None where the kernel does not say.
     #[must_use]
-    pub fn here(clock: Clock) -> Option<Self> {
+    pub(crate) fn here(clock: Clock) -> Option<Self> {
         let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?.trim().to_owned();
         let namespace = std::fs::read_link("/proc/self/ns/time").ok()?.to_string_lossy().into_owned();
         Some(Self { boot, namespace, base: base(clock) })
@@ -68,7 +68,7 @@ impl Machine {
 
     /// What the time of a process there is ahead of ours, where that follows from the monotonic clock alone.
     #[must_use]
-    pub fn ahead_of(&self, ours: &Self) -> Option<i64> {
+    pub(crate) fn ahead_of(&self, ours: &Self) -> Option<i64> {
         (self.boot == ours.boot && self.namespace == ours.namespace).then_some(self.base - ours.base)
     }
 }
@@ -86,17 +86,17 @@ fn base(clock: Clock) -> i64 {
     (0..READINGS).map(reading).min().map_or(0, |(_, base)| base)
 }
 
-impl Writer {
+impl NoteSequence {
     /// For the process at `machine`.
     #[must_use]
-    pub fn new(machine: Machine) -> Self {
+    pub(crate) fn new(machine: Machine) -> Self {
         Self { machine, number: 0, before: Vec::new() }
     }
 
     /// The next note.
-    pub fn next(&mut self, clock: Clock) -> Note {
+    pub(crate) fn next(&mut self, clock: Clock) -> ClockNote {
         self.number += 1;
-        Note {
+        ClockNote {
             number: self.number,
             begun: clock.now(),
             before: self.before.clone(),
@@ -106,7 +106,7 @@ impl Writer {
     }
 
     /// A note was acknowledged.
-    pub fn acknowledged(&mut self, note: &Note, at: u64) {
+    pub(crate) fn acknowledged(&mut self, note: &ClockNote, at: u64) {
         if self.before.len() == REMEMBERED {
             self.before.remove(0);
         }
@@ -115,4 +115,4 @@ impl Writer {
 }
 
 /// Half of what reading two clocks at once may be off by.
-pub const READING_ERROR_NANOSECONDS: NonZeroU64 = NonZeroU64::new(1_000).unwrap();
+pub(crate) const READING_ERROR_NANOSECONDS: NonZeroU64 = NonZeroU64::new(1_000).unwrap();

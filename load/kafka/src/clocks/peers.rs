@@ -7,7 +7,7 @@ use super::estimate::Offset;
 
 /// What is known of each producing process, by what its records carry.
 #[derive(Debug, Default)]
-pub struct Peers {
+pub(crate) struct Peers {
     /// Given by the settings: nothing is estimated.
     fixed: Option<i64>,
     known: Mutex<BTreeMap<u32, Option<Offset>>>,
@@ -16,13 +16,13 @@ pub struct Peers {
 impl Peers {
     /// Where `fixed` (nanoseconds) is given, that is what all producers' times are ahead of ours.
     #[must_use]
-    pub fn new(fixed: Option<i64>) -> Self {
+    pub(crate) fn new(fixed: Option<i64>) -> Self {
         Self { fixed, known: Mutex::default() }
     }
 
     /// True when times are to be compared.
     #[must_use]
-    pub fn are_estimated(&self) -> bool {
+    pub(crate) fn are_estimated(&self) -> bool {
         self.fixed.is_none()
     }
 
@@ -32,7 +32,7 @@ impl Peers {
 
     /// What the time of this process is ahead of ours; 0 while that is not known. Whoever asks first has it estimated.
     #[must_use]
-    pub fn ahead(&self, incarnation: u32) -> i64 {
+    pub(crate) fn ahead(&self, incarnation: u32) -> i64 {
         match self.fixed {
             Some(fixed) => fixed,
             None => self.lock().entry(incarnation).or_default().map_or(0, |offset| offset.ahead),
@@ -41,18 +41,18 @@ impl Peers {
 
     /// Those that were asked for.
     #[must_use]
-    pub fn wanted(&self) -> Vec<u32> {
+    pub(crate) fn wanted(&self) -> Vec<u32> {
         self.lock().keys().copied().collect()
     }
 
     /// Something was found out.
-    pub fn learn(&self, incarnation: u32, offset: Offset) {
+    pub(crate) fn learn(&self, incarnation: u32, offset: Offset) {
         self.lock().insert(incarnation, Some(offset));
     }
 
     /// What is known the least well: of several, that with the widest bound. None while nothing is known of one of them.
     #[must_use]
-    pub fn worst(&self) -> Option<Offset> {
+    pub(crate) fn worst(&self) -> Option<Offset> {
         let known = self.lock();
         let all: Option<Vec<Offset>> = known.values().copied().collect();
         all?.into_iter().max_by_key(|offset| offset.bound)

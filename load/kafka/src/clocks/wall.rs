@@ -13,7 +13,7 @@ const LOOK_MAX_NANOSECONDS: u64 = 2_000_000;
 
 /// What the wall clock is ahead of the run's time, in nanoseconds. None when this thread was held up while it looked.
 #[must_use]
-pub fn ahead_of(clock: Clock) -> Option<i64> {
+pub(crate) fn ahead_of(clock: Clock) -> Option<i64> {
     let before = clock.now();
     let wall = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos();
     let after = clock.now();
@@ -24,20 +24,20 @@ pub fn ahead_of(clock: Clock) -> Option<i64> {
 
 /// Notices when somebody sets the wall clock, or the machine slept.
 #[derive(Debug, Default)]
-pub struct Steps {
+pub(crate) struct WallClockSteps {
     looked_at: u64,
     ahead: Option<i64>,
 }
 
-impl Steps {
+impl WallClockSteps {
     /// True when it is time to look again.
     #[must_use]
-    pub fn is_due(&self, now: u64) -> bool {
+    pub(crate) fn is_due(&self, now: u64) -> bool {
         now >= self.looked_at + LOOKS_APART_NANOSECONDS
     }
 
     /// Takes what the wall clock is ahead of the run's time; by how much it was set since the last look, if it was.
-    pub fn look(&mut self, now: u64, ahead: i64) -> Option<i64> {
+    pub(crate) fn look(&mut self, now: u64, ahead: i64) -> Option<i64> {
         self.looked_at = now;
         let moved = ahead - self.ahead.replace(ahead)?;
         (moved.unsigned_abs() >= STEP_NANOSECONDS).then_some(moved)
@@ -49,8 +49,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_that_is_set_is_told_once_and_one_that_is_slewed_is_not() {
-        let mut steps = Steps::default();
+    fn a_clock_that_is_set_is_reported_once_and_one_that_is_slewed_is_not() {
+        let mut steps = WallClockSteps::default();
         assert!(steps.is_due(NANOSECONDS));
         assert_eq!(steps.look(NANOSECONDS, 3_000_000_000), None, "whatever it begins with");
         assert!(!steps.is_due(NANOSECONDS + 1));

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::estimate::{Asked, Estimate, Offset};
 use super::mailbox::Mailbox;
-use super::note::{Machine, Note, Writer};
+use super::note::{ClockNote, Machine, NoteSequence};
 use super::wall;
 use crate::error::{Error, Result};
-use crate::hot::tell::Teller;
+use crate::hot::events::EventReporter;
 use crate::names::Gauge;
 use crate::session::{Address, Dialer};
 use crate::shared::Shared;
@@ -28,20 +28,20 @@ const LOOK: Duration = Duration::from_millis(20);
 const BACKOFF_NANOSECONDS: u64 = NANOSECONDS;
 
 /// What both threads are given.
-pub struct Place {
+pub(crate) struct ClockContext {
     /// How connections are made.
-    pub dialer: Arc<Dialer>,
+    pub(crate) dialer: Arc<Dialer>,
     /// Brokers to begin with.
-    pub bootstrap: Arc<Vec<Address>>,
+    pub(crate) bootstrap: Arc<Vec<Address>>,
     /// What all see.
-    pub shared: Arc<Shared>,
-    /// Where they tell.
-    pub teller: Teller,
+    pub(crate) shared: Arc<Shared>,
+    /// Where they report.
+    pub(crate) events: EventReporter,
     /// Set when the run is over.
-    pub ended: Arc<AtomicBool>,
+    pub(crate) ended: Arc<AtomicBool>,
 }
 
-impl Place {
+impl ClockContext {
     fn open(&self, incarnation: u32) -> Result<Mailbox> {
         let first = &self.shared.partitions[0];
         let topic = &self.shared.topics[first.topic];
@@ -64,25 +64,25 @@ impl Place {
 
     /// False when trying again would not help.
     fn complain(&mut self, error: &Error) -> bool {
-        self.teller.again("clock_offset_unavailable", "", json!({"error": error.to_string()}));
+        self.events.report_recurring("clock_offset_unavailable", "", json!({"error": error.to_string()}));
         error.is_transient()
     }
 }
 
 /// Leaves notes, where this process produces and another may consume.
-pub struct Writing(pub Place);
+pub(crate) struct NoteWriter(pub(crate) ClockContext);
 
-impl Writing {
+impl NoteWriter {
     /// Works until the run is over, or the brokers do not allow it.
-    pub fn run(self) {
-        let Self(mut place) = self;
-        let clock = place.shared.clock;
+    pub(crate) fn run(self) {
+        let Self(mut context) = self;
+        let clock = context.shared.clock;
         let Some(machine) = Machine::here(clock) else { return };
-        let (mut writer, mut mailbox) = (Writer::new(machine), None);
-        while place.wait_until(clock.now() / NOTES_APART * NOTES_APART + NOTES_APART) {
+        let (mut writer, mut mailbox) = (NoteSequence::new(machine), None);
+        while context.wait_until(clock.now() / NOTES_APART * NOTES_APART + NOTES_APART) {
             let opened = match mailbox.take() {
                 Some(mailbox) => Ok(mailbox),
-                None => place.open(place.shared.incarnation),
+                None => context.open(context.shared.incarnation),
             };
             let left = opened.and_then(|mut opened| {
                 let note = writer.next(clock);
@@ -93,7 +93,7 @@ impl Writing {
             match left {
                 Ok(opened) => mailbox = Some(opened),
                 Err(error) => {
-                    if !place.complain(&error) {
+                    if !context.complain(&error) {
                         return;
                     }
                 }
@@ -106,58 +106,58 @@ impl Writing {
 }
 
 /// Looks for the notes of those whose records are read.
-pub struct Reading {
+pub(crate) struct NoteReader {
     /// What it is given.
-    pub place: Place,
+    pub(crate) context: ClockContext,
     /// Where it counts.
-    pub recorder: Recorder,
+    pub(crate) recorder: Recorder,
 }
 
 /// What is known of one writer.
 #[derive(Default)]
-struct Writers {
+struct WriterState {
     mailbox: Option<Mailbox>,
     estimate: Estimate,
     next_at: u64,
     is_settled: bool,
-    told: Option<Offset>,
+    reported: Option<Offset>,
 }
 
-impl Reading {
+impl NoteReader {
     /// Works until the run is over, or the brokers do not allow it.
-    pub fn run(mut self) {
-        let clock = self.place.shared.clock;
+    pub(crate) fn run(mut self) {
+        let clock = self.context.shared.clock;
         let Some(machine) = Machine::here(clock) else { return };
-        let mut writers: BTreeMap<u32, Writers> = BTreeMap::new();
+        let mut writers: BTreeMap<u32, WriterState> = BTreeMap::new();
         loop {
-            for wanted in self.place.shared.peers.wanted() {
+            for wanted in self.context.shared.peers.wanted() {
                 writers.entry(wanted).or_default();
             }
             let next = writers.iter().filter(|(_, writer)| !writer.is_settled).min_by_key(|(_, writer)| writer.next_at);
             let Some((incarnation, next_at)) = next.map(|(incarnation, writer)| (*incarnation, writer.next_at)) else {
-                if !self.place.wait_until(clock.now() + LOOK.as_nanos() as u64) {
+                if !self.context.wait_until(clock.now() + LOOK.as_nanos() as u64) {
                     return;
                 }
                 continue;
             };
-            if !self.place.wait_until(next_at) {
+            if !self.context.wait_until(next_at) {
                 return;
             }
             let Some(writer) = writers.get_mut(&incarnation) else { continue };
             if let Err(error) = self.look(incarnation, writer, &machine) {
                 (writer.mailbox, writer.next_at) = (None, clock.now() + BACKOFF_NANOSECONDS);
-                if !self.place.complain(&error) {
+                if !self.context.complain(&error) {
                     return;
                 }
             }
         }
     }
 
-    fn look(&mut self, incarnation: u32, writer: &mut Writers, machine: &Machine) -> Result<()> {
-        let clock = self.place.shared.clock;
+    fn look(&mut self, incarnation: u32, writer: &mut WriterState, machine: &Machine) -> Result<()> {
+        let clock = self.context.shared.clock;
         let mut mailbox = match writer.mailbox.take() {
             Some(mailbox) => mailbox,
-            None => self.place.open(incarnation)?,
+            None => self.context.open(incarnation)?,
         };
         let asked = clock.now();
         let note = mailbox.look()?;
@@ -180,47 +180,48 @@ impl Reading {
             }
         };
         if let Some(offset) = offset {
-            self.place.shared.peers.learn(incarnation, offset);
-            self.tell(incarnation, writer, offset);
+            self.context.shared.peers.learn(incarnation, offset);
+            self.report(incarnation, writer, offset);
         }
         self.show();
         Ok(())
     }
 
     fn show(&self) {
-        let Some(worst) = self.place.shared.peers.worst() else { return };
+        let Some(worst) = self.context.shared.peers.worst() else { return };
         let mut tally = self.recorder.lock();
         tally.set(Gauge::ClockOffset as usize, worst.ahead as f64 / NANOSECONDS as f64);
         tally.set(Gauge::ClockOffsetBound as usize, worst.bound as f64 / NANOSECONDS as f64);
     }
 
-    /// Tells of what is new: known for the first time, twice as well as told before, or other than was told.
-    fn tell(&self, incarnation: u32, writer: &mut Writers, offset: Offset) {
-        let is_new = writer.told.is_none_or(|told| {
-            offset.bound <= told.bound / 2 || offset.ahead.abs_diff(told.ahead) > told.bound.max(offset.bound)
+    /// Reports what is new: known for the first time, twice as well as reported before, or other than was reported.
+    fn report(&self, incarnation: u32, writer: &mut WriterState, offset: Offset) {
+        let is_new = writer.reported.is_none_or(|reported| {
+            offset.bound <= reported.bound / 2
+                || offset.ahead.abs_diff(reported.ahead) > reported.bound.max(offset.bound)
         });
         if !is_new {
             return;
         }
-        writer.told = Some(offset);
+        writer.reported = Some(offset);
         let seconds = |nanoseconds: f64| nanoseconds / NANOSECONDS as f64;
         let detail = json!({
             "producer": format!("{incarnation:06x}"), "offset_seconds": seconds(offset.ahead as f64),
             "bound_seconds": seconds(offset.bound as f64),
             "by": if offset.is_exact { "the machine's clock" } else { "notes left with the brokers" },
         });
-        self.place.teller.event("clock_offset", detail);
+        self.context.events.report("clock_offset", detail);
     }
 }
 
 /// When to ask next: so that by what is known, the question meets the next note half-way. Whether it is there then halves
 /// what is not known.
-fn next_look(asked: Asked, note: &Note, middle: i64) -> u64 {
+fn next_look(asked: Asked, note: &ClockNote, middle: i64) -> u64 {
     let takes = note.before.last().map_or(0, |left| left.acknowledged.saturating_sub(left.begun));
     let there = asked.answered.saturating_add_signed(middle);
     let mut next = there / NOTES_APART * NOTES_APART + NOTES_APART + takes / 2;
     let question = (asked.answered - asked.asked) / 2;
-    // Two questions for one note tell no more than one.
+    // Two questions for one note say no more than one.
     while next < there + question + nanoseconds(0.3) {
         next += NOTES_APART;
     }

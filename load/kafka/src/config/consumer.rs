@@ -1,4 +1,4 @@
-//! What consumes, and the search for the highest rate, as the engine is told.
+//! What consumes, and the search for the highest rate.
 
 use serde::Deserialize;
 
@@ -8,40 +8,40 @@ use crate::error::Error;
 /// What consumes.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Consumer {
+pub(crate) struct ConsumerSettings {
     /// How many consumers, each with a thread and connections of its own; partitions are dealt out among them.
     #[serde(default = "one")]
-    pub consumers: u32,
+    pub(crate) consumers: u32,
     /// Take part in this consumer group instead of reading all partitions.
     #[serde(default)]
-    pub group: Option<String>,
+    pub(crate) group: Option<String>,
     /// Where reading begins.
     #[serde(default)]
-    pub from: From,
+    pub(crate) from: StartFrom,
     /// The broker answers once it has this much.
     #[serde(default = "default_fetch_min")]
-    pub fetch_min_bytes: i32,
+    pub(crate) fetch_min_bytes: i32,
     /// … or once this has passed.
     #[serde(default = "default_fetch_wait")]
-    pub fetch_max_wait_seconds: f64,
+    pub(crate) fetch_max_wait_seconds: f64,
     /// The most that an answer holds.
     #[serde(default = "default_fetch_max")]
-    pub fetch_max_bytes: i32,
+    pub(crate) fetch_max_bytes: i32,
     /// The most of one partition that an answer holds.
     #[serde(default = "default_partition_max")]
-    pub partition_max_bytes: i32,
+    pub(crate) partition_max_bytes: i32,
     /// When to stop reading for a while, to build a backlog. In order of time.
     #[serde(default)]
-    pub pauses: Vec<Pause>,
+    pub(crate) pauses: Vec<Pause>,
     /// What the producer's time is ahead of this process's, where it is known; without it, it is estimated.
     #[serde(default)]
-    pub clock_offset_seconds: Option<f64>,
+    pub(crate) clock_offset_seconds: Option<f64>,
 }
 
 /// Where reading begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum From {
+pub(crate) enum StartFrom {
     /// At the first record that is kept.
     Earliest,
     /// At the end as it is when the engine starts, before it produces.
@@ -52,36 +52,36 @@ pub enum From {
 /// A time of not reading. It ends with whichever of `seconds` and `until_bytes` comes first.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Pause {
+pub(crate) struct Pause {
     /// Since the load's start.
-    pub after_seconds: f64,
+    pub(crate) after_seconds: f64,
     /// How long.
     #[serde(default)]
-    pub seconds: Option<f64>,
+    pub(crate) seconds: Option<f64>,
     /// Until this much has been acknowledged and not read.
     #[serde(default)]
-    pub until_bytes: Option<u64>,
+    pub(crate) until_bytes: Option<u64>,
 }
 
 /// The search for the highest rate that can be sustained: bisection between rates that can and cannot.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Search {
+pub(crate) struct Search {
     /// The first rate tried, doubled until one cannot be sustained.
-    pub first_rate: f64,
+    pub(crate) first_rate: f64,
     /// How long each rate is kept.
-    pub trial_seconds: f64,
+    pub(crate) trial_seconds: f64,
     /// A rate is sustained if `publish` and `end_to_end` at the 99th percentile are no longer than this…
-    pub p99_seconds: f64,
+    pub(crate) p99_seconds: f64,
     /// … and neither the schedule nor the consumers are further behind than this at the end.
     #[serde(default = "one_float")]
-    pub behind_seconds: f64,
+    pub(crate) behind_seconds: f64,
     /// The search ends when the two rates are within this ratio of each other.
     #[serde(default = "default_resolution")]
-    pub resolution_ratio: f64,
+    pub(crate) resolution_ratio: f64,
 }
 
-impl Consumer {
+impl ConsumerSettings {
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |text: &str| Err(Error::Config(text.to_owned()));
         if self.consumers == 0 {

@@ -1,4 +1,4 @@
-//! What the engine is told: one JSON document, given as `--config FILE`.
+//! The engine's configuration: one JSON document, given as `--config FILE`.
 //!
 //! Unknown keys are refused. Times are seconds (since the epoch where they say when), sizes are bytes, rates are records
 //! a second. Only `start`, `window_seconds`, `bootstrap_servers` and `topics` must be given, and one of `producer` and
@@ -59,80 +59,85 @@ use serde::Deserialize;
 
 use crate::error::Error;
 
-pub use consumer::{Consumer, From, Pause, Search};
-pub use producer::{Acks, Compression, IDEMPOTENT_IN_FLIGHT, Key, KeyDistribution, Producer, RecordSize, Step};
-pub use security::{Mechanism, Sasl, Security, Tls};
+pub(crate) use consumer::{ConsumerSettings, Pause, Search, StartFrom};
+pub(crate) use producer::{Acks, Compression, KeyDistribution, KeySettings, ProducerSettings};
+pub(crate) use security::{Mechanism, Sasl, SecuritySettings, Tls};
 
 /// The whole document.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Names the run in `client_id` and in what is told; not in any record.
+    /// Whose load it is; for whoever reads the document.
     #[serde(default)]
-    pub run_id: String,
+    #[expect(dead_code, reason = "documents name the run, and the engine needs no name of it")]
+    pub(crate) run_id: String,
     /// When the load begins, on the grid of windows.
-    pub start: f64,
+    pub(crate) start: f64,
     /// When the load ends; without it, when SIGTERM or SIGINT comes.
     #[serde(default)]
-    pub stop: Option<f64>,
+    pub(crate) stop: Option<f64>,
+    /// When the first load of the run began, where this goes on with it. Without it this is the first, and one that is not
+    /// ready at `start` begins on a later line of the grid and ends as much later.
+    #[serde(default)]
+    pub(crate) begun: Option<f64>,
     /// Length of a window. Window bounds are its multiples.
-    pub window_seconds: f64,
+    pub(crate) window_seconds: f64,
     /// `host:port` each; one that answers is enough.
-    pub bootstrap_servers: Vec<String>,
+    pub(crate) bootstrap_servers: Vec<String>,
     /// What the broker knows this client by, in its logs and quotas.
     #[serde(default = "default_client_id")]
-    pub client_id: String,
+    pub(crate) client_id: String,
     /// Without it, plain TCP and no authentication.
     #[serde(default)]
-    pub security: Security,
+    pub(crate) security: SecuritySettings,
     /// Where records go and come from.
-    pub topics: Topics,
+    pub(crate) topics: Topics,
     /// Without it nothing is produced.
     #[serde(default)]
-    pub producer: Option<Producer>,
+    pub(crate) producer: Option<ProducerSettings>,
     /// Without it nothing is consumed.
     #[serde(default)]
-    pub consumer: Option<Consumer>,
+    pub(crate) consumer: Option<ConsumerSettings>,
     /// Look for the highest rate that can be sustained, instead of keeping to `producer.rate`.
     #[serde(default)]
-    pub search: Option<Search>,
+    pub(crate) search: Option<Search>,
     /// How long, after the load's end, acknowledgements and unread records are waited for.
     #[serde(default = "default_drain_timeout")]
-    pub drain_timeout_seconds: f64,
+    pub(crate) drain_timeout_seconds: f64,
 }
 
 /// Which topics: either existing ones, which are left alone, or ones made with `prefix`.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Topics {
+pub(crate) struct Topics {
     /// Topics that are there already. Never made, changed or deleted.
     #[serde(default)]
-    pub existing: Vec<String>,
+    pub(crate) existing: Vec<String>,
     /// Topics are made as `<prefix>-<number>`, five digits. Those that are there already must have `partitions`,
     /// `replication_factor` and `settings` as asked for.
     #[serde(default)]
-    pub prefix: Option<String>,
+    pub(crate) prefix: Option<String>,
     /// How many to make.
     #[serde(default = "one")]
-    pub count: u32,
+    pub(crate) count: u32,
     /// Partitions of each.
     #[serde(default = "one")]
-    pub partitions: u32,
+    pub(crate) partitions: u32,
     /// Replicas of each partition; without it the broker's default.
     #[serde(default)]
-    pub replication_factor: Option<i16>,
+    pub(crate) replication_factor: Option<i16>,
     /// Settings of each topic, as the broker names them.
     #[serde(default)]
-    pub settings: BTreeMap<String, String>,
+    pub(crate) settings: BTreeMap<String, String>,
     /// Delete the topics of `prefix` when the load has ended.
     #[serde(default = "yes")]
-    pub delete_at_end: bool,
+    pub(crate) delete_at_end: bool,
 }
 
 impl Topics {
     /// The names of all topics, existing or to be made.
     #[must_use]
-    pub fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         match &self.prefix {
             Some(prefix) => (0..self.count).map(|number| format!("{prefix}-{number:05}")).collect(),
             None => self.existing.clone(),
@@ -145,7 +150,7 @@ impl Config {
     ///
     /// # Errors
     /// `Error::Config`, naming the field at fault and what would be right.
-    pub fn load(path: &Path) -> Result<Self, Error> {
+    pub(crate) fn load(path: &Path) -> Result<Self, Error> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| Error::Config(format!("{} cannot be read: {error}", path.display())))?;
         Self::parse(&text)

@@ -1,4 +1,4 @@
-//! What produces, as the engine is told.
+//! What produces.
 
 use serde::Deserialize;
 
@@ -6,79 +6,79 @@ use super::{one, one_float};
 use crate::error::Error;
 
 /// The broker remembers so many batches of a producer and partition.
-pub const IDEMPOTENT_IN_FLIGHT: usize = 5;
+pub(crate) const IDEMPOTENT_IN_FLIGHT: usize = 5;
 
-/// The place of a producer goes into a byte of its records.
+/// The number of a producer goes into a byte of its records.
 const PRODUCERS_MAX: u32 = 256;
 
 /// What produces.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Producer {
+pub(crate) struct ProducerSettings {
     /// How many producers, each with a thread, connections and a producer id of its own.
     #[serde(default = "one")]
-    pub producers: u32,
+    pub(crate) producers: u32,
     /// Records a second of all producers together; null for as many as the broker takes.
     #[serde(default)]
-    pub rate: Option<f64>,
+    pub(crate) rate: Option<f64>,
     /// Later rates, in order of time.
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub(crate) steps: Vec<RateStep>,
     /// After a stall, overdue records are sent at up to this many times the rate; at least 1.
     #[serde(default = "default_catch_up")]
-    pub catch_up_ratio: f64,
+    pub(crate) catch_up_ratio: f64,
     /// Sizes of a record's value, chosen by weight.
     #[serde(default = "default_sizes")]
-    pub record_sizes: Vec<RecordSize>,
+    pub(crate) record_sizes: Vec<RecordSize>,
     /// Share of a value that is random and so does not compress; the rest repeats.
     #[serde(default = "one_float")]
-    pub random_ratio: f64,
+    pub(crate) random_ratio: f64,
     /// Keys, and so partitions.
     #[serde(default)]
-    pub key: Key,
+    pub(crate) key: KeySettings,
     /// Who must have a record before it is acknowledged.
     #[serde(default)]
-    pub acks: Acks,
+    pub(crate) acks: Acks,
     /// Have the broker reject what a retry would write twice. Needs `acks` all and `max_in_flight` 5 at most.
     #[serde(default)]
-    pub idempotence: Option<bool>,
+    pub(crate) idempotence: Option<bool>,
     /// How batches are compressed.
     #[serde(default)]
-    pub compression: Compression,
+    pub(crate) compression: Compression,
     /// How long a record waits for others to share its batch.
     #[serde(default = "default_linger")]
-    pub linger_seconds: f64,
+    pub(crate) linger_seconds: f64,
     /// A batch is sent when it has grown to this.
     #[serde(default = "default_batch_size")]
-    pub batch_size_bytes: usize,
+    pub(crate) batch_size_bytes: usize,
     /// A request carries batches of many partitions, up to this.
     #[serde(default = "default_request_size")]
-    pub request_size_bytes: usize,
+    pub(crate) request_size_bytes: usize,
     /// Requests under way on a connection.
     #[serde(default = "default_in_flight")]
-    pub max_in_flight: usize,
+    pub(crate) max_in_flight: usize,
     /// Batches of all producers together that are waiting or under way; when they have grown to this, nothing more is
     /// made and the schedule falls behind.
     #[serde(default = "default_buffer")]
-    pub buffer_bytes: usize,
+    pub(crate) buffer_bytes: usize,
     /// A request that is not answered in this time has failed.
     #[serde(default = "default_request_timeout")]
-    pub request_timeout_seconds: f64,
+    pub(crate) request_timeout_seconds: f64,
     /// A record that is not acknowledged in this time has failed and is an error.
     #[serde(default = "default_delivery_timeout")]
-    pub delivery_timeout_seconds: f64,
+    pub(crate) delivery_timeout_seconds: f64,
     /// The first wait before something is tried again; each further one is twice as long.
     #[serde(default = "default_backoff")]
-    pub retry_backoff_seconds: f64,
+    pub(crate) retry_backoff_seconds: f64,
     /// The longest wait before something is tried again.
     #[serde(default = "default_backoff_max")]
-    pub retry_backoff_max_seconds: f64,
+    pub(crate) retry_backoff_max_seconds: f64,
 }
 
-impl Producer {
+impl ProducerSettings {
     /// Whether the broker rejects duplicates: as asked for, and otherwise whenever the other settings allow it.
     #[must_use]
-    pub fn is_idempotent(&self) -> bool {
+    pub(crate) fn is_idempotent(&self) -> bool {
         self.idempotence.unwrap_or(self.acks == Acks::All && self.max_in_flight <= IDEMPOTENT_IN_FLIGHT)
     }
 }
@@ -86,40 +86,40 @@ impl Producer {
 /// A later rate.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub(crate) struct RateStep {
     /// Since the load's start.
-    pub after_seconds: f64,
+    pub(crate) after_seconds: f64,
     /// Records a second of all producers together.
-    pub rate: f64,
+    pub(crate) rate: f64,
 }
 
 /// A size of a record's value and how often it comes, relative to the others.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct RecordSize {
+pub(crate) struct RecordSize {
     /// Of the value, without key and framing.
-    pub size_bytes: usize,
+    pub(crate) size_bytes: usize,
     /// Relative to those of the other sizes.
     #[serde(default = "one_float")]
-    pub weight: f64,
+    pub(crate) weight: f64,
 }
 
 /// Which keys records have.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Key {
+pub(crate) struct KeySettings {
     /// How a record's key is chosen.
     #[serde(default)]
-    pub distribution: KeyDistribution,
+    pub(crate) distribution: KeyDistribution,
     /// How many keys there are.
     #[serde(default = "default_keys")]
-    pub count: u32,
+    pub(crate) count: u32,
     /// Of the Zipf distribution: the k-th key comes with weight 1 / k to this power.
     #[serde(default = "default_exponent")]
-    pub exponent: f64,
+    pub(crate) exponent: f64,
 }
 
-impl Default for Key {
+impl Default for KeySettings {
     fn default() -> Self {
         Self { distribution: KeyDistribution::None, count: default_keys(), exponent: default_exponent() }
     }
@@ -128,7 +128,7 @@ impl Default for Key {
 /// How a record's key is chosen. Keys are hashed to partitions as Kafka's own client does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum KeyDistribution {
+pub(crate) enum KeyDistribution {
     /// No key: a batch of records goes to one partition, the next batch to the next that has a leader.
     #[default]
     None,
@@ -142,7 +142,7 @@ pub enum KeyDistribution {
 
 /// Who must have a record before it is acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
-pub enum Acks {
+pub(crate) enum Acks {
     /// Nobody: a record counts as published once it is written to the connection.
     #[serde(rename = "0")]
     None,
@@ -158,7 +158,7 @@ pub enum Acks {
 /// How batches are compressed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Compression {
+pub(crate) enum Compression {
     /// They are not.
     #[default]
     None,
@@ -172,7 +172,7 @@ pub enum Compression {
     Zstd,
 }
 
-impl Producer {
+impl ProducerSettings {
     pub(super) fn check(&self) -> Result<(), Error> {
         let wrong = |text: String| Err(Error::Config(text));
         let smallest = cliffwatch_measure::record::HEADER_BYTES;
@@ -186,7 +186,7 @@ impl Producer {
             return wrong("producer.steps: each rate is more than 0".to_owned());
         }
         if self.rate.is_none() && !self.steps.is_empty() {
-            return wrong("producer.steps: need a rate to begin with".to_owned());
+            return wrong("producer.steps: need producer.rate as the rate before the first step".to_owned());
         }
         if !self.steps.is_sorted_by(|a, b| a.after_seconds < b.after_seconds) {
             return wrong("producer.steps: after_seconds must rise".to_owned());

@@ -1,4 +1,4 @@
-//! How connections are protected, as the engine is told.
+//! How connections are protected.
 
 use std::path::PathBuf;
 
@@ -7,47 +7,47 @@ use serde::Deserialize;
 /// How connections are protected.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Security {
+pub(crate) struct SecuritySettings {
     /// TLS, when present.
     #[serde(default)]
-    pub tls: Option<Tls>,
+    pub(crate) tls: Option<Tls>,
     /// SASL, when present.
     #[serde(default)]
-    pub sasl: Option<Sasl>,
+    pub(crate) sasl: Option<Sasl>,
 }
 
 /// TLS: PEM files.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Tls {
+pub(crate) struct Tls {
     /// Certificates that the broker's is checked against.
-    pub ca_file: PathBuf,
+    pub(crate) ca_file: PathBuf,
     /// The client's own certificate, for brokers that ask for one; with `key_file`.
     #[serde(default)]
-    pub certificate_file: Option<PathBuf>,
+    pub(crate) certificate_file: Option<PathBuf>,
     /// The key of `certificate_file`.
     #[serde(default)]
-    pub key_file: Option<PathBuf>,
+    pub(crate) key_file: Option<PathBuf>,
     /// The name that the broker's certificate must be for, where that is not the host that is connected to.
     #[serde(default)]
-    pub server_name: Option<String>,
+    pub(crate) server_name: Option<String>,
 }
 
 /// SASL: who the client is.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sasl {
+pub(crate) struct Sasl {
     /// How the password is proven.
-    pub mechanism: Mechanism,
+    pub(crate) mechanism: Mechanism,
     /// The user.
-    pub username: String,
+    pub(crate) username: String,
     /// A file that holds the password; a line end after it is ignored.
-    pub password_file: PathBuf,
+    pub(crate) password_file: PathBuf,
 }
 
 /// How a password is proven.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-pub enum Mechanism {
+pub(crate) enum Mechanism {
     /// The password itself is sent.
     #[serde(rename = "PLAIN")]
     Plain,
@@ -62,7 +62,7 @@ pub enum Mechanism {
 impl Mechanism {
     /// The name on the wire.
     #[must_use]
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plain => "PLAIN",
             Self::ScramSha256 => "SCRAM-SHA-256",

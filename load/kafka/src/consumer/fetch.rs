@@ -4,136 +4,76 @@ use std::sync::atomic::Ordering;
 
 use serde_json::json;
 
-use super::{BACKOFF_NANOSECONDS, Consumer, State};
-use crate::batch::read::Batch;
+use super::{BACKOFF, Consumer};
+use crate::batch::read::ReceivedBatch;
 use crate::error::{Remedy, code, describe};
-use crate::hot::poll::Readiness;
+use crate::hot::thread::HotThread;
 use crate::names::{Counter, Latency};
-use crate::wire::fetch::{Part, Place, Session, parts, request};
+use crate::wire::fetch::{FetchPosition, FetchSession, FetchedPartition, parts, request};
 
 impl Consumer {
     /// Asks a broker for what its partitions have, unless an answer is awaited.
-    pub(super) fn fetch(&mut self, place: usize, now: u64) {
-        let broker = &mut self.brokers[place];
-        if !broker.is_idle(now) {
+    pub(super) fn fetch(&mut self, broker: usize, now: u64) {
+        let found = &mut self.client.brokers[broker];
+        if found.exchange.under_way.is_some() || !found.is_open(now) {
             return;
         }
-        let begins = broker.must_begin || broker.session == Session::default();
+        let correlation = self.client.next_correlation();
+        let exchange = &mut self.client.brokers[broker].exchange;
+        let begins = exchange.must_begin || exchange.session == FetchSession::default();
         if begins {
-            broker.session = Session::default();
+            exchange.session = FetchSession::default();
         }
         let mut has_any = !begins;
         let wanted = self.partitions.iter_mut().filter_map(|partition| {
             let position = partition.position?;
-            if partition.leader != Some(place) || partition.held_until > now || !(begins || partition.is_moved) {
+            if partition.leader != Some(broker) || partition.held_until > now || !(begins || partition.is_moved) {
                 return None;
             }
             (partition.is_moved, has_any) = (false, true);
-            Some(Place { topic: &self.shared.topics[partition.topic], partition: partition.index, offset: position })
+            Some(FetchPosition {
+                topic: &self.client.shared.topics[partition.topic],
+                partition: partition.index,
+                offset: position,
+            })
         });
-        self.correlation = self.correlation.wrapping_add(1);
-        request(&mut broker.request, self.correlation, &self.terms, broker.session, wanted);
+        request(&mut exchange.request, correlation, &self.terms, exchange.session, wanted);
         if !has_any {
             return;
         }
-        broker.must_begin = false;
-        broker.written_bytes = 0;
-        broker.under_way = Some((self.correlation, now));
-        self.recorder.lock().add(Counter::FetchRequests as usize, 1);
-        self.write(place, now);
-    }
-
-    fn write(&mut self, place: usize, now: u64) {
-        let broker = &mut self.brokers[place];
-        match broker.write() {
-            Ok(is_written) => {
-                if broker.waits_for_room == is_written {
-                    broker.waits_for_room = !is_written;
-                    if let State::Up(link) = &broker.state {
-                        // It fails only for a connection that is broken, which reading finds out.
-                        let _ = self.poller.want_write(link.stream.socket(), place, !is_written);
-                    }
-                }
-            }
-            Err(error) => self.disconnect(place, &error.to_string(), now),
-        }
-    }
-
-    pub(super) fn attend(&mut self, ready: Readiness) {
-        if ready.writable {
-            let now = self.shared.clock.now();
-            self.write(ready.token, now);
-        }
-        if ready.readable {
-            self.read(ready.token);
-        }
-    }
-
-    fn read(&mut self, place: usize) {
-        loop {
-            let State::Up(link) = &mut self.brokers[place].state else { return };
-            let received = link.receive();
-            let answer = link.answer();
-            let now = self.shared.clock.now();
-            match answer {
-                Ok(Some(range)) => {
-                    let input = std::mem::take(&mut link.input);
-                    let is_understood = self.answered(place, &input[range], now);
-                    if let State::Up(link) = &mut self.brokers[place].state {
-                        link.input = input;
-                    }
-                    if !is_understood {
-                        self.disconnect(place, "an answer that is not of the protocol", now);
-                        return;
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    self.disconnect(place, &error.to_string(), now);
-                    return;
-                }
-            }
-            match received {
-                Ok(true) => {}
-                Ok(false) => return,
-                Err(error) => {
-                    self.disconnect(place, &error.to_string(), now);
-                    return;
-                }
-            }
-        }
+        exchange.must_begin = false;
+        exchange.written_bytes = 0;
+        exchange.under_way = Some((correlation, now));
+        self.client.recorder.lock().add(Counter::FetchRequests as usize, 1);
+        self.write(broker, now);
     }
 
     /// Takes an answer apart; false when it is none to the request under way.
-    fn answered(&mut self, place: usize, answer: &[u8], now: u64) -> bool {
+    pub(super) fn take_answer(&mut self, broker: usize, answer: &[u8], now: u64) -> bool {
         let Some((correlation, rest)) = answer.split_first_chunk::<4>() else { return false };
-        let broker = &mut self.brokers[place];
-        if broker.under_way.is_none_or(|(awaited, _)| awaited != i32::from_be_bytes(*correlation)) {
+        let exchange = &mut self.client.brokers[broker].exchange;
+        if exchange.under_way.is_none_or(|(awaited, _)| awaited != i32::from_be_bytes(*correlation)) {
             return false;
         }
-        broker.under_way = None;
+        exchange.under_way = None;
         self.advanced.clear();
-        let Ok(head) = parts(rest, |part| self.advance(&part, place, now)) else { return false };
-        let broker = &mut self.brokers[place];
+        let Ok(head) = parts(rest, |part| self.advance(&part, broker, now)) else { return false };
+        let found = &mut self.client.brokers[broker];
         if head.error != code::NONE {
-            broker.must_begin = true;
+            found.exchange.must_begin = true;
             if describe(head.error).1 != Remedy::Retry {
-                let detail = json!({"broker": broker.id, "error": describe(head.error).0, "code": head.error});
-                self.teller.again("fetch_error", &place.to_string(), detail);
-                broker.muted_until = now + BACKOFF_NANOSECONDS;
+                let detail = json!({"broker": found.id, "error": describe(head.error).0, "code": head.error});
+                self.client.events.report_recurring("fetch_error", &broker.to_string(), detail);
+                found.muted_until = now + BACKOFF.first_nanoseconds;
             }
             return true;
         }
-        broker.session = broker.session.next(head.session_id);
+        found.exchange.session = found.exchange.session.next(head.session_id);
         if head.throttle_milliseconds > 0 {
-            let milliseconds = head.throttle_milliseconds as u64;
-            broker.muted_until = now + milliseconds * 1_000_000;
-            self.recorder.lock().add(Counter::ThrottleMilliseconds as usize, milliseconds);
-            let detail = json!({"broker": broker.id, "milliseconds": milliseconds});
-            self.teller.again("throttled", &place.to_string(), detail);
+            self.client.throttled(broker, head.throttle_milliseconds as u64, now);
         }
         if !self.is_paused() {
-            self.fetch(place, now);
+            self.fetch(broker, now);
         }
         let advanced = std::mem::take(&mut self.advanced);
         let mut next = advanced.iter();
@@ -151,12 +91,12 @@ impl Consumer {
         true
     }
 
-    fn is_at(&self, at: usize, part: &Part<'_>) -> bool {
+    fn is_at(&self, at: usize, part: &FetchedPartition<'_>) -> bool {
         let partition = &self.partitions[at];
-        partition.index == part.partition && self.shared.topics[partition.topic] == part.topic
+        partition.index == part.partition && self.client.shared.topics[partition.topic] == part.topic
     }
 
-    fn find(&self, part: &Part<'_>) -> Option<usize> {
+    fn find(&self, part: &FetchedPartition<'_>) -> Option<usize> {
         // Answers follow the order of partitions, as a rule, so the search begins where the last one ended.
         let begin = self.advanced.last().map_or(0, |(at, _)| at + 1);
         let count = self.partitions.len();
@@ -164,10 +104,10 @@ impl Consumer {
     }
 
     /// Moves a partition's position behind what an answer holds.
-    fn advance(&mut self, part: &Part<'_>, place: usize, now: u64) {
+    fn advance(&mut self, part: &FetchedPartition<'_>, broker: usize, now: u64) {
         let Some(at) = self.find(part) else { return };
         if part.error != code::NONE {
-            self.complain(at, part, place, now);
+            self.complain(at, part, broker, now);
             return;
         }
         let partition = &mut self.partitions[at];
@@ -176,14 +116,14 @@ impl Consumer {
         let mut records = part.records;
         let mut position = from;
         loop {
-            match Batch::take(&mut records) {
+            match ReceivedBatch::take(&mut records) {
                 Some(Ok(batch)) => position = position.max(batch.next_offset),
                 Some(Err(_)) => {
-                    self.recorder.lock().add(Counter::CorruptedBatches as usize, 1);
-                    partition.held_until = now + BACKOFF_NANOSECONDS;
-                    self.brokers[place].must_begin = true;
+                    self.client.recorder.lock().add(Counter::CorruptedBatches as usize, 1);
+                    partition.held_until = now + BACKOFF.first_nanoseconds;
+                    self.client.brokers[broker].exchange.must_begin = true;
                     let detail = json!({"topic": part.topic, "partition": part.partition, "offset": position});
-                    self.teller.again("batch_unreadable", part.topic, detail);
+                    self.client.events.report_recurring("batch_unreadable", part.topic, detail);
                     break;
                 }
                 None => break,
@@ -196,10 +136,10 @@ impl Consumer {
         }
     }
 
-    fn complain(&mut self, at: usize, part: &Part<'_>, place: usize, now: u64) {
+    fn complain(&mut self, at: usize, part: &FetchedPartition<'_>, broker: usize, now: u64) {
         let (name, remedy) = describe(part.error);
         let partition = &mut self.partitions[at];
-        let mut tally = self.recorder.lock();
+        let mut tally = self.client.recorder.lock();
         tally.add(Counter::BrokerErrors as usize, 1);
         if part.error == code::OFFSET_OUT_OF_RANGE {
             // What was to be read next is not kept any more: what is missing shows as missing.
@@ -207,30 +147,32 @@ impl Consumer {
             partition.position = None;
         }
         drop(tally);
-        partition.held_until = now + BACKOFF_NANOSECONDS;
+        partition.held_until = now + BACKOFF.first_nanoseconds;
         partition.is_moved = true;
-        self.brokers[place].must_begin = true;
-        self.wants_metadata |= remedy == Remedy::Refresh;
+        self.client.brokers[broker].exchange.must_begin = true;
+        if remedy == Remedy::Refresh {
+            self.client.refresh.want();
+        }
         let detail = json!({
-            "broker": self.brokers[place].id, "error": name, "code": part.error,
+            "broker": self.client.brokers[broker].id, "error": name, "code": part.error,
             "topic": part.topic, "partition": part.partition,
         });
-        self.teller.again("fetch_error", name, detail);
+        self.client.events.report_recurring("fetch_error", name, detail);
     }
 
     /// Examines the records of one partition in an answer.
     fn examine(&mut self, at: usize, from: i64, mut records: &[u8]) {
         let mut contents = std::mem::take(&mut self.contents);
-        while let Some(Ok(batch)) = Batch::take(&mut records) {
+        while let Some(Ok(batch)) = ReceivedBatch::take(&mut records) {
             if batch.next_offset <= from {
                 continue;
             }
             self.partitions[at].examine(&batch, from, self.expected, &mut self.room, &mut contents);
-            let clock = self.shared.clock.now();
+            let clock = self.client.shared.clock.now();
             let now = clock.saturating_add_signed(self.ahead_of_ours(contents.producer));
             let count = contents.due_microseconds.len() as u64;
             let mut negative = 0;
-            let mut tally = self.recorder.lock();
+            let mut tally = self.client.recorder.lock();
             for due in &contents.due_microseconds {
                 let due = due * 1_000;
                 negative += u64::from(due > now);
@@ -253,26 +195,26 @@ impl Consumer {
                 tally.add(counter as usize, count);
             }
             drop(tally);
-            if let Some(mut trial) = self.shared.trial() {
+            if let Some(mut trial) = self.client.shared.trial() {
                 for due in &contents.due_microseconds {
                     trial.end_to_end.record(now.saturating_sub(due * 1_000), 1);
                 }
             }
-            self.shared.consumed.add(count, contents.value_bytes);
+            self.client.shared.consumed.add(count, contents.value_bytes);
             if contents.corrupted > 0 || contents.is_damaged {
                 let partition = &self.partitions[at];
-                let topic = &self.shared.topics[partition.topic];
+                let topic = &self.client.shared.topics[partition.topic];
                 let detail = json!({
                     "topic": topic, "partition": partition.index, "offset": batch.base_offset,
                     "records": if contents.is_damaged { u64::try_from(batch.count).unwrap_or(0) } else { contents.corrupted },
                 });
-                self.teller.again("records_corrupted", topic, detail);
+                self.client.events.report_recurring("records_corrupted", topic, detail);
             }
         }
         self.contents = contents;
         let partition = &self.partitions[at];
         if let Some(position) = partition.position {
-            self.shared.positions[partition.place].store(position, Ordering::Release);
+            self.client.shared.positions[partition.id].store(position, Ordering::Release);
         }
     }
 }

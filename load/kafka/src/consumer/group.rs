@@ -1,4 +1,4 @@
-//! Membership of a consumer group: one thread beside each consumer, which tells it what its partitions are.
+//! Membership of a consumer group: one thread beside each consumer, which assigns its partitions.
 //!
 //! The classic protocol, eagerly: at each rebalance everybody gives up everything, so that no two read the same partition.
 
@@ -23,8 +23,8 @@ use serde_json::json;
 
 use crate::admin;
 use crate::error::{Error, Result, code, describe};
-use crate::hot::errands::{Errands, News};
-use crate::hot::tell::Teller;
+use crate::hot::background::{BackgroundTasks, Update};
+use crate::hot::events::EventReporter;
 use crate::session::{Address, Dialer, Session, refuse};
 use crate::shared::Shared;
 
@@ -36,33 +36,33 @@ const SESSION_MILLISECONDS: i32 = 10_000;
 /// … or that does not rejoin in this; shorter than the time for which an answer is waited for.
 const REBALANCE_MILLISECONDS: i32 = 6_000;
 
-/// A partition's offsets by its place.
+/// Offsets by partition id.
 type Positions = BTreeMap<usize, i64>;
 
 /// What a membership is given.
-pub struct Membership {
+pub(crate) struct Membership {
     /// The group's name.
-    pub group: String,
+    pub(crate) group: String,
     /// How connections are made.
-    pub dialer: Arc<Dialer>,
+    pub(crate) dialer: Arc<Dialer>,
     /// Brokers to begin with.
-    pub bootstrap: Arc<Vec<Address>>,
+    pub(crate) bootstrap: Arc<Vec<Address>>,
     /// What all see.
-    pub shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     /// What reaches the consumer.
-    pub consumer: Errands,
+    pub(crate) consumer: BackgroundTasks,
     /// Where reading begins where nobody of the group has read yet.
-    pub initial: Positions,
-    /// Where it tells.
-    pub teller: Teller,
+    pub(crate) initial: Positions,
+    /// Where it reports.
+    pub(crate) events: EventReporter,
     /// Set when nothing is left to read.
-    pub ended: Arc<AtomicBool>,
+    pub(crate) ended: Arc<AtomicBool>,
 }
 
-/// A place in the group, for as long as its generation lasts.
+/// Who this is in the group, for as long as its generation lasts.
 #[derive(Default)]
-struct Place {
-    member: StrBytes,
+struct Member {
+    id: StrBytes,
     generation: i32,
 }
 
@@ -72,11 +72,11 @@ fn text(text: &str) -> StrBytes {
 
 impl Membership {
     /// Keeps the membership until nothing is left to read.
-    pub fn run(mut self) {
-        let mut place = Place::default();
+    pub(crate) fn run(mut self) {
+        let mut member = Member::default();
         while !self.ended.load(Ordering::Acquire) {
-            if let Err(error) = self.take_part(&mut place) {
-                self.teller.again("group_disturbed", "", json!({"error": error.to_string()}));
+            if let Err(error) = self.take_part(&mut member) {
+                self.events.report_recurring("group_disturbed", "", json!({"error": error.to_string()}));
                 std::thread::sleep(LOOK);
             }
         }
@@ -87,27 +87,26 @@ impl Membership {
     }
 
     /// Joins, and stays until the group is rebalanced or the end.
-    fn take_part(&mut self, place: &mut Place) -> Result<()> {
+    fn take_part(&mut self, member: &mut Member) -> Result<()> {
         let mut session = self.coordinator()?;
-        let joined = match self.join(&mut session, place) {
+        let joined = match self.join(&mut session, member) {
             Ok(joined) => joined,
             Err(error) => {
                 // A member that the group has forgotten comes as a new one.
-                place.member = StrBytes::default();
+                member.id = StrBytes::default();
                 return Err(error);
             }
         };
-        let places = self.sync(&mut session, place, &joined)?;
-        let positions = self.positions(&mut session, &places)?;
-        self.teller.event("group_assigned", json!({"generation": place.generation, "partitions": positions.len()}));
+        let partition_ids = self.sync(&mut session, member, &joined)?;
+        let positions = self.positions(&mut session, &partition_ids)?;
+        self.events.report("group_assigned", json!({"generation": member.generation, "partitions": positions.len()}));
         self.assign(positions);
-        let stayed = self.stay(&mut session, place);
+        let stayed = self.stay(&mut session, member);
         self.assign(Positions::new());
-        let committed = self.commit(&mut session, place, &places);
+        let committed = self.commit(&mut session, member, &partition_ids);
         if self.ended.load(Ordering::Acquire) {
-            let leave =
-                LeaveGroupRequest::default().with_group_id(self.group_id()).with_member_id(place.member.clone());
-            // The group finds out by itself when it is not told.
+            let leave = LeaveGroupRequest::default().with_group_id(self.group_id()).with_member_id(member.id.clone());
+            // The group notices by itself that a member is gone.
             let _ = session.call("leaving a group", &leave, 2);
         }
         stayed.and(committed)
@@ -118,7 +117,7 @@ impl Membership {
         self.dialer.open(&address)
     }
 
-    fn join(&self, session: &mut Session, place: &mut Place) -> Result<JoinGroupResponse> {
+    fn join(&self, session: &mut Session, member: &mut Member) -> Result<JoinGroupResponse> {
         let topics = self.shared.topics.iter().map(|topic| text(topic)).collect();
         let subscription = versioned(&ConsumerProtocolSubscription::default().with_topics(topics))?;
         let doing = "joining a group";
@@ -130,30 +129,30 @@ impl Membership {
                 .with_group_id(self.group_id())
                 .with_session_timeout_ms(SESSION_MILLISECONDS)
                 .with_rebalance_timeout_ms(REBALANCE_MILLISECONDS)
-                .with_member_id(place.member.clone())
+                .with_member_id(member.id.clone())
                 .with_protocol_type(StrBytes::from_static_str("consumer"))
                 .with_protocols(vec![protocol]);
             let answer = session.call(doing, &request, 5)?;
             if answer.error_code == code::MEMBER_ID_REQUIRED {
-                place.member = answer.member_id;
+                member.id = answer.member_id;
                 continue;
             }
             refuse(doing, answer.error_code, None)?;
-            place.member = answer.member_id.clone();
-            place.generation = answer.generation_id;
+            member.id = answer.member_id.clone();
+            member.generation = answer.generation_id;
             return Ok(answer);
         }
     }
 
     /// Takes what is ours; the group's leader deals out before.
-    fn sync(&self, session: &mut Session, place: &Place, joined: &JoinGroupResponse) -> Result<Vec<usize>> {
+    fn sync(&self, session: &mut Session, member: &Member, joined: &JoinGroupResponse) -> Result<Vec<usize>> {
         let doing = "taking part in a group";
         let is_leader = joined.leader == joined.member_id;
         let assignments = if is_leader { self.deal_out(joined)? } else { Vec::new() };
         let request = SyncGroupRequest::default()
             .with_group_id(self.group_id())
-            .with_generation_id(place.generation)
-            .with_member_id(place.member.clone())
+            .with_generation_id(member.generation)
+            .with_member_id(member.id.clone())
             .with_assignments(assignments);
         let mut answer = session.call(doing, &request, 3)?;
         refuse(doing, answer.error_code, None)?;
@@ -168,7 +167,7 @@ impl Membership {
         };
         let partitions = self.shared.partitions.iter().enumerate();
         let ours = partitions.filter(|(_, found)| is_ours(&self.shared.topics[found.topic], found.index));
-        Ok(ours.map(|(place, _)| place).collect())
+        Ok(ours.map(|(id, _)| id).collect())
     }
 
     fn deal_out(&self, joined: &JoinGroupResponse) -> Result<Vec<SyncGroupRequestAssignment>> {
@@ -193,9 +192,9 @@ impl Membership {
     }
 
     /// Where to begin: where this process stopped, else where the group did, else at the beginning that was asked for.
-    fn positions(&self, session: &mut Session, places: &[usize]) -> Result<Positions> {
+    fn positions(&self, session: &mut Session, partition_ids: &[usize]) -> Result<Positions> {
         let doing = "asking where the group is";
-        let topics = self.by_topic(places).into_iter().map(|(topic, list)| {
+        let topics = self.by_topic(partition_ids).into_iter().map(|(topic, list)| {
             OffsetFetchRequestTopic::default()
                 .with_name(TopicName(text(&self.shared.topics[topic])))
                 .with_partition_indexes(list.iter().map(|(index, _)| *index).collect())
@@ -209,35 +208,35 @@ impl Membership {
                 committed.insert((topic.name.as_str(), partition.partition_index), partition.committed_offset);
             }
         }
-        let position = |&place: &usize| {
-            let found = &self.shared.partitions[place];
-            let ours = self.shared.positions[place].load(Ordering::Acquire);
+        let position = |&id: &usize| {
+            let found = &self.shared.partitions[id];
+            let ours = self.shared.positions[id].load(Ordering::Acquire);
             let groups = committed.get(&(self.shared.topics[found.topic].as_str(), found.index)).copied().unwrap_or(-1);
             let offset = [ours, groups].into_iter().find(|offset| *offset >= 0);
-            Some((place, offset.or_else(|| self.initial.get(&place).copied())?))
+            Some((id, offset.or_else(|| self.initial.get(&id).copied())?))
         };
-        Ok(places.iter().filter_map(position).collect())
+        Ok(partition_ids.iter().filter_map(position).collect())
     }
 
-    fn by_topic(&self, places: &[usize]) -> BTreeMap<usize, Vec<(i32, usize)>> {
+    fn by_topic(&self, partition_ids: &[usize]) -> BTreeMap<usize, Vec<(i32, usize)>> {
         let mut by_topic: BTreeMap<usize, Vec<(i32, usize)>> = BTreeMap::new();
-        for &place in places {
-            let found = &self.shared.partitions[place];
-            by_topic.entry(found.topic).or_default().push((found.index, place));
+        for &id in partition_ids {
+            let found = &self.shared.partitions[id];
+            by_topic.entry(found.topic).or_default().push((found.index, id));
         }
         by_topic
     }
 
-    /// Tells the consumer what is its own, and waits until it has taken that over.
+    /// Assigns partitions to the consumer, and waits until it has taken them over.
     fn assign(&self, positions: Positions) {
         let (sender, receiver) = channel();
-        self.consumer.bring(News::Assigned(positions, sender));
+        self.consumer.send(Update::Assigned(positions, sender));
         // A consumer that has ended does not answer, and needs nothing any more.
         let _ = receiver.recv_timeout(Duration::from_secs(5));
     }
 
     /// Stays until the group is rebalanced or the end. An error is the broker's, or the connection's.
-    fn stay(&self, session: &mut Session, place: &mut Place) -> Result<()> {
+    fn stay(&self, session: &mut Session, member: &mut Member) -> Result<()> {
         let doing = "staying in a group";
         loop {
             let mut waited = Duration::ZERO;
@@ -250,24 +249,24 @@ impl Membership {
             }
             let request = HeartbeatRequest::default()
                 .with_group_id(self.group_id())
-                .with_generation_id(place.generation)
-                .with_member_id(place.member.clone());
+                .with_generation_id(member.generation)
+                .with_member_id(member.id.clone());
             let answer = session.call(doing, &request, 3)?;
             match answer.error_code {
                 code::NONE => {}
                 code::REBALANCE_IN_PROGRESS => return Ok(()),
                 other => {
-                    place.member = StrBytes::default();
+                    member.id = StrBytes::default();
                     return refuse(doing, other, Some(describe(other).0));
                 }
             }
         }
     }
 
-    fn commit(&self, session: &mut Session, place: &Place, places: &[usize]) -> Result<()> {
-        let topics = self.by_topic(places).into_iter().map(|(topic, list)| {
-            let partitions = list.iter().filter_map(|&(index, at)| {
-                let offset = self.shared.positions[at].load(Ordering::Acquire);
+    fn commit(&self, session: &mut Session, member: &Member, partition_ids: &[usize]) -> Result<()> {
+        let topics = self.by_topic(partition_ids).into_iter().map(|(topic, list)| {
+            let partitions = list.iter().filter_map(|&(index, id)| {
+                let offset = self.shared.positions[id].load(Ordering::Acquire);
                 let partition = OffsetCommitRequestPartition::default();
                 (offset >= 0).then(|| partition.with_partition_index(index).with_committed_offset(offset))
             });
@@ -277,8 +276,8 @@ impl Membership {
         });
         let request = OffsetCommitRequest::default()
             .with_group_id(self.group_id())
-            .with_generation_id_or_member_epoch(place.generation)
-            .with_member_id(place.member.clone())
+            .with_generation_id_or_member_epoch(member.generation)
+            .with_member_id(member.id.clone())
             .with_topics(topics.collect());
         session.call("committing offsets", &request, 5).map(|_| ())
     }

@@ -3,59 +3,60 @@
 use cliffwatch_measure::record::{self, Fault};
 
 use crate::batch::compress::decompress;
-use crate::batch::read::{Batch, Record};
+use crate::batch::read::{ReceivedBatch, ReceivedRecord};
+use crate::hot::leaders::Led;
 use crate::track::{Arrival, Track};
 
 /// A partition.
-pub struct Partition {
-    /// Its place among all.
-    pub place: usize,
-    /// Its topic, by place among the topics.
-    pub topic: usize,
+pub(crate) struct Partition {
+    /// Its id: where it stands among all of the run.
+    pub(crate) id: usize,
+    /// Its topic, by index among the topics.
+    pub(crate) topic: usize,
     /// Its number in the topic.
-    pub index: i32,
-    /// Who leads it, by place among the brokers; None while nobody does.
-    pub leader: Option<usize>,
+    pub(crate) index: i32,
+    /// Who leads it, by index among the brokers; None while nobody does.
+    pub(crate) leader: Option<usize>,
     /// The offset of the next record; None while it is not known.
-    pub position: Option<i64>,
+    pub(crate) position: Option<i64>,
     /// The offset after the last record that could be read when the broker last answered.
-    pub high_watermark: i64,
+    pub(crate) high_watermark: i64,
     /// The offset after the last record, once nobody writes any more.
-    pub end: Option<i64>,
+    pub(crate) end: Option<i64>,
     /// After an error it is not read before this moment.
-    pub held_until: u64,
+    pub(crate) held_until: u64,
     /// The fetch session does not know its position.
-    pub is_moved: bool,
+    pub(crate) is_moved: bool,
     /// What became of its records.
-    pub track: Track,
+    pub(crate) track: Track,
 }
 
 /// What is read of a run's own records and of others'.
 #[derive(Debug, Clone, Copy)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// Whose records are meant: those with this in the upper 24 bits of their producer. None for all that are intact.
-    pub incarnation: Option<u32>,
+    pub(crate) incarnation: Option<u32>,
 }
 
 /// What a batch held.
 #[derive(Debug, Default)]
-pub struct Contents {
+pub(crate) struct Contents {
     /// Microseconds since the epoch at which each of our records was due.
-    pub due_microseconds: Vec<u64>,
+    pub(crate) due_microseconds: Vec<u64>,
     /// Whose they are: what the last of them says.
-    pub producer: Option<u32>,
+    pub(crate) producer: Option<u32>,
     /// Value bytes of our records.
-    pub value_bytes: u64,
+    pub(crate) value_bytes: u64,
     /// Our records that came late.
-    pub reordered: u64,
+    pub(crate) reordered: u64,
     /// Our records that were there before.
-    pub duplicated: u64,
+    pub(crate) duplicated: u64,
     /// Records that are not as they were written.
-    pub corrupted: u64,
+    pub(crate) corrupted: u64,
     /// Records that are not ours.
-    pub foreign: u64,
+    pub(crate) foreign: u64,
     /// True when the batch itself is not as it was written.
-    pub is_damaged: bool,
+    pub(crate) is_damaged: bool,
 }
 
 impl Contents {
@@ -66,12 +67,27 @@ impl Contents {
     }
 }
 
+impl Led for Partition {
+    fn topic_partition(&self) -> (usize, i32) {
+        (self.topic, self.index)
+    }
+
+    fn leader(&self) -> Option<usize> {
+        self.leader
+    }
+
+    fn set_leader(&mut self, leader: Option<usize>) {
+        // What was wrong with the one before is not held against the new one.
+        (self.leader, self.held_until) = (leader, 0);
+    }
+}
+
 impl Partition {
     /// Nothing is known of it.
     #[must_use]
-    pub fn new(place: usize, topic: usize, index: i32) -> Self {
+    pub(crate) fn new(id: usize, topic: usize, index: i32) -> Self {
         Self {
-            place,
+            id,
             topic,
             index,
             leader: None,
@@ -86,14 +102,14 @@ impl Partition {
 
     /// True when everything was read that had been written when writing ended.
     #[must_use]
-    pub fn is_drained(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         matches!((self.position, self.end), (Some(position), Some(end)) if position >= end)
     }
 
     /// Reads a batch, from offset `from` on, into `contents`; `room` is for what is compressed.
-    pub fn examine(
+    pub(crate) fn examine(
         &mut self,
-        batch: &Batch<'_>,
+        batch: &ReceivedBatch<'_>,
         from: i64,
         expected: Expected,
         room: &mut Vec<u8>,
@@ -118,7 +134,7 @@ impl Partition {
             records = room;
         }
         for _ in 0..batch.count {
-            let Ok(record) = Record::take(&mut records) else {
+            let Ok(record) = ReceivedRecord::take(&mut records) else {
                 contents.is_damaged = true;
                 return;
             };
@@ -148,7 +164,7 @@ impl Partition {
                 contents.foreign += 1;
                 return;
             }
-            Some(_) if identity.partition as usize != self.place => {
+            Some(_) if identity.partition as usize != self.id => {
                 contents.corrupted += 1;
                 self.track.found.corrupted += 1;
                 return;

@@ -3,7 +3,7 @@
 use std::io::{Error, ErrorKind, Read, Result};
 use std::ops::Range;
 
-use crate::security::Stream;
+use crate::security::Transport;
 
 const INPUT_BYTES: usize = 64 * 1024;
 /// An answer that claims to be longer is not one.
@@ -11,11 +11,11 @@ const ANSWER_MAX: usize = 256 * 1024 * 1024;
 const LENGTH_BYTES: usize = 4;
 
 /// A connection and what was read from it.
-pub struct Link {
+pub(crate) struct Link {
     /// The connection, in non-blocking mode.
-    pub stream: Stream,
+    pub(crate) stream: Transport,
     /// Room for whole answers; its length is what there is of it. May be taken out while an answer is looked at.
-    pub input: Vec<u8>,
+    pub(crate) input: Vec<u8>,
     from: usize,
     to: usize,
 }
@@ -25,7 +25,7 @@ impl Link {
     ///
     /// # Errors
     /// What the system said.
-    pub fn new(stream: Stream) -> Result<Self> {
+    pub(crate) fn new(stream: Transport) -> Result<Self> {
         stream.socket().set_nonblocking(true)?;
         Ok(Self { stream, input: vec![0; INPUT_BYTES], from: 0, to: 0 })
     }
@@ -34,7 +34,7 @@ impl Link {
     ///
     /// # Errors
     /// What the system said; `UnexpectedEof` when the other side has closed the connection.
-    pub fn receive(&mut self) -> Result<bool> {
+    pub(crate) fn receive(&mut self) -> Result<bool> {
         self.make_room()?;
         let room = self.input.len() - self.to;
         match self.stream.read(&mut self.input[self.to..]) {
@@ -42,7 +42,7 @@ impl Link {
             Ok(count) => {
                 self.to += count;
                 // TLS may hold more than it gave, without the connection becoming readable again.
-                Ok(count == room || matches!(self.stream, Stream::Tls(_)))
+                Ok(count == room || matches!(self.stream, Transport::Tls(_)))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(false),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(true),
@@ -80,7 +80,7 @@ impl Link {
     ///
     /// # Errors
     /// `InvalidData` when what was read cannot be an answer.
-    pub fn answer(&mut self) -> Result<Option<Range<usize>>> {
+    pub(crate) fn answer(&mut self) -> Result<Option<Range<usize>>> {
         let Some(length) = self.announced()? else { return Ok(None) };
         if self.to - self.from < length {
             return Ok(None);

@@ -1,7 +1,14 @@
 //! What both hot paths, producing and consuming, are made of: one thread each that never waits but in `Poller::wait`.
 
-pub mod errands;
-pub mod link;
-pub mod poll;
-pub mod prompt;
-pub mod tell;
+pub(crate) mod background;
+pub(crate) mod backoff;
+pub(crate) mod broker;
+pub(crate) mod client;
+pub(crate) mod events;
+pub(crate) mod leaders;
+pub(crate) mod link;
+pub(crate) mod nap;
+pub(crate) mod poll;
+pub(crate) mod prompt;
+pub(crate) mod refresh;
+pub(crate) mod thread;

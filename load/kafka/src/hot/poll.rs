@@ -13,18 +13,18 @@ const EVENTS_AT_ONCE: usize = 64;
 const NANOSECONDS: u64 = 1_000_000_000;
 
 /// What a thread waits with.
-pub struct Poller {
+pub(crate) struct Poller {
     epoll: OwnedFd,
     wake: Arc<OwnedFd>,
 }
 
 /// Wakes a thread that waits.
 #[derive(Clone)]
-pub struct Waker(Arc<OwnedFd>);
+pub(crate) struct Waker(Arc<OwnedFd>);
 
 impl Waker {
     /// Makes the present wait of the poller, or its next, end at once.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // It fails only when the counter is full, and then the thread is about to be woken anyway.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
@@ -32,19 +32,19 @@ impl Waker {
 
 /// What happened on a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     /// What it was registered as.
-    pub token: usize,
+    pub(crate) token: usize,
     /// It can be read from, or has ended.
-    pub readable: bool,
+    pub(crate) readable: bool,
     /// It can be written to.
-    pub writable: bool,
+    pub(crate) writable: bool,
 }
 
 impl Poller {
     /// # Errors
     /// What the system said.
-    pub fn new() -> Result<Self> {
+    pub(crate) fn new() -> Result<Self> {
         // The kernel may end a wait by so much late, to save wake-ups; 50 µs by default.
         rustix::thread::set_current_timer_slack(std::num::NonZeroU64::new(1)).map_err(Error::from)?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
@@ -55,7 +55,7 @@ impl Poller {
 
     /// What ends this poller's waits.
     #[must_use]
-    pub fn waker(&self) -> Waker {
+    pub(crate) fn waker(&self) -> Waker {
         Waker(Arc::clone(&self.wake))
     }
 
@@ -63,7 +63,7 @@ impl Poller {
     ///
     /// # Errors
     /// What the system said.
-    pub fn add(&self, source: &impl AsFd, token: usize) -> Result<()> {
+    pub(crate) fn add(&self, source: &impl AsFd, token: usize) -> Result<()> {
         Ok(epoll::add(&self.epoll, source, EventData::new_u64(token as u64), EventFlags::IN)?)
     }
 
@@ -71,7 +71,7 @@ impl Poller {
     ///
     /// # Errors
     /// What the system said.
-    pub fn want_write(&self, source: &impl AsFd, token: usize, wanted: bool) -> Result<()> {
+    pub(crate) fn want_write(&self, source: &impl AsFd, token: usize, wanted: bool) -> Result<()> {
         let flags = if wanted { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
         Ok(epoll::modify(&self.epoll, source, EventData::new_u64(token as u64), flags)?)
     }
@@ -80,7 +80,7 @@ impl Poller {
     ///
     /// # Errors
     /// What the system said.
-    pub fn wait(&self, nanoseconds: u64, mut happened: impl FnMut(Readiness)) -> Result<()> {
+    pub(crate) fn wait(&self, nanoseconds: u64, mut happened: impl FnMut(Readiness)) -> Result<()> {
         let (whole, rest) = (nanoseconds / NANOSECONDS, nanoseconds % NANOSECONDS);
         let timeout = Timespec { tv_sec: whole.cast_signed(), tv_nsec: rest.cast_signed() };
         let mut room = [const { MaybeUninit::<Event>::uninit() }; EVENTS_AT_ONCE];

@@ -1,21 +1,21 @@
 //! Which key a record has, and which partition a key belongs to.
 
 use crate::batch::write::key_text;
-use crate::config::{Key, KeyDistribution};
+use crate::config::{KeyDistribution, KeySettings};
 
-/// Random numbers that are the same for the same seed.
+/// Xorshift numbers that are the same for the same seed.
 #[derive(Debug, Clone)]
-pub struct Random(u64);
+pub(crate) struct Xorshift(u64);
 
-impl Random {
+impl Xorshift {
     /// Any seed will do.
     #[must_use]
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
     /// The next one: xorshift64*.
-    pub fn draw(&mut self) -> u64 {
+    pub(crate) fn draw(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -23,22 +23,22 @@ impl Random {
     }
 
     /// From 0 up to 1.
-    pub fn fraction(&mut self) -> f64 {
+    pub(crate) fn fraction(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Places with weights, drawn at random.
+/// Indexes with weights, drawn at random.
 #[derive(Debug, Clone)]
-pub struct Weighted {
-    /// Up to and including each place, as shares of the whole.
+pub(crate) struct Weighted {
+    /// Up to and including each index, as shares of the whole.
     sums: Vec<f64>,
 }
 
 impl Weighted {
     /// At least one weight, all above 0.
     #[must_use]
-    pub fn new(weights: impl Iterator<Item = f64>) -> Self {
+    pub(crate) fn new(weights: impl Iterator<Item = f64>) -> Self {
         let mut sum = 0.0;
         let mut sums: Vec<f64> = weights
             .map(|weight| {
@@ -50,8 +50,8 @@ impl Weighted {
         Self { sums }
     }
 
-    /// A place.
-    pub fn draw(&self, random: &mut Random) -> usize {
+    /// An index.
+    pub(crate) fn draw(&self, random: &mut Xorshift) -> usize {
         if self.sums.len() == 1 {
             return 0;
         }
@@ -61,8 +61,8 @@ impl Weighted {
 }
 
 /// The keys of a producer's records.
-pub struct Keys {
-    settings: Key,
+pub(crate) struct Keys {
+    settings: KeySettings,
     zipf: Option<Weighted>,
     next: u32,
 }
@@ -70,7 +70,7 @@ pub struct Keys {
 impl Keys {
     /// As the settings say.
     #[must_use]
-    pub fn new(settings: Key) -> Self {
+    pub(crate) fn new(settings: KeySettings) -> Self {
         let weight = |number: u32| (f64::from(number) + 1.0).powf(-settings.exponent);
         let zipf =
             (settings.distribution == KeyDistribution::Zipf).then(|| Weighted::new((0..settings.count).map(weight)));
@@ -79,12 +79,12 @@ impl Keys {
 
     /// True when records have keys.
     #[must_use]
-    pub fn are_given(&self) -> bool {
+    pub(crate) fn are_given(&self) -> bool {
         self.settings.distribution != KeyDistribution::None
     }
 
     /// The key of the next record.
-    pub fn draw(&mut self, random: &mut Random) -> Option<u32> {
+    pub(crate) fn draw(&mut self, random: &mut Xorshift) -> Option<u32> {
         match self.settings.distribution {
             KeyDistribution::None => None,
             KeyDistribution::RoundRobin => {
@@ -100,7 +100,7 @@ impl Keys {
 
 /// The partition, of so many, that Kafka's own client sends this key to.
 #[must_use]
-pub fn partition_of(key: u32, partitions: usize) -> usize {
+pub(crate) fn partition_of(key: u32, partitions: usize) -> usize {
     (murmur2(&key_text(key)) & 0x7fff_ffff) as usize % partitions
 }
 
@@ -115,8 +115,8 @@ fn murmur2(bytes: &[u8]) -> u32 {
         hash = hash.wrapping_mul(MULTIPLIER) ^ mixed.wrapping_mul(MULTIPLIER);
     }
     if !rest.is_empty() {
-        for (place, byte) in rest.iter().enumerate() {
-            hash ^= u32::from(*byte) << (8 * place);
+        for (index, byte) in rest.iter().enumerate() {
+            hash ^= u32::from(*byte) << (8 * index);
         }
         hash = hash.wrapping_mul(MULTIPLIER);
     }
@@ -130,8 +130,8 @@ mod tests {
     use super::*;
 
     fn counts(distribution: KeyDistribution, count: u32, draws: usize) -> Vec<usize> {
-        let mut keys = Keys::new(Key { distribution, count, exponent: 1.0 });
-        let mut random = Random::new(1);
+        let mut keys = Keys::new(KeySettings { distribution, count, exponent: 1.0 });
+        let mut random = Xorshift::new(1);
         let mut counts = vec![0; count as usize];
         for _ in 0..draws {
             counts[keys.draw(&mut random).unwrap() as usize] += 1;
@@ -155,10 +155,10 @@ mod tests {
         assert!(random.iter().all(|count| (9_500..10_500).contains(count)), "{random:?}");
         let zipf = counts(KeyDistribution::Zipf, 10, 100_000);
         // The harmonic number of 10 is 2.929: the first key has 1 / 2.929 of all.
-        for (place, count) in zipf.iter().enumerate() {
-            let expected = 100_000.0 / 2.929 / (place as f64 + 1.0);
+        for (index, count) in zipf.iter().enumerate() {
+            let expected = 100_000.0 / 2.929 / (index as f64 + 1.0);
             assert!((*count as f64 - expected).abs() < 0.08 * expected, "{zipf:?}");
         }
-        assert_eq!(Keys::new(Key::default()).draw(&mut Random::new(1)), None);
+        assert_eq!(Keys::new(KeySettings::default()).draw(&mut Xorshift::new(1)), None);
     }
 }

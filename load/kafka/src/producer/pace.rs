@@ -9,10 +9,10 @@ use crate::error::Result;
 const SLACK_NANOSECONDS: u64 = 10_000_000;
 
 /// Due times of one producer: every `of`-th of a schedule that all share.
-pub struct Pace {
+pub(crate) struct Pace {
     schedule: Option<Schedule>,
     start: u64,
-    place: u64,
+    number: u64,
     of: u64,
     next: u64,
     catch_up_ratio: f64,
@@ -21,20 +21,20 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// From `start` (nanoseconds since the epoch) on; without steps, whenever there is room. `place` of `of` producers.
+    /// From `start` (nanoseconds since the epoch) on; without steps, whenever there is room. `number` of `of` producers.
     ///
     /// # Errors
     /// When the steps are no schedule.
-    pub fn new(start: u64, steps: &[Step], place: u32, of: u32, catch_up_ratio: f64) -> Result<Self> {
+    pub(crate) fn new(start: u64, steps: &[Step], number: u32, of: u32, catch_up_ratio: f64) -> Result<Self> {
         let schedule = if steps.is_empty() { None } else { Some(Schedule::new(start, steps)?) };
-        Ok(Self { schedule, start, place: place.into(), of: of.into(), next: 0, catch_up_ratio, credit_at: 0 })
+        Ok(Self { schedule, start, number: number.into(), of: of.into(), next: 0, catch_up_ratio, credit_at: 0 })
     }
 
     /// From now on, a new schedule: what was overdue is forgotten.
     ///
     /// # Errors
     /// When the rate cannot be.
-    pub fn restart(&mut self, now: u64, per_second: f64) -> Result<()> {
+    pub(crate) fn restart(&mut self, now: u64, per_second: f64) -> Result<()> {
         self.schedule = Some(Schedule::new(now, &[Step { after_seconds: 0.0, per_second }])?);
         (self.next, self.credit_at) = (0, 0);
         Ok(())
@@ -42,24 +42,24 @@ impl Pace {
 
     /// True when records are sent as fast as there is room, and never late.
     #[must_use]
-    pub fn is_unbounded(&self) -> bool {
+    pub(crate) fn is_unbounded(&self) -> bool {
         self.schedule.is_none()
     }
 
     /// When the next record is due.
     #[must_use]
-    pub fn due(&self, now: u64) -> u64 {
-        self.schedule.as_ref().map_or(now.max(self.start), |schedule| schedule.due(self.next * self.of + self.place))
+    pub(crate) fn due(&self, now: u64) -> u64 {
+        self.schedule.as_ref().map_or(now.max(self.start), |schedule| schedule.due(self.next * self.of + self.number))
     }
 
     /// When the next record may be sent: when it is due, or later where too many overdue ones went before.
     #[must_use]
-    pub fn allowed(&self, now: u64) -> u64 {
+    pub(crate) fn allowed(&self, now: u64) -> u64 {
         self.due(now).max(self.credit_at)
     }
 
     /// Takes the next record, which was due at `due`, off the schedule.
-    pub fn advance(&mut self, now: u64, due: u64) {
+    pub(crate) fn advance(&mut self, now: u64, due: u64) {
         let Some(schedule) = &self.schedule else { return };
         self.next += 1;
         if now.saturating_sub(due) < SLACK_NANOSECONDS {
@@ -67,31 +67,31 @@ impl Pace {
             return;
         }
         // The allowance of a thread that was not running for a while is not saved up.
-        let interval = schedule.due(self.next * self.of + self.place).saturating_sub(due).min(NANOSECONDS);
+        let interval = schedule.due(self.next * self.of + self.number).saturating_sub(due).min(NANOSECONDS);
         let earliest = now.saturating_sub(SLACK_NANOSECONDS / 2);
         self.credit_at = self.credit_at.max(earliest) + (interval as f64 / self.catch_up_ratio) as u64;
     }
 
     /// From the next record to the one after it, in nanoseconds; 0 where nothing is scheduled.
     #[must_use]
-    pub fn interval(&self) -> u64 {
+    pub(crate) fn interval(&self) -> u64 {
         self.schedule.as_ref().map_or(0, |schedule| {
-            let index = self.next * self.of + self.place;
+            let index = self.next * self.of + self.number;
             schedule.due(index + self.of).saturating_sub(schedule.due(index))
         })
     }
 
     /// How many records were due before `moment` and were not taken.
     #[must_use]
-    pub fn overdue(&self, moment: u64) -> u64 {
+    pub(crate) fn overdue(&self, moment: u64) -> u64 {
         let Some(schedule) = &self.schedule else { return 0 };
         let released = schedule.released(moment.saturating_sub(1));
-        released.saturating_sub(self.place).div_ceil(self.of).saturating_sub(self.next)
+        released.saturating_sub(self.number).div_ceil(self.of).saturating_sub(self.next)
     }
 
     /// How far behind its schedule this producer is, in nanoseconds.
     #[must_use]
-    pub fn debt(&self, now: u64) -> u64 {
+    pub(crate) fn debt(&self, now: u64) -> u64 {
         now.saturating_sub(self.due(now))
     }
 }
@@ -116,8 +116,8 @@ mod tests {
     #[test]
     fn several_producers_share_one_schedule() {
         let mut dues: Vec<u64> = Vec::new();
-        for place in 0..4 {
-            let mut pace = Pace::new(START, &RATE, place, 4, 2.0).unwrap();
+        for number in 0..4 {
+            let mut pace = Pace::new(START, &RATE, number, 4, 2.0).unwrap();
             for _ in 0..5 {
                 dues.push(pace.due(0));
                 pace.advance(0, 0);

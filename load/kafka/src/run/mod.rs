@@ -1,6 +1,6 @@
 //! One run: topics, threads, windows, and the account at the end.
 
-mod crew;
+mod threads;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,27 +12,27 @@ use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::histogram::Latencies;
 use cliffwatch_measure::output::Output;
 use cliffwatch_measure::stop::Stop;
-use cliffwatch_measure::windows::Windows;
+use cliffwatch_measure::windows::{Windows, begin};
 use serde_json::json;
 
 use crate::admin::{self, Metadata, Which};
 use crate::clocks::peers::Peers;
 use crate::config::{self, Config};
-use crate::consumer::Read;
+use crate::consumer::PartitionRead;
 use crate::error::{Error, Result};
-use crate::hot::errands::offsets_at;
-use crate::hot::tell::Teller;
+use crate::hot::background::offsets_at;
+use crate::hot::events::EventReporter;
 use crate::names::NAMES;
 use crate::security::Security;
 use crate::session::{Address, Dialer, patiently, refuse};
-use crate::shared::{Count, Place, Shared, Trial};
+use crate::shared::{RateTrial, RecordCount, Shared, TopicPartition};
 use crate::topics;
-use crate::verdict::{unproven, verification};
-use crew::Crew;
+use crate::verification::{unproven, verification};
+use threads::ThreadStarter;
 
-/// The exit status of a load that was carried out.
+/// The exit status of a load that was executed.
 pub const COMPLETED: u8 = 0;
-/// The exit status of a load that could not be carried out or went wrong.
+/// The exit status of a load that could not be executed or failed.
 pub const FAILED: u8 = 1;
 /// The exit status for settings that cannot work.
 pub const BAD_INPUT: u8 = 2;
@@ -44,14 +44,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Without a stop, a load lasts until it is asked to stop: a hundred years.
 const FOREVER_SECONDS: f64 = 100.0 * 365.0 * 86_400.0;
 
-/// Carries out what the document at `path` says, or, with `only_prepare`, makes its topics. Prints the lines of the
+/// Executes what the document at `path` says, or, with `only_prepare`, makes its topics. Prints the lines of the
 /// engine contract and returns the exit status.
 #[must_use]
 pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
     let clock = Clock::anchored();
     let output = Output::new(std::io::stdout(), clock);
-    let outcome = Config::load(path).and_then(|config| carry_out(config, clock, output.clone(), only_prepare));
-    let (status, told) = match outcome {
+    let outcome = Config::load(path).and_then(|config| execute(config, clock, output.clone(), only_prepare));
+    let (status, printed) = match outcome {
         Ok(()) => (COMPLETED, output.completed()),
         Err(error) => {
             eprintln!("cliffwatch-load kafka: {error}");
@@ -62,15 +62,15 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
             (status, if is_for_good { output.failed_for_good(&message) } else { output.failed(&message) })
         }
     };
-    if told.is_err() { FAILED } else { status }
+    if printed.is_err() { FAILED } else { status }
 }
 
-/// Carries out a load, or, with `only_prepare`, makes its topics. Tells windows and events on `output`, but not the end.
+/// Executes a load, or, with `only_prepare`, makes its topics. Prints windows and events on `output`, but not the end.
 ///
 /// # Errors
 /// What cannot work, in words for whoever wrote the settings.
-pub fn carry_out(config: Config, clock: Clock, output: Output, only_prepare: bool) -> Result<()> {
-    Run::new(config, clock, output)?.carry_out(only_prepare)
+pub fn execute(config: Config, clock: Clock, output: Output, only_prepare: bool) -> Result<()> {
+    Run::new(config, clock, output)?.execute(only_prepare)
 }
 
 struct Run {
@@ -81,7 +81,7 @@ struct Run {
     bootstrap: Arc<Vec<Address>>,
 }
 
-/// A partition's offsets by its place.
+/// Offsets by partition id.
 type Positions = BTreeMap<usize, i64>;
 
 /// How connections are made, and where to.
@@ -106,50 +106,57 @@ impl Run {
         Ok(Self { config: Arc::new(config), clock, output, dialer: Arc::new(dialer), bootstrap: Arc::new(bootstrap) })
     }
 
-    fn carry_out(&self, only_prepare: bool) -> Result<()> {
+    fn execute(&self, only_prepare: bool) -> Result<()> {
         let metadata = topics::prepare(&self.config, &self.dialer, &self.bootstrap)?;
         if only_prepare {
-            if self.config.producer.as_ref().is_some_and(config::Producer::is_idempotent) {
+            if self.config.producer.as_ref().is_some_and(config::ProducerSettings::is_idempotent) {
                 self.producer_id()?;
             }
             return Ok(());
         }
         let fault = |source| Error::Connection { doing: "starting".to_owned(), source };
         let stop = Stop::on_signals().map_err(fault)?;
-        let (teller, telling) = Teller::start(self.output.clone()).map_err(fault)?;
-        let shared = Arc::new(self.shared(stop.clone(), &metadata)?);
+        let (events, printing) = EventReporter::start(self.output.clone()).map_err(fault)?;
+        let mut shared = self.shared(stop.clone(), &metadata)?;
         let positions = self.positions(&shared, &metadata)?;
-        let (start, end) = (shared.load_start, shared.load_stop);
         let length = nanoseconds(self.config.window_seconds);
+        let times = (shared.load_start, shared.load_stop);
+        let (start, end) = begin(&self.output, &self.clock, length, times, self.config.begun.is_none())?;
+        (shared.load_start, shared.load_stop) = (start, end);
+        let shared = Arc::new(shared);
         let mut windows = Windows::new(NAMES, self.clock, length, start, end, self.output.clone())?;
-        let mut crew = Crew::new(self, &shared, &metadata, &teller, &mut windows);
-        crew.start_producers()?;
-        crew.start_consumers(&positions)?;
-        crew.start_others()?;
-        let threads = crew.into_threads();
+        let mut starter = ThreadStarter::new(self, &shared, &metadata, &events, &mut windows);
+        starter.start_producers()?;
+        starter.start_consumers(&positions)?;
+        starter.start_others()?;
+        let threads = starter.into_threads();
         let mut outcome = Ok((Vec::new(), Vec::new()));
-        let told = windows.run(&stop, || outcome = threads.join());
-        // Where the windows could not be told any more, the threads are still there to be ended.
+        let printed = windows.run(&stop, || outcome = threads.join());
+        // Where the windows could not be printed any more, the threads are still there to be ended.
         stop.request();
-        told?;
+        printed?;
         let (reports, mut reads) = outcome?;
         // What nobody of this process read at the end: a group's others may have.
         let parked = std::mem::take(&mut *shared.parked());
-        reads.extend(parked.into_iter().map(|(place, track)| Read { place, position: None, end: None, track }));
-        let begins: Vec<Option<i64>> =
-            (0..shared.partitions.len()).map(|place| positions.get(&place).copied()).collect();
+        reads.extend(parked.into_iter().map(|(partition, track)| PartitionRead {
+            partition,
+            position: None,
+            end: None,
+            track,
+        }));
+        let begins: Vec<Option<i64>> = (0..shared.partitions.len()).map(|id| positions.get(&id).copied()).collect();
         let account = verification(&shared, &reports, &reads, &begins);
         let unproven = unproven(&account);
-        teller.event("verification", account);
+        events.report("verification", account);
         if self.config.topics.prefix.is_some()
             && self.config.topics.delete_at_end
             && let Err(error) = topics::remove(&self.config, &self.dialer, &self.bootstrap)
         {
-            teller.event("topics_not_deleted", json!({"error": error.to_string()}));
+            events.report("topics_not_deleted", json!({"error": error.to_string()}));
         }
-        drop(teller);
+        drop(events);
         // Events come before the end.
-        let _ = telling.join();
+        let _ = printing.join();
         unproven.map_or(Ok(()), Err)
     }
 
@@ -159,9 +166,9 @@ impl Run {
             .topics
             .iter()
             .enumerate()
-            .flat_map(|(topic, found)| found.partitions.keys().map(move |&index| Place { topic, index }));
+            .flat_map(|(topic, found)| found.partitions.keys().map(move |&index| TopicPartition { topic, index }));
         let trial = match config.search {
-            Some(_) => Some(Mutex::new(Trial { publish: Latencies::new()?, end_to_end: Latencies::new()? })),
+            Some(_) => Some(Mutex::new(RateTrial { publish: Latencies::new()?, end_to_end: Latencies::new()? })),
             None => None,
         };
         let producers = config.producer.as_ref().map_or(0, |producer| producer.producers);
@@ -170,7 +177,7 @@ impl Run {
         let now = self.clock.now();
         let window = config.window_seconds;
         let forever = ((config.start + FOREVER_SECONDS) / window).round() * window;
-        let partitions: Vec<Place> = partitions.collect();
+        let partitions: Vec<TopicPartition> = partitions.collect();
         let positions = partitions.iter().map(|_| AtomicI64::new(-1)).collect();
         Ok(Shared {
             clock: self.clock,
@@ -182,8 +189,8 @@ impl Run {
             partitions,
             // Another process, or this one at another time, has another.
             incarnation: ((now / 1_000_000) as u32 ^ std::process::id().rotate_left(16)) & 0x00ff_ffff,
-            acknowledged: Count::default(),
-            consumed: Count::default(),
+            acknowledged: RecordCount::default(),
+            consumed: RecordCount::default(),
             paused: AtomicBool::new(false),
             producing: AtomicU32::new(producers),
             positions,
@@ -196,16 +203,16 @@ impl Run {
 
     /// Where reading begins; also without a consumer, to know what the run has added.
     fn positions(&self, shared: &Shared, metadata: &Metadata) -> Result<Positions> {
-        let from = self.config.consumer.as_ref().map_or(config::From::Latest, |consumer| consumer.from);
+        let from = self.config.consumer.as_ref().map_or(config::StartFrom::Latest, |consumer| consumer.from);
         let which = match from {
-            config::From::Earliest => Which::Earliest,
-            config::From::Latest => Which::Latest,
+            config::StartFrom::Earliest => Which::Earliest,
+            config::StartFrom::Latest => Which::Latest,
         };
         let mut by_leader: BTreeMap<i32, Vec<(usize, String, i32)>> = BTreeMap::new();
-        for (place, partition) in shared.partitions.iter().enumerate() {
+        for (id, partition) in shared.partitions.iter().enumerate() {
             let topic = &metadata.topics[partition.topic];
             if let Some((leader, _)) = topic.partitions.get(&partition.index) {
-                by_leader.entry(*leader).or_default().push((place, topic.name.clone(), partition.index));
+                by_leader.entry(*leader).or_default().push((id, topic.name.clone(), partition.index));
             }
         }
         let doing = "asking for offsets";

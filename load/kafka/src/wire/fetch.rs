@@ -1,41 +1,41 @@
-//! Fetch requests (version 11) with fetch sessions: after the first, a request names only the partitions whose place has
+//! Fetch requests (version 11) with fetch sessions: after the first, a request names only the partitions whose position has
 //! changed, and an answer only those that have something.
 
-use super::{Malformed, Reader};
+use super::{Malformed, WireReader};
 
 /// The request's number in the protocol.
-pub const API: i16 = 1;
+pub(crate) const API: i16 = 1;
 /// The version that is spoken here.
-pub const VERSION: i16 = 11;
+pub(crate) const VERSION: i16 = 11;
 
 /// What holds for all requests of a consumer.
 #[derive(Debug, Clone)]
-pub struct Terms {
+pub(crate) struct FetchTerms {
     /// Of the connection's user, for the broker's logs.
-    pub client_id: String,
+    pub(crate) client_id: String,
     /// The broker answers once it has `min_bytes`, or after this.
-    pub max_wait_milliseconds: i32,
+    pub(crate) max_wait_milliseconds: i32,
     /// See `max_wait_milliseconds`.
-    pub min_bytes: i32,
+    pub(crate) min_bytes: i32,
     /// The most that an answer holds.
-    pub max_bytes: i32,
+    pub(crate) max_bytes: i32,
     /// The most of one partition that an answer holds.
-    pub partition_max_bytes: i32,
+    pub(crate) partition_max_bytes: i32,
 }
 
-/// A place in a fetch session. Both 0 to begin one.
+/// A position in a fetch session. Both 0 to begin one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Session {
+pub(crate) struct FetchSession {
     /// Given by the broker.
-    pub id: i32,
+    pub(crate) id: i32,
     /// The how-manieth request of the session.
-    pub epoch: i32,
+    pub(crate) epoch: i32,
 }
 
-impl Session {
-    /// The place of the next request, once the broker gave the session's id with an answer.
+impl FetchSession {
+    /// The position of the next request, once the broker gave the session's id with an answer.
     #[must_use]
-    pub fn next(self, id: i32) -> Self {
+    pub(crate) fn next(self, id: i32) -> Self {
         if id == 0 {
             return Self::default();
         }
@@ -45,22 +45,22 @@ impl Session {
 
 /// A partition to fetch from.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub(crate) struct FetchPosition<'a> {
     /// The topic's name.
-    pub topic: &'a str,
+    pub(crate) topic: &'a str,
     /// The partition's number.
-    pub partition: i32,
+    pub(crate) partition: i32,
     /// The first offset wanted.
-    pub offset: i64,
+    pub(crate) offset: i64,
 }
 
 /// Writes a request into `bytes`, whose contents are replaced. Partitions of one topic have to follow each other.
-pub fn request<'a>(
+pub(crate) fn request<'a>(
     bytes: &mut Vec<u8>,
     correlation: i32,
-    terms: &Terms,
-    session: Session,
-    places: impl Iterator<Item = Place<'a>>,
+    terms: &FetchTerms,
+    session: FetchSession,
+    positions: impl Iterator<Item = FetchPosition<'a>>,
 ) {
     super::begin(bytes, API, VERSION, correlation, &terms.client_id);
     bytes.extend_from_slice(&(-1_i32).to_be_bytes());
@@ -73,16 +73,16 @@ pub fn request<'a>(
     let topics_at = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
     let (mut topics, mut partitions, mut partitions_at, mut present) = (0_i32, 0_i32, 0, "");
-    for place in places {
-        if topics == 0 || place.topic != present {
-            super::string(bytes, place.topic);
+    for position in positions {
+        if topics == 0 || position.topic != present {
+            super::string(bytes, position.topic);
             partitions_at = bytes.len();
             bytes.extend_from_slice(&[0; 4]);
-            (topics, partitions, present) = (topics + 1, 0, place.topic);
+            (topics, partitions, present) = (topics + 1, 0, position.topic);
         }
-        bytes.extend_from_slice(&place.partition.to_be_bytes());
+        bytes.extend_from_slice(&position.partition.to_be_bytes());
         bytes.extend_from_slice(&(-1_i32).to_be_bytes());
-        bytes.extend_from_slice(&place.offset.to_be_bytes());
+        bytes.extend_from_slice(&position.offset.to_be_bytes());
         bytes.extend_from_slice(&(-1_i64).to_be_bytes());
         bytes.extend_from_slice(&terms.partition_max_bytes.to_be_bytes());
         partitions += 1;
@@ -97,37 +97,38 @@ pub fn request<'a>(
 
 /// What an answer says before its partitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct FetchHead {
     /// For so long the broker wants to be left alone.
-    pub throttle_milliseconds: i32,
+    pub(crate) throttle_milliseconds: i32,
     /// 0 when the session is well.
-    pub error: i16,
+    pub(crate) error: i16,
     /// 0 when the broker keeps no session.
-    pub session_id: i32,
+    pub(crate) session_id: i32,
 }
 
 /// What an answer says of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part<'a> {
+pub(crate) struct FetchedPartition<'a> {
     /// The topic's name.
-    pub topic: &'a str,
+    pub(crate) topic: &'a str,
     /// The partition's number.
-    pub partition: i32,
+    pub(crate) partition: i32,
     /// 0 when there is nothing to complain of.
-    pub error: i16,
+    pub(crate) error: i16,
     /// The offset after the last record that all replicas in sync have.
-    pub high_watermark: i64,
+    pub(crate) high_watermark: i64,
     /// Record batches, the last of them perhaps cut off.
-    pub records: &'a [u8],
+    pub(crate) records: &'a [u8],
 }
 
 /// Tells `found` of every partition in an answer (after its correlation id).
 ///
 /// # Errors
-/// `Malformed` when it is not such an answer; what was found before was told.
-pub fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(Part<'a>)) -> Result<Head, Malformed> {
-    let mut reader = Reader::new(bytes);
-    let head = Head { throttle_milliseconds: reader.int32()?, error: reader.int16()?, session_id: reader.int32()? };
+/// `Malformed` when it is not such an answer; what was found before was passed on.
+pub(crate) fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(FetchedPartition<'a>)) -> Result<FetchHead, Malformed> {
+    let mut reader = WireReader::new(bytes);
+    let head =
+        FetchHead { throttle_milliseconds: reader.int32()?, error: reader.int16()?, session_id: reader.int32()? };
     for _ in 0..reader.count()? {
         let topic = reader.string()?;
         for _ in 0..reader.count()? {
@@ -137,7 +138,7 @@ pub fn parts<'a>(bytes: &'a [u8], mut found: impl FnMut(Part<'a>)) -> Result<Hea
                 reader.take(16)?;
             }
             reader.int32()?;
-            found(Part { topic, partition, error, high_watermark, records: reader.bytes()? });
+            found(FetchedPartition { topic, partition, error, high_watermark, records: reader.bytes()? });
         }
     }
     Ok(head)
@@ -153,17 +154,17 @@ mod tests {
 
     #[test]
     fn a_request_is_what_the_protocol_library_reads() {
-        let terms = Terms {
+        let terms = FetchTerms {
             client_id: "me".to_owned(),
             max_wait_milliseconds: 500,
             min_bytes: 1,
             max_bytes: 1000,
             partition_max_bytes: 100,
         };
-        let places = [("a", 0, 5), ("a", 3, 6), ("b", 0, 7)];
-        let places = places.map(|(topic, partition, offset)| Place { topic, partition, offset });
+        let positions = [("a", 0, 5), ("a", 3, 6), ("b", 0, 7)];
+        let positions = positions.map(|(topic, partition, offset)| FetchPosition { topic, partition, offset });
         let mut bytes = Vec::new();
-        request(&mut bytes, 9, &terms, Session { id: 77, epoch: 3 }, places.into_iter());
+        request(&mut bytes, 9, &terms, FetchSession { id: 77, epoch: 3 }, positions.into_iter());
         assert_eq!(bytes[..4], (super::super::length(bytes.len()) - 4).to_be_bytes());
         let mut rest = Bytes::from(bytes).slice(4..);
         let header = RequestHeader::decode(&mut rest, 1).unwrap();
@@ -192,8 +193,8 @@ mod tests {
         answer.encode(&mut bytes, VERSION).unwrap();
         let mut found = Vec::new();
         let head = parts(&bytes, |part| found.push(part)).unwrap();
-        assert_eq!(head, Head { throttle_milliseconds: 12, error: 0, session_id: 4 });
-        let first = Part { topic: "t", partition: 5, error: 6, high_watermark: 88, records: b"batches" };
+        assert_eq!(head, FetchHead { throttle_milliseconds: 12, error: 0, session_id: 4 });
+        let first = FetchedPartition { topic: "t", partition: 5, error: 6, high_watermark: 88, records: b"batches" };
         assert_eq!((found.len(), found[0], found[1].records), (2, first, [].as_slice()));
         for length in 0..bytes.len() {
             assert_eq!(parts(&bytes[..length], |_| {}), Err(Malformed));

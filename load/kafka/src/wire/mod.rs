@@ -1,11 +1,11 @@
 //! The two requests of the hot path, written and read by hand. Both are of versions before the flexible ones, which all
 //! brokers since Kafka 2.4 know.
 
-pub mod fetch;
-pub mod produce;
+pub(crate) mod fetch;
+pub(crate) mod produce;
 
 /// Appends what every request begins with, its length left open.
-pub fn begin(bytes: &mut Vec<u8>, api: i16, version: i16, correlation: i32, client_id: &str) {
+pub(crate) fn begin(bytes: &mut Vec<u8>, api: i16, version: i16, correlation: i32, client_id: &str) {
     bytes.clear();
     bytes.extend_from_slice(&[0; 4]);
     bytes.extend_from_slice(&api.to_be_bytes());
@@ -16,35 +16,35 @@ pub fn begin(bytes: &mut Vec<u8>, api: i16, version: i16, correlation: i32, clie
 
 /// A length as the protocol has it; no buffer here comes near the limit.
 #[must_use]
-pub fn length(bytes: usize) -> i32 {
+pub(crate) fn length(bytes: usize) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }
 
 /// Says how long a request is in all, its own length not counted.
-pub fn set_length(bytes: &mut [u8], total: usize) {
+pub(crate) fn set_length(bytes: &mut [u8], total: usize) {
     bytes[..4].copy_from_slice(&length(total).to_be_bytes());
 }
 
 /// Appends a string of at most 32 KB.
-pub fn string(bytes: &mut Vec<u8>, text: &str) {
+pub(crate) fn string(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&i16::try_from(text.len()).unwrap_or(i16::MAX).to_be_bytes());
     bytes.extend_from_slice(text.as_bytes());
 }
 
 /// Takes fields off an answer; every one may find that it has ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Reader<'a> {
+pub(crate) struct WireReader<'a> {
     rest: &'a [u8],
 }
 
 /// An answer that ends too early or says what cannot be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Malformed;
+pub(crate) struct Malformed;
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
     /// Reads from the beginning of `bytes`.
     #[must_use]
-    pub fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
@@ -56,19 +56,19 @@ impl<'a> Reader<'a> {
 
     /// # Errors
     /// `Malformed` at the end.
-    pub fn int16(&mut self) -> Result<i16, Malformed> {
+    pub(crate) fn int16(&mut self) -> Result<i16, Malformed> {
         self.array().map(i16::from_be_bytes)
     }
 
     /// # Errors
     /// `Malformed` at the end.
-    pub fn int32(&mut self) -> Result<i32, Malformed> {
+    pub(crate) fn int32(&mut self) -> Result<i32, Malformed> {
         self.array().map(i32::from_be_bytes)
     }
 
     /// # Errors
     /// `Malformed` at the end.
-    pub fn int64(&mut self) -> Result<i64, Malformed> {
+    pub(crate) fn int64(&mut self) -> Result<i64, Malformed> {
         self.array().map(i64::from_be_bytes)
     }
 
@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `Malformed` at the end, and when so many cannot follow.
-    pub fn count(&mut self) -> Result<usize, Malformed> {
+    pub(crate) fn count(&mut self) -> Result<usize, Malformed> {
         let count = self.int32()?.max(0) as usize;
         // No element is smaller than a byte.
         if count > self.rest.len() { Err(Malformed) } else { Ok(count) }
@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `Malformed` at the end, and when it is not UTF-8.
-    pub fn string(&mut self) -> Result<&'a str, Malformed> {
+    pub(crate) fn string(&mut self) -> Result<&'a str, Malformed> {
         let length = self.int16()?.max(0) as usize;
         std::str::from_utf8(self.take(length)?).map_err(|_| Malformed)
     }
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `Malformed` at the end.
-    pub fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.int32()?.max(0) as usize;
         self.take(length)
     }
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// `Malformed` at the end.
-    pub fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], Malformed> {
         let (taken, rest) = self.rest.split_at_checked(length).ok_or(Malformed)?;
         self.rest = rest;
         Ok(taken)

@@ -1,14 +1,14 @@
 //! Produce requests (versions 3 to 8): batches of many partitions, sent from where they lie.
 
-use super::{Malformed, Reader};
+use super::{Malformed, WireReader};
 
 /// The request's number in the protocol.
-pub const API: i16 = 0;
+pub(crate) const API: i16 = 0;
 /// The versions that are spoken here.
-pub const VERSIONS: (i16, i16) = (3, 8);
+pub(crate) const VERSIONS: (i16, i16) = (3, 8);
 
 /// Writes all of a request but the batches themselves.
-pub struct Head<'a> {
+pub(crate) struct ProduceHead<'a> {
     bytes: &'a mut Vec<u8>,
     batch_bytes: usize,
     topics_at: usize,
@@ -17,9 +17,9 @@ pub struct Head<'a> {
     partitions: i32,
 }
 
-impl<'a> Head<'a> {
+impl<'a> ProduceHead<'a> {
     /// Begins a request in `bytes`, whose contents are replaced.
-    pub fn begin(
+    pub(crate) fn begin(
         bytes: &'a mut Vec<u8>,
         version: i16,
         correlation: i32,
@@ -37,7 +37,7 @@ impl<'a> Head<'a> {
     }
 
     /// The partitions that follow are this topic's.
-    pub fn topic(&mut self, name: &str) {
+    pub(crate) fn topic(&mut self, name: &str) {
         self.end_topic();
         super::string(self.bytes, name);
         self.partitions_at = self.bytes.len();
@@ -46,8 +46,8 @@ impl<'a> Head<'a> {
         self.partitions = 0;
     }
 
-    /// A batch of `size` bytes for this partition is to be sent after what was written so far: up to the place returned.
-    pub fn partition(&mut self, index: i32, size: usize) -> usize {
+    /// A batch of `size` bytes for this partition is to be sent after what was written so far: up to the position returned.
+    pub(crate) fn partition(&mut self, index: i32, size: usize) -> usize {
         self.bytes.extend_from_slice(&index.to_be_bytes());
         self.bytes.extend_from_slice(&super::length(size).to_be_bytes());
         self.partitions += 1;
@@ -56,7 +56,7 @@ impl<'a> Head<'a> {
     }
 
     /// Fills in what was left open; the length of the whole request on the wire.
-    pub fn end(mut self) -> usize {
+    pub(crate) fn end(mut self) -> usize {
         self.end_topic();
         let at = self.topics_at;
         self.bytes[at..at + 4].copy_from_slice(&self.topics.to_be_bytes());
@@ -75,26 +75,30 @@ impl<'a> Head<'a> {
 
 /// What became of a partition's batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Outcome<'a> {
+pub(crate) struct PartitionOutcome<'a> {
     /// The topic's name.
-    pub topic: &'a str,
+    pub(crate) topic: &'a str,
     /// The partition's number.
-    pub partition: i32,
+    pub(crate) partition: i32,
     /// 0 when it was written.
-    pub error: i16,
+    pub(crate) error: i16,
     /// The offset of its first record; -1 when it was not written.
-    pub base_offset: i64,
+    pub(crate) base_offset: i64,
     /// What the broker has to say; often nothing.
-    pub message: &'a str,
+    pub(crate) message: &'a str,
 }
 
 /// Tells `found` of every partition in an answer (after its correlation id); returns for how many milliseconds the
 /// broker wants to be left alone.
 ///
 /// # Errors
-/// `Malformed` when it is not such an answer; what was found before was told.
-pub fn outcomes<'a>(bytes: &'a [u8], version: i16, mut found: impl FnMut(Outcome<'a>)) -> Result<i32, Malformed> {
-    let mut reader = Reader::new(bytes);
+/// `Malformed` when it is not such an answer; what was found before was passed on.
+pub(crate) fn outcomes<'a>(
+    bytes: &'a [u8],
+    version: i16,
+    mut found: impl FnMut(PartitionOutcome<'a>),
+) -> Result<i32, Malformed> {
+    let mut reader = WireReader::new(bytes);
     for _ in 0..reader.count()? {
         let topic = reader.string()?;
         for _ in 0..reader.count()? {
@@ -112,7 +116,7 @@ pub fn outcomes<'a>(bytes: &'a [u8], version: i16, mut found: impl FnMut(Outcome
                 let whole = reader.string()?;
                 message = if whole.is_empty() { message } else { whole };
             }
-            found(Outcome { topic, partition, error, base_offset, message });
+            found(PartitionOutcome { topic, partition, error, base_offset, message });
         }
     }
     reader.int32()
@@ -130,18 +134,18 @@ mod tests {
     fn a_request_put_together_is_what_the_protocol_library_reads() {
         for version in VERSIONS.0..=VERSIONS.1 {
             let mut bytes = Vec::new();
-            let mut head = Head::begin(&mut bytes, version, 42, "me", -1, 30_000);
+            let mut head = ProduceHead::begin(&mut bytes, version, 42, "me", -1, 30_000);
             head.topic("a");
-            let places = [head.partition(3, 5), head.partition(4, 1)];
+            let ends = [head.partition(3, 5), head.partition(4, 1)];
             head.topic("b");
             let last = head.partition(0, 2);
             let length = head.end();
             let mut wire = Vec::new();
             let mut from = 0;
-            for (place, batch) in [(places[0], "first"), (places[1], "2"), (last, "33")] {
-                wire.extend_from_slice(&bytes[from..place]);
+            for (end, batch) in [(ends[0], "first"), (ends[1], "2"), (last, "33")] {
+                wire.extend_from_slice(&bytes[from..end]);
                 wire.extend_from_slice(batch.as_bytes());
-                from = place;
+                from = end;
             }
             assert_eq!((wire.len(), from), (length, bytes.len()));
             assert_eq!(wire[..4], (super::super::length(length) - 4).to_be_bytes());
@@ -177,7 +181,7 @@ mod tests {
             assert_eq!(outcomes(&bytes, version, |outcome| found.push(outcome)), Ok(11));
             assert_eq!(found.len(), 2);
             let message = if version >= 8 { "moved" } else { "" };
-            assert_eq!(found[1], Outcome { topic: "t", partition: 7, error: 6, base_offset: 99, message });
+            assert_eq!(found[1], PartitionOutcome { topic: "t", partition: 7, error: 6, base_offset: 99, message });
             for length in 0..bytes.len() {
                 assert_eq!(outcomes(&bytes[..length], version, |_| {}), Err(Malformed));
             }

@@ -1,4 +1,4 @@
-//! A load on the null broker, and what it told.
+//! A load on the null broker, and what it reported.
 
 // A helper of tests: what it cannot do fails them.
 #![allow(clippy::unwrap_used)]
@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
-use cliffwatch_kafka::config::Config;
+use cliffwatch_kafka::Config;
 use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::output::Output;
 use hdrhistogram::Histogram;
@@ -17,7 +17,7 @@ use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
 /// What is asked for.
-pub struct Load {
+pub(crate) struct Load {
     /// Records a second.
     pub rate: f64,
     /// How long.
@@ -27,39 +27,39 @@ pub struct Load {
 }
 
 /// Latencies of a whole load.
-pub struct Told {
+pub(crate) struct Reported {
     publish: Histogram<u64>,
     end_to_end: Histogram<u64>,
     seconds: Vec<[u64; 2]>,
 }
 
-impl Told {
+impl Reported {
     /// A quantile of the latency from due time to acknowledgement.
-    pub fn publish(&self, quantile: f64) -> Duration {
+    pub(crate) fn publish(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.publish.value_at_quantile(quantile))
     }
 
     /// A quantile of the latency from due time to reading.
     #[allow(dead_code)] // Not every user of this module reads.
-    pub fn end_to_end(&self, quantile: f64) -> Duration {
+    pub(crate) fn end_to_end(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.end_to_end.value_at_quantile(quantile))
     }
 
     /// The lowest 99th percentiles of any second, of publishing and of reading.
     #[allow(dead_code)] // Not every user of this module looks at them.
-    pub fn quietest_second(&self) -> [Duration; 2] {
+    pub(crate) fn quietest_second(&self) -> [Duration; 2] {
         [0, 1].map(|of| Duration::from_nanos(self.seconds.iter().map(|one| one[of]).min().unwrap_or_default()))
     }
 
     /// How many records were acknowledged.
     #[allow(dead_code)] // Not every user of this module counts.
-    pub fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.publish.len()
     }
 }
 
 /// A quantile of what a broker did.
-pub fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
+pub(crate) fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
     Duration::from_nanos(held.lock().unwrap().value_at_quantile(quantile))
 }
 
@@ -88,7 +88,7 @@ impl Write for Lines {
 }
 
 /// Carries it out in this process.
-pub fn carry_out(broker: SocketAddr, load: &Load) -> Told {
+pub(crate) fn execute(broker: SocketAddr, load: &Load) -> Reported {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let start = now.ceil() + 1.0;
     let document = json!({
@@ -100,15 +100,15 @@ pub fn carry_out(broker: SocketAddr, load: &Load) -> Told {
     });
     let (lines, clock) = (Lines::default(), Clock::anchored());
     let config = Config::parse(&document.to_string()).unwrap();
-    cliffwatch_kafka::carry_out(config, clock, Output::new(lines.clone(), clock), false).unwrap();
+    cliffwatch_kafka::execute(config, clock, Output::new(lines.clone(), clock), false).unwrap();
     let empty = || Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).unwrap();
-    let mut told = Told { publish: empty(), end_to_end: empty(), seconds: Vec::new() };
+    let mut reported = Reported { publish: empty(), end_to_end: empty(), seconds: Vec::new() };
     let bytes = lines.0.lock().unwrap().clone();
     for line in String::from_utf8(bytes).unwrap().lines() {
         let line: Value = serde_json::from_str(line).unwrap();
-        let publish = merge(&mut told.publish, &line, "publish");
-        let end_to_end = merge(&mut told.end_to_end, &line, "end_to_end");
-        told.seconds.push([publish, end_to_end]);
+        let publish = merge(&mut reported.publish, &line, "publish");
+        let end_to_end = merge(&mut reported.end_to_end, &line, "end_to_end");
+        reported.seconds.push([publish, end_to_end]);
     }
-    told
+    reported
 }

@@ -1,5 +1,5 @@
 //! A broker that keeps nothing but what is to be read next: what a client adds by itself is all that can be measured
-//! against it. It may be told to wait before it answers, and tells for how long it truly did.
+//! against it. It may be asked to wait before it answers, and records for how long it truly did.
 
 // A helper of tests: what it cannot do fails them.
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -12,8 +12,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
-use cliffwatch_kafka::hot::prompt::take_short_turns;
-use cliffwatch_kafka::wire::length;
+use cliffwatch_kafka::take_short_turns;
 use hdrhistogram::Histogram;
 use kafka_protocol::messages::api_versions_response::ApiVersion;
 use kafka_protocol::messages::describe_configs_response::DescribeConfigsResult;
@@ -37,25 +36,30 @@ const DESCRIBE_CONFIGS: i16 = 32;
 /// Batches kept for reading; the oldest go first.
 const KEPT: usize = 1 << 14;
 
+/// A length as the protocol has it.
+fn length(count: usize) -> i32 {
+    i32::try_from(count).unwrap()
+}
+
 /// What a request that arrives so long after the broker began is answered after.
-pub type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
+pub(crate) type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
 
 #[derive(Default)]
-struct Log {
+struct PartitionLog {
     end: i64,
     batches: VecDeque<(i64, Bytes)>,
 }
 
 /// For how long produce requests were held, from their arrival until their answer was written, a count for each record.
-pub type Held = Arc<Mutex<Histogram<u64>>>;
+pub(crate) type Held = Arc<Mutex<Histogram<u64>>>;
 
-struct Broker {
+struct NullBroker {
     address: SocketAddr,
     partitions: i32,
     begun: Instant,
     delay: Delay,
     keeps: bool,
-    logs: Mutex<Vec<Log>>,
+    logs: Mutex<Vec<PartitionLog>>,
     more: Condvar,
     held: Held,
 }
@@ -70,13 +74,13 @@ struct Late {
 
 /// Starts one and returns where it listens. It has one topic of any name, and ends with the process. `keeps`: what is
 /// written can be read. Also for how long it held what.
-pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, Held) {
+pub(crate) fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, Held) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let logs = Mutex::new((0..partitions).map(|_| Log::default()).collect());
+    let logs = Mutex::new((0..partitions).map(|_| PartitionLog::default()).collect());
     let held: Held = Arc::new(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap()));
     let (begun, more, shown) = (Instant::now(), Condvar::new(), Arc::clone(&held));
-    let broker = Broker { address, partitions, begun, delay, keeps, logs, more, held };
+    let broker = NullBroker { address, partitions, begun, delay, keeps, logs, more, held };
     let broker = Arc::new(broker);
     std::thread::spawn(move || {
         for stream in listener.incoming() {
@@ -87,7 +91,7 @@ pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, Held) {
     (address, shown)
 }
 
-impl Broker {
+impl NullBroker {
     /// Answers that are delayed go out through a thread of their own, each at its time, so that a delay does not slow
     /// reading down; the others at once.
     fn serve(self: &Arc<Self>, stream: &TcpStream) {

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Done requests of other threads.
-pub struct Inbox {
+pub(crate) struct Inbox {
     done: Mutex<Vec<Done>>,
     is_empty: AtomicBool,
     bell: OwnedFd,
@@ -16,13 +16,13 @@ pub struct Inbox {
 
 impl Inbox {
     /// An empty one, for `capacity` done requests without allocating.
-    pub fn new(capacity: usize) -> Result<Self> {
+    pub(crate) fn new(capacity: usize) -> Result<Self> {
         let bell = eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC).map_err(Error::system("eventfd"))?;
         Ok(Self { done: Mutex::new(Vec::with_capacity(capacity)), is_empty: AtomicBool::new(true), bell })
     }
 
     /// Puts something in and wakes the reader.
-    pub fn put(&self, done: Done) {
+    pub(crate) fn put(&self, done: Done) {
         let was_empty = {
             let mut waiting = self.done.lock().unwrap_or_else(PoisonError::into_inner);
             waiting.push(done);
@@ -36,7 +36,7 @@ impl Inbox {
     }
 
     /// Moves everything that is in it to `done`.
-    pub fn take(&self, done: &mut Vec<Done>) {
+    pub(crate) fn take(&self, done: &mut Vec<Done>) {
         // Before the lock: who puts something in after it was emptied rings again.
         let _ = rustix::io::read(&self.bell, &mut [0_u8; 8]);
         let mut waiting = self.done.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,14 +45,14 @@ impl Inbox {
     }
 
     /// As [`Inbox::take`], without asking the system where there is nothing.
-    pub fn glance(&self, done: &mut Vec<Done>) {
+    pub(crate) fn glance(&self, done: &mut Vec<Done>) {
         if !self.is_empty.load(Ordering::Acquire) {
             self.take(done);
         }
     }
 
     /// Waits until something is in it, for `nanoseconds` at most.
-    pub fn wait(&self, nanoseconds: u64) -> Result<()> {
+    pub(crate) fn wait(&self, nanoseconds: u64) -> Result<()> {
         let mut polled = [PollFd::from_borrowed_fd(self.bell.as_fd(), PollFlags::IN)];
         match poll(&mut polled, Some(&timespec(nanoseconds))) {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -61,7 +61,7 @@ impl Inbox {
     }
 
     /// Readable while something is in it.
-    pub fn bell(&self) -> RawFd {
+    pub(crate) fn bell(&self) -> RawFd {
         self.bell.as_raw_fd()
     }
 }

@@ -8,9 +8,9 @@ use rustix::io::{Errno, pwrite};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-/// Memory of the buffers, by address: who carries out a write has it to himself until the write is done.
+/// Memory of the buffers, by address: who executes a write has it to himself until the write is done.
 #[derive(Clone, Copy)]
-pub struct Memory {
+pub(super) struct Memory {
     address: *const u8,
     buffer_bytes: usize,
     buffers: usize,
@@ -22,7 +22,7 @@ unsafe impl Send for Memory {}
 
 impl Memory {
     /// The memory of `buffers`.
-    pub fn of(buffers: &Buffers) -> Self {
+    pub(super) fn of(buffers: &Buffers) -> Self {
         Self { address: buffers.address(), buffer_bytes: buffers.buffer_bytes(), buffers: buffers.count() }
     }
 
@@ -34,7 +34,7 @@ impl Memory {
     }
 
     /// Carries a request out and returns what the kernel said.
-    pub fn carry_out(&self, request: Request) -> i32 {
+    pub(super) fn execute(&self, request: Request) -> i32 {
         // SAFETY: the file of a request stays open until it is done.
         let borrow = |file| unsafe { BorrowedFd::borrow_raw(file) };
         let result = match request {
@@ -73,7 +73,7 @@ fn retried(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Resu
 }
 
 /// Requests are done when `submit` returns.
-pub struct Inline {
+pub(crate) struct Inline {
     memory: Memory,
     done: Vec<Done>,
     inbox: Arc<Inbox>,
@@ -85,7 +85,7 @@ impl Inline {
     }
 
     pub(super) fn submit(&mut self, token: u64, request: Request) {
-        let result = self.memory.carry_out(request);
+        let result = self.memory.execute(request);
         self.done.push(Done { token, result });
     }
 

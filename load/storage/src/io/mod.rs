@@ -5,19 +5,19 @@ mod inline;
 mod threads;
 mod uring;
 
-pub use inbox::Inbox;
+pub(crate) use inbox::Inbox;
 
 use crate::buffers::Buffers;
 use crate::error::Result;
 use inline::Inline;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use threads::Threads;
+use threads::WriteThreads;
 use uring::Uring;
 
 /// What a file is to undergo. The file stays open, and the buffer is not touched, until the request is done.
 #[derive(Clone, Copy, Debug)]
-pub enum Request {
+pub(crate) enum Request {
     /// Write part of a buffer.
     Write {
         /// The file.
@@ -49,17 +49,17 @@ pub enum Request {
 
 /// A request that is done: the token that it was submitted with, and what the kernel returned (below 0: an error number).
 #[derive(Clone, Copy, Debug)]
-pub struct Done {
+pub(crate) struct Done {
     /// The request's token.
     pub token: u64,
     /// Bytes written, a file, 0, or an error number below 0.
     pub result: i32,
 }
 
-/// How requests are carried out.
+/// How requests are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Way {
+pub(crate) enum Way {
     /// io_uring with registered buffers.
     IoUring,
     /// A pool of threads that call pwrite and fdatasync.
@@ -69,11 +69,11 @@ pub enum Way {
 }
 
 /// Carries requests out.
-pub enum Io {
+pub(crate) enum Io {
     /// Through io_uring.
     Uring(Box<Uring>),
     /// Through a pool of threads.
-    Threads(Threads),
+    Threads(WriteThreads),
     /// At once.
     Inline(Inline),
 }
@@ -81,7 +81,7 @@ pub enum Io {
 impl Io {
     /// `depth` is the most requests that are ever under way at once. Where io_uring is not allowed, threads take its
     /// place, and the reason is returned.
-    pub fn new(way: Way, depth: u32, buffers: &Buffers, inbox: Arc<Inbox>) -> Result<(Self, Option<String>)> {
+    pub(crate) fn new(way: Way, depth: u32, buffers: &Buffers, inbox: Arc<Inbox>) -> Result<(Self, Option<String>)> {
         match way {
             Way::IoUring => match Uring::new(depth, buffers, Arc::clone(&inbox)) {
                 Ok(uring) => {
@@ -90,16 +90,16 @@ impl Io {
                 }
                 Err(error) => {
                     let reason = format!("io_uring cannot be used ({error}), so a pool of threads writes");
-                    Ok((Self::Threads(Threads::new(depth, buffers, inbox)?), Some(reason)))
+                    Ok((Self::Threads(WriteThreads::new(depth, buffers, inbox)?), Some(reason)))
                 }
             },
-            Way::Threads => Ok((Self::Threads(Threads::new(depth, buffers, inbox)?), None)),
+            Way::Threads => Ok((Self::Threads(WriteThreads::new(depth, buffers, inbox)?), None)),
             Way::Inline => Ok((Self::Inline(Inline::new(depth, buffers, inbox)), None)),
         }
     }
 
-    /// How requests really are carried out.
-    pub fn way(&self) -> Way {
+    /// How requests are really executed.
+    pub(crate) fn way(&self) -> Way {
         match self {
             Self::Uring(_) => Way::IoUring,
             Self::Threads(_) => Way::Threads,
@@ -108,7 +108,7 @@ impl Io {
     }
 
     /// Hands a request over. It is done when [`Io::wait`] says so.
-    pub fn submit(&mut self, token: u64, request: Request) -> Result<()> {
+    pub(crate) fn submit(&mut self, token: u64, request: Request) -> Result<()> {
         match self {
             Self::Uring(uring) => uring.submit(token, request),
             Self::Threads(threads) => threads.submit(token, request),
@@ -121,7 +121,7 @@ impl Io {
 
     /// Appends what is done to `done`. Waits for `nanoseconds` at most when nothing is, also for what others put into the
     /// inbox.
-    pub fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
+    pub(crate) fn wait(&mut self, nanoseconds: u64, done: &mut Vec<Done>) -> Result<()> {
         match self {
             Self::Uring(uring) => uring.wait(nanoseconds, done),
             Self::Threads(threads) => threads.wait(nanoseconds, done),

@@ -7,17 +7,17 @@ use crate::error::{Error, Result};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// As many requests as there are threads are carried out at once; the others wait for their turn.
+/// As many requests as there are threads are executed at once; the others wait for their turn.
 const THREADS_LIMIT: u32 = 64;
 const STACK_BYTES: usize = 64 * 1024;
 
 /// Hands requests to the pool.
-pub struct Threads {
+pub(crate) struct WriteThreads {
     requests: Sender<(u64, Request)>,
     inbox: Arc<Inbox>,
 }
 
-impl Threads {
+impl WriteThreads {
     pub(super) fn new(depth: u32, buffers: &Buffers, inbox: Arc<Inbox>) -> Result<Self> {
         let (requests, taken) = channel::<(u64, Request)>();
         let taken = Arc::new(Mutex::new(taken));
@@ -48,6 +48,6 @@ fn work(taken: &Mutex<Receiver<(u64, Request)>>, inbox: &Inbox, memory: Memory) 
     loop {
         let next = taken.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok((token, request)) = next else { return };
-        inbox.put(Done { token, result: memory.carry_out(request) });
+        inbox.put(Done { token, result: memory.execute(request) });
     }
 }

@@ -17,7 +17,7 @@ const SYNCS_LIMIT: u32 = 1_024;
 const RING_LIMIT: u32 = 4_096;
 
 /// One ring. Its buffers outlive it.
-pub struct Uring {
+pub(crate) struct Uring {
     ring: IoUring,
     inbox: Arc<Inbox>,
     address: *const u8,
@@ -74,7 +74,7 @@ impl Uring {
     }
 
     /// Why the kernel did not register the buffers, so that every write maps its own.
-    pub fn unregistered(&self) -> Option<&std::io::Error> {
+    pub(crate) fn unregistered(&self) -> Option<&std::io::Error> {
         self.unregistered.as_ref()
     }
 

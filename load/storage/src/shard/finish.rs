@@ -6,7 +6,7 @@ use crate::figures;
 use crate::files::Chore;
 use crate::index::Indexes;
 use crate::io::{Done, Request};
-use crate::log::{Flight, Role, State};
+use crate::log::{Flight, LogState, Role};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 impl Shard {
@@ -29,7 +29,7 @@ impl Shard {
         let kind = done.token >> 56;
         if kind == ALLOCATE && done.result == -libc::EOPNOTSUPP {
             self.plan.shapes.iter_mut().for_each(|shape| shape.preallocate_bytes = 0);
-            self.plan.logs[at].state = State::Idle;
+            self.plan.logs[at].state = LogState::Idle;
             self.wake(at);
             return Ok(());
         }
@@ -52,7 +52,7 @@ impl Shard {
             ALLOCATE => {
                 let log = &mut self.plan.logs[at];
                 log.allocated += log.flight.bytes;
-                log.state = State::Idle;
+                log.state = LogState::Idle;
                 self.wake(at);
                 Ok(())
             }
@@ -68,7 +68,7 @@ impl Shard {
         if interval > 0 {
             log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));
         }
-        log.state = State::Idle;
+        log.state = LogState::Idle;
         self.wake(at);
         Ok(())
     }
@@ -105,21 +105,21 @@ impl Shard {
         let shape = self.shape(at);
         if shape.sync || shape.role == Role::Entries && caught_up {
             let log = &mut self.plan.logs[at];
-            log.state = State::Syncing;
+            log.state = LogState::Syncing;
             log.flight.sync_begun = now;
             return self.io.submit(token(SYNC, 0, at), Request::Sync { file: log.descriptor() });
         }
         self.finished(at, now)
     }
 
-    /// A log has done what it had begun.
+    /// A log has done what it had started.
     pub(super) fn finished(&mut self, at: usize, now: u64) -> Result<()> {
         let shape = self.shape(at);
         let (role, interval) = (shape.role, shape.index_interval_bytes);
         let log = &mut self.plan.logs[at];
-        let was_synced = log.state == State::Syncing;
+        let was_synced = log.state == LogState::Syncing;
         let flight = std::mem::take(&mut log.flight);
-        log.state = State::Idle;
+        log.state = LogState::Idle;
         log.publish();
         if interval > 0
             && let Some(indexes) = &mut log.indexes

@@ -1,9 +1,9 @@
 //! Batches laid into buffers, and buffers handed over to be written.
 
-use super::{Part, Shard, WRITE, token};
+use super::{BufferedWrite, Shard, WRITE, token};
 use crate::error::{Error, Result};
 use crate::io::Request;
-use crate::log::State;
+use crate::log::LogState;
 use cliffwatch_measure::record::Identity;
 
 /// A buffer that is being filled.
@@ -19,7 +19,7 @@ impl Shard {
     /// Puts batches into buffers and the buffers on their way.
     pub(super) fn write(&mut self, at: usize, batches: u64) -> Result<()> {
         let log = &mut self.plan.logs[at];
-        log.state = State::Writing;
+        log.state = LogState::Writing;
         log.flight.first = log.next;
         log.flight.batches = batches;
         log.next += batches * log.stride;
@@ -127,7 +127,7 @@ impl Shard {
         let foreign_to = if to > chunk.at { to } else { chunk.foreign_to.max(foreign_from) };
         let log = &mut self.plan.logs[at];
         log.flight.outstanding += 1;
-        let part = Part {
+        let part = BufferedWrite {
             file: log.descriptor(),
             from: chunk.from as u32,
             length: (to - chunk.from) as u32,
@@ -139,8 +139,8 @@ impl Shard {
         self.submit_part(at, chunk.buffer, part)
     }
 
-    pub(super) fn submit_part(&mut self, at: usize, buffer: u32, part: Part) -> Result<()> {
-        let Part { file, from, length, offset, .. } = part;
+    pub(super) fn submit_part(&mut self, at: usize, buffer: u32, part: BufferedWrite) -> Result<()> {
+        let BufferedWrite { file, from, length, offset, .. } = part;
         self.io.submit(token(WRITE, buffer, at), Request::Write { file, buffer, from, length, offset })
     }
 }

@@ -6,17 +6,18 @@ mod lay;
 mod plan;
 mod roll;
 
-pub use plan::{Outcome, Plan, Work};
+pub(crate) use plan::{ShardOutcome, ShardPlan, Work};
 
 use crate::buffers::Buffers;
-use crate::encode::Encoder;
+use crate::encode::BatchEncoder;
 use crate::error::Result;
 use crate::figures;
 use crate::io::{Done, Inbox, Io, Request, Way};
-use crate::log::{AppendLog, Role, Shape, State};
+use crate::log::{AppendLog, LogLayout, LogState, Role};
 use crate::memory::journal_bytes;
 use cliffwatch_measure::NANOSECONDS;
-use cliffwatch_measure::clock::{nanoseconds, seconds};
+use cliffwatch_measure::clock::nanoseconds;
+use cliffwatch_measure::recorder::OldestDue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ fn token(kind: u64, buffer: u32, log: usize) -> u64 {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Part {
+struct BufferedWrite {
     file: i32,
     from: u32,
     length: u32,
@@ -52,14 +53,14 @@ struct Part {
 }
 
 /// A thread that appends.
-pub struct Shard {
-    plan: Plan,
+pub(crate) struct Shard {
+    plan: ShardPlan,
     io: Io,
     reason: Option<String>,
     inbox: Arc<Inbox>,
     buffers: Buffers,
-    encoder: Encoder,
-    parts: Vec<Part>,
+    encoder: BatchEncoder,
+    parts: Vec<BufferedWrite>,
     ready: VecDeque<u32>,
     done: Vec<Done>,
     released: u64,
@@ -80,7 +81,7 @@ pub struct Shard {
 
 impl Shard {
     /// Allocates everything that it will need.
-    pub fn new(plan: Plan) -> Result<Self> {
+    pub(crate) fn new(plan: ShardPlan) -> Result<Self> {
         let chunk_bytes = plan.config.log.chunk_bytes as usize;
         let slot_bytes = crate::encode::slot_bytes(&plan.config, chunk_bytes);
         let buffers = Buffers::new(plan.buffers, chunk_bytes, plan.config.record.randomness, slot_bytes)?;
@@ -92,8 +93,8 @@ impl Shard {
             io,
             reason,
             inbox,
-            encoder: Encoder::new(&plan.config, chunk_bytes),
-            parts: vec![Part::default(); plan.buffers],
+            encoder: BatchEncoder::new(&plan.config, chunk_bytes),
+            parts: vec![BufferedWrite::default(); plan.buffers],
             ready: VecDeque::with_capacity(plan.logs.len()),
             done: Vec::with_capacity(depth as usize),
             released,
@@ -112,17 +113,17 @@ impl Shard {
     }
 
     /// How it writes.
-    pub fn way(&self) -> Way {
+    pub(crate) fn way(&self) -> Way {
         self.io.way()
     }
 
     /// Why not as it was asked to.
-    pub fn reason(&self) -> Option<&str> {
+    pub(crate) fn reason(&self) -> Option<&str> {
         self.reason.as_deref()
     }
 
     /// Appends until the work is done or somebody asks to stop, and closes the files.
-    pub fn run(mut self) -> Result<Outcome> {
+    pub(crate) fn run(mut self) -> Result<ShardOutcome> {
         self.plan.logs.iter_mut().for_each(|log| align(log, self.released));
         let mut over_since = None;
         let mut begins = true;
@@ -139,7 +140,7 @@ impl Shard {
                 Some(since) => {
                     self.checkpoint_to = self.acknowledged;
                     begins = now - since < LAST_NANOSECONDS && !self.plan.stop.is_requested();
-                    if self.is_drained(begins) || now - since > DRAIN_NANOSECONDS || self.plan.failure.is_told() {
+                    if self.is_drained(begins) || now - since > DRAIN_NANOSECONDS || self.plan.failure.is_reported() {
                         break;
                     }
                 }
@@ -152,13 +153,14 @@ impl Shard {
     }
 
     fn is_over(&self, now: u64) -> bool {
-        if self.plan.stop.is_requested() || self.plan.failure.is_told() {
+        if self.plan.stop.is_requested() || self.plan.failure.is_reported() {
             return true;
         }
         match self.plan.work {
             Work::Until(end) => now >= end,
             Work::Batches(count) => {
-                self.released == count && self.plan.logs.iter().all(|log| log.next >= count && log.state == State::Idle)
+                self.released == count
+                    && self.plan.logs.iter().all(|log| log.next >= count && log.state == LogState::Idle)
             }
         }
     }
@@ -176,7 +178,7 @@ impl Shard {
             if waits {
                 self.wake(at);
             }
-            drained &= !waits && self.plan.logs[at].state == State::Idle;
+            drained &= !waits && self.plan.logs[at].state == LogState::Idle;
         }
         drained
     }
@@ -221,13 +223,13 @@ impl Shard {
         if self.has_entries() { 1 } else { self.plan.logs.len() }
     }
 
-    fn shape(&self, at: usize) -> &Shape {
+    fn shape(&self, at: usize) -> &LogLayout {
         if self.has_entries() { &self.plan.shapes[at] } else { &self.plan.shapes[0] }
     }
 
     fn wake(&mut self, at: usize) {
         let log = &mut self.plan.logs[at];
-        if log.state == State::Idle && !log.queued {
+        if log.state == LogState::Idle && !log.queued {
             log.queued = true;
             self.ready.push_back(at as u32);
         }
@@ -256,7 +258,7 @@ impl Shard {
 
     /// Begins to write what waits in a log. False when there are not enough buffers.
     fn advance(&mut self, at: usize) -> Result<bool> {
-        if self.plan.logs[at].state != State::Idle {
+        if self.plan.logs[at].state != LogState::Idle {
             return Ok(true);
         }
         self.shed_overdue(at);
@@ -283,7 +285,7 @@ impl Shard {
         if preallocate_bytes > 0 && end > log.allocated {
             let length =
                 preallocate_bytes.min(log.limit.next_multiple_of(4096) - log.allocated).max(end - log.allocated);
-            log.state = State::Allocating;
+            log.state = LogState::Allocating;
             let request = Request::Allocate { file: log.descriptor(), offset: log.allocated, length };
             log.flight.bytes = length;
             self.io.submit(token(ALLOCATE, 0, at), request)?;
@@ -299,20 +301,22 @@ impl Shard {
             return;
         }
         self.look_at = now + LOOK_NANOSECONDS;
-        let logs = &self.plan.logs[..self.main_logs()];
-        let oldest = logs.iter().map(|log| log.next).min().unwrap_or(self.released);
-        let debt = if oldest < self.released { now.saturating_sub(self.plan.schedule.due(oldest)) } else { 0 };
-        let outstanding = self.oldest_outstanding().map(|batch| self.plan.schedule.due(batch));
-        let mut tally = self.plan.recorder.lock();
-        tally.set(figures::DEBT, seconds(debt));
         if matches!(self.plan.work, Work::Until(_)) {
-            tally.look(now, outstanding);
+            let due = |batch| self.plan.schedule.due(batch);
+            let oldest =
+                OldestDue { outstanding: self.oldest_outstanding().map(due), unbegun: self.oldest_unbegun().map(due) };
+            self.plan.recorder.lock().look(now, oldest);
         }
-        drop(tally);
         if now >= self.count_at {
             self.count_at = now + COUNT_NANOSECONDS;
             self.plan.recorder.lock().set(figures::GROWTH, self.growth_left() as f64);
         }
+    }
+
+    /// The first batch that is due and waits for its log.
+    fn oldest_unbegun(&self) -> Option<u64> {
+        let logs = &self.plan.logs[..self.main_logs()];
+        logs.iter().map(|log| log.next).min().filter(|&batch| batch < self.released)
     }
 
     /// The first batch that is due and not acknowledged, whether it is being written or waits for its log.
@@ -349,7 +353,7 @@ impl Shard {
         due.saturating_sub(self.plan.clock.now()).clamp(1, LOOK_NANOSECONDS)
     }
 
-    fn close(mut self) -> Result<Outcome> {
+    fn close(mut self) -> Result<ShardOutcome> {
         self.look_at = 0;
         self.look(self.plan.clock.now());
         let mut unwritten = 0;
@@ -358,11 +362,11 @@ impl Shard {
                 let log = &self.plan.logs[at];
                 unwritten += self.released.saturating_sub(log.next).div_ceil(log.stride);
             }
-            if self.plan.logs[at].state == State::Idle {
+            if self.plan.logs[at].state == LogState::Idle {
                 self.close_segment(at)?;
             }
         }
-        Ok(Outcome { unwritten })
+        Ok(ShardOutcome { unwritten })
     }
 }
 

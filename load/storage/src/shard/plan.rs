@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 use crate::files::{Failure, Keeper};
-use crate::log::{AppendLog, Shape};
+use crate::log::{AppendLog, LogLayout};
 use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::recorder::Recorder;
 use cliffwatch_measure::schedule::Schedule;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// When a shard's work is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub(crate) enum Work {
     /// At a moment, in nanoseconds since the epoch; until then batches are written as they are due.
     Until(u64),
     /// When so many batches are written, which are all due at once.
@@ -19,7 +19,7 @@ pub enum Work {
 }
 
 /// What a shard is made of. It is made in its own thread, because a ring belongs to the thread that made it.
-pub struct Plan {
+pub(crate) struct ShardPlan {
     /// What is asked for.
     pub config: Arc<Config>,
     /// When batches are due.
@@ -31,7 +31,7 @@ pub struct Plan {
     /// Its logs: those of its partitions, or a shared one with the journal before it.
     pub logs: Vec<AppendLog>,
     /// How they write, by role.
-    pub shapes: Vec<Shape>,
+    pub shapes: Vec<LogLayout>,
     /// How many buffers of `config.log.chunk_bytes` it has.
     pub buffers: usize,
     /// The time.
@@ -40,7 +40,7 @@ pub struct Plan {
     pub recorder: Recorder,
     /// Who makes, seals and deletes its files.
     pub keeper: Keeper,
-    /// Where failures are told.
+    /// Where failures are reported.
     pub failure: Failure,
     /// When to stop before the end.
     pub stop: Stop,
@@ -48,7 +48,7 @@ pub struct Plan {
 
 /// What became of a shard.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Batches that were due and had not begun to be written.
+pub(crate) struct ShardOutcome {
+    /// Batches that were due and were not started.
     pub unwritten: u64,
 }

@@ -4,7 +4,7 @@ use super::{OPEN, Shard, token};
 use crate::error::{Error, Result};
 use crate::figures;
 use crate::files::Chore;
-use crate::log::State;
+use crate::log::LogState;
 use std::sync::Arc;
 
 impl Shard {
@@ -25,7 +25,7 @@ impl Shard {
             self.plan.keeper.ask(Chore::Replace(path, format!("{sequence}\n")));
         }
         log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
-        log.state = State::Opening;
+        log.state = LogState::Opening;
         let (path, inbox) = (log.path(), Arc::clone(&self.inbox));
         let (direct, allocate_bytes, token) = (shape.direct, log.allocated, token(OPEN, 0, at));
         self.plan.keeper.ask(Chore::Make { path, direct, allocate_bytes, token, inbox });

@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, Launch, Plan, PlannedWrite, Probe, Translator
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.units import format_size
+from cliffwatch.engines.contract import EngineContext, EngineFacts, Launch, Probe, Translator
 from cliffwatch.engines.fio.job import Section
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.output import FioTranslator
 from cliffwatch.engines.fio.run import NO_DELAYS, runtime_environment
-from cliffwatch.errors import Code, Problem
-from cliffwatch.units import format_size
+from cliffwatch.model.plan import LoadPlan, PlannedWrite
 
 JOB_FILE = "job.fio"
 LAYOUT_FILE = "layout.fio"
@@ -35,9 +36,9 @@ class FioEngine:
     def is_virtual(self, load: FioLoad) -> bool:
         return False
 
-    def plan(self, load: FioLoad, context: EngineContext) -> Plan:
+    def plan(self, load: FioLoad, context: EngineContext) -> LoadPlan:
         direct = all(section.direct for section in load.sections)
-        return Plan(
+        return LoadPlan(
             writes=_writes(load, context),
             command=(*_fio_command("fio", context), str(context.scratch / JOB_FILE)),
             direct=direct,
@@ -158,7 +159,7 @@ def _notes(load: FioLoad, context: EngineContext, direct: bool) -> tuple[str, ..
         notes.append("zeroes are written: a drive that compresses will look better than it is")
     for section in load.sections:
         if section not in _begun_in_time(load, context):
-            notes.append(f"[{section.name}] would begin after the load's end, so it is left out")
+            notes.append(f"[{section.name}] would start after the end of load, so it is omitted")
     if context.window_seconds < SHORTEST_EXACT_WINDOW_SECONDS:
         notes.append("fio reports at such short intervals only roughly: some windows will cover two intervals")
     return tuple(notes)

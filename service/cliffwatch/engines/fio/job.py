@@ -7,8 +7,8 @@ sections, `option=value` and whole-line comments, and refuses everything else.
 import re
 from dataclasses import dataclass
 
+from cliffwatch.base.units import format_size
 from cliffwatch.engines.fio.options import ALLOWED, SWITCH, canonical, reason_refused
-from cliffwatch.units import format_size
 
 TEXT_LIMIT_BYTES = 64 * 1024
 SECTIONS_LIMIT = 64

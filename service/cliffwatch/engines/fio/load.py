@@ -5,10 +5,10 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from cliffwatch.base.units import Size
 from cliffwatch.engines.fio.job import JOBS_LIMIT, Section, parse_job
 from cliffwatch.engines.fio.presets import PRESETS
-from cliffwatch.runs.specification import Strict
-from cliffwatch.units import Size
+from cliffwatch.model.document import Strict
 
 _MEBIBYTE = 1024**2
 _TEBIBYTE = 1024**4
@@ -31,7 +31,7 @@ class FioLoad(Strict):
     @classmethod
     def _preset_is_known(cls, preset: str | None) -> str | None:
         if preset is not None and preset not in PRESETS:
-            raise ValueError(f"there is no preset {preset!r}; there are: {', '.join(PRESETS)}")
+            raise ValueError(f"there is no preset {preset!r}; presets: {', '.join(PRESETS)}")
         return preset
 
     @field_validator("job")

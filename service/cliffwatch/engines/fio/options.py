@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class OptionKind:
     """The values that an option may hold: all that matches `pattern`; `right` says it for people."""
 
     pattern: re.Pattern[str]
     right: str
 
 
-def _kind(pattern: str, right: str) -> Kind:
-    return Kind(re.compile(pattern), right)
+def _kind(pattern: str, right: str) -> OptionKind:
+    return OptionKind(re.compile(pattern), right)
 
 
-def _one_of(*words: str) -> Kind:
+def _one_of(*words: str) -> OptionKind:
     return _kind("|".join(words), f"one of {', '.join(words)}")
 
 
@@ -47,7 +47,7 @@ DISTRIBUTION = _kind(
 class Option:
     """An option that passes: what it may hold and what it does."""
 
-    kind: Kind
+    kind: OptionKind
     meaning: str
 
 
@@ -69,7 +69,7 @@ ALLOWED: dict[str, Option] = {
     "overwrite": Option(SWITCH, "lay files out before they are written"),
     "fallocate": Option(_one_of("none", "native", "posix", "keep", "truncate"), "how files are pre-allocated"),
     "invalidate": Option(SWITCH, "drop a file's page cache before use"),
-    "fadvise_hint": Option(_one_of("0", "1", "random", "sequential"), "what the kernel is told of the order of I/O"),
+    "fadvise_hint": Option(_one_of("0", "1", "random", "sequential"), "access pattern announced to the kernel"),
     "bs": Option(SIZES, "block size"),
     "bsrange": Option(SIZE_RANGE, "block sizes drawn from a range"),
     "bssplit": Option(SIZE_SPLIT, "block sizes by percentage"),
@@ -101,7 +101,7 @@ ALLOWED: dict[str, Option] = {
     "norandommap": Option(SWITCH, "do not remember which blocks were visited (default here: 1)"),
     "refill_buffers": Option(SWITCH, "new data for every write (default here: 1)"),
     "scramble_buffers": Option(SWITCH, "change the data of each write a little"),
-    "zero_buffers": Option(SWITCH, "write zeroes: a compressing drive will flatter itself"),
+    "zero_buffers": Option(SWITCH, "write zeroes: a drive that compresses will look better than it is"),
     "buffer_compress_percentage": Option(PERCENT, "how compressible the data is"),
     "buffer_compress_chunk": Option(SIZE, "unit of compressible data"),
     "dedupe_percentage": Option(PERCENT, "share of identical blocks"),
@@ -204,7 +204,7 @@ def reason_refused(option: str) -> str:
     for prefix, reason in REFUSED_PREFIXES:
         if option.startswith(prefix):
             return reason
-    return "not an option that Cliffwatch lets through; docs/engines/fio.md lists those"
+    return "not an option that Cliffwatch allows; docs/engines/fio.md lists those"
 
 
 def canonical(option: str) -> str:

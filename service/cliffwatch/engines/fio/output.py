@@ -10,11 +10,11 @@ nothing is divided by guess.
 import math
 import signal
 
-from cliffwatch.engines.base import EngineContext
+from cliffwatch.engines.contract import EngineContext
 from cliffwatch.engines.fio.run import STOPPED_STATUS
 from cliffwatch.engines.fio.snapshot import Difference, Snapshot, WentBackError, difference, read_snapshot
 from cliffwatch.engines.fio.stream import Damaged, OutputStream, Piece, Text
-from cliffwatch.window import OLDEST_OUTSTANDING, EngineEnd, EngineEvent, EngineRecord, EngineWindow
+from cliffwatch.model.window import BEGUN, OLDEST_OUTSTANDING, EngineEnd, EngineEvent, EngineRecord, EngineWindow
 
 #: Messages passed on before the rest is only counted: a drive that fails each I/O must not fill the journal.
 MESSAGES_LIMIT = 200
@@ -53,7 +53,7 @@ class SnapshotClock:
         return passed < 0 or ran - passed > self._tolerance
 
 
-class Grid:
+class WindowGrid:
     """Lines of the window grid, numbered from the load's start."""
 
     #: How early (relative to the window) a snapshot may be and still stand for the line to come.
@@ -63,6 +63,10 @@ class Grid:
         self._start = context.start
         self.window_seconds = context.window_seconds
         self.last_line = max(1, round((context.stop - context.start) / context.window_seconds))
+
+    def move(self, line: int) -> None:
+        """The load begins on `line` and lasts as long as it was to."""
+        self.last_line += line
 
     def nearest(self, moment: float) -> int:
         return round((moment - self._start) / self.window_seconds)
@@ -81,9 +85,10 @@ class FioTranslator:
     def __init__(self, context: EngineContext, pause_seconds: float | None = None) -> None:
         """`pause_seconds`: from one I/O to the next, at most, of a job that nothing holds up; None when unknown."""
         self._pause_seconds = pause_seconds
+        self._is_first = context.is_first
         self._completed_at: float | None = None
         self._stream = OutputStream()
-        self._grid = Grid(context)
+        self._grid = WindowGrid(context)
         self._clock = SnapshotClock(context.window_seconds / 2)
         self._phase_seconds: float | None = None
         self._base: tuple[Snapshot, float, int] | None = None
@@ -123,18 +128,29 @@ class FioTranslator:
 
     def _snapshot(self, snapshot: Snapshot) -> list[EngineRecord]:
         moment = self._clock.place(snapshot, self._received_at)
+        begun: list[EngineRecord] = []
         if self._base is None:
             if snapshot.runtime_seconds == 0:
                 return []  # the jobs have not done any I/O yet
-            begun = moment - snapshot.runtime_seconds
-            line = min(max(0, self._grid.before(begun)), self._grid.last_line - 1)
-            self._base = (Snapshot(snapshot.at_seconds, 0.0), begun, line)
+            begun = self._begin(snapshot, moment - snapshot.runtime_seconds)
+        assert self._base is not None, "begun above at the latest"
         line = self._line_of(moment)
         if line <= self._base[2] or line >= self._grid.last_line:
             # Too soon after a late one, or at the load's end, where fio's last report is yet to come.
             self._held = (snapshot, moment)
+            return begun
+        return [*begun, *self._close(snapshot, moment, line)]
+
+    def _begin(self, snapshot: Snapshot, begun: float) -> list[EngineRecord]:
+        """fio runs for its set time from when its jobs started, however long the start took."""
+        line = max(0, self._grid.before(begun))
+        if self._is_first:
+            self._grid.move(line)
+        line = min(line, self._grid.last_line - 1)
+        self._base = (Snapshot(snapshot.at_seconds, 0.0), begun, line)
+        if not self._is_first:
             return []
-        return self._close(snapshot, moment, line)
+        return [EngineEvent(begun, BEGUN, {"start": self._grid.time_of(line)})]
 
     def _line_of(self, moment: float) -> int:
         if self._phase_seconds is None:

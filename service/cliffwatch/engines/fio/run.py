@@ -6,6 +6,7 @@ and how long sections that begin later have still to wait. Being replaced, it co
     python -m cliffwatch.engines.fio.run START STOP BEGUN DELAYS COMMAND…
 
 START, STOP and BEGUN in seconds since the epoch: when this load begins and ends, and when the run's first one began.
+That one lasts as long as it was to, however late it comes to begin; one that goes on with it ends with the load.
 DELAYS are seconds after BEGUN, joined by commas; `-` for none.
 """
 
@@ -17,7 +18,7 @@ from collections.abc import Iterable
 
 #: What fio itself exits with when a signal ends it.
 STOPPED_STATUS = 128
-#: fio needs about this long before its jobs run; it is taken off, so that the jobs end with the load.
+#: fio needs about this long before its jobs run; it is taken off, so that the jobs of a resumed load end with it.
 STARTUP_SECONDS = 0.1
 NO_DELAYS = "-"
 
@@ -29,9 +30,13 @@ def main(arguments: list[str]) -> None:
     command = arguments[4:]
     time.sleep(max(0.0, start - time.time()))
     now = max(time.time(), start)
-    environment = runtime_environment(_milliseconds(stop - now), now - begun, delays)
-    if _milliseconds(stop - now) <= 0:
-        return
+    if begun == start:
+        environment = runtime_environment(round((stop - start) * 1000), 0.0, delays)
+    else:
+        milliseconds = round((stop - now - STARTUP_SECONDS) * 1000)
+        environment = runtime_environment(milliseconds, now - begun, delays)
+        if milliseconds <= 0:
+            return
     os.execvpe(command[0], command, os.environ | environment)  # noqa: S606 (no shell wanted)
 
 
@@ -47,10 +52,6 @@ def runtime_environment(milliseconds: int, passed_seconds: float = 0.0, delays: 
         # fio takes 0 for no limit at all.
         environment[f"CLIFFWATCH_RUNTIME_{delay}"] = f"{max(1, milliseconds - waits)}ms"
     return environment
-
-
-def _milliseconds(seconds: float) -> int:
-    return round((seconds - STARTUP_SECONDS) * 1000)
 
 
 if __name__ == "__main__":

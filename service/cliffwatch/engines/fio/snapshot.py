@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
-from cliffwatch.histogram import Histogram
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.model.operation import Operation
 
 #: The latency names of a window, which are also fio's names of its directions.
-OPERATIONS = ("write", "read", "sync")
+OPERATIONS = (Operation.WRITE, Operation.READ, Operation.SYNC)
 #: The last of fio's latency bins, in nanoseconds: all that took longer is counted there.
 LAST_BIN_NANOSECONDS = 17_112_760_320
 
@@ -42,12 +43,12 @@ class Snapshot:
     sync: Latencies = _NONE
 
     def latencies(self) -> dict[str, Latencies]:
-        return {"write": self.write, "read": self.read, "sync": self.sync}
+        return {Operation.WRITE.value: self.write, Operation.READ.value: self.read, Operation.SYNC.value: self.sync}
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What happened between two snapshots. `beyond` counts latencies by direction that fio's bins cannot tell apart."""
+    """What happened between two snapshots. `beyond` counts latencies by direction that fio's bins cannot separate."""
 
     counters: dict[str, int]
     latency: dict[str, Histogram]

@@ -3,17 +3,16 @@
 import json
 import os
 import signal
-import subprocess
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, Probe, Translator
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.programs import LOAD, find_program, require_program, version_of
+from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.engines.kafka.load import KafkaLoad, configuration, files_needed
 from cliffwatch.engines.kafka.probe import ask_brokers
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.programs import LOAD, find_program
-from cliffwatch.settings import read_settings
+from cliffwatch.model.plan import LoadPlan
 
 CONFIGURATION_FILE = "kafka.json"
 
@@ -29,9 +28,9 @@ class KafkaEngine:
     def is_virtual(self, load: KafkaLoad) -> bool:
         return False
 
-    def plan(self, load: KafkaLoad, context: EngineContext) -> Plan:
+    def plan(self, load: KafkaLoad, context: EngineContext) -> LoadPlan:
         seconds = context.stop - context.start
-        return Plan(
+        return LoadPlan(
             writes=(),
             command=(LOAD, "kafka", "--config", str(context.scratch / CONFIGURATION_FILE)),
             direct=True,
@@ -60,28 +59,24 @@ class KafkaEngine:
         if faults:
             raise Problem(Code.BAD_REQUEST, "the connections' files cannot be read", faults)
         document = configuration(
-            load, context.run_id, context.bootstrap_servers, context.window_seconds, context.start, context.stop
+            load,
+            context.run_id,
+            context.bootstrap_servers,
+            context.window_seconds,
+            context.start,
+            context.stop,
+            None if context.is_first else context.begun,
         )
         path = context.scratch / CONFIGURATION_FILE
         path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-        return [str(_program()), "kafka", "--config", str(path)]
+        return [str(require_program(LOAD, context.state_directory)), "kafka", "--config", str(path)]
 
     def translator(self, load: KafkaLoad, context: EngineContext) -> Translator:
         return JsonLines()
 
     def facts(self, load: KafkaLoad, context: EngineContext) -> EngineFacts:
-        program = find_program(LOAD, read_settings().state_directory)
-        if program is None:
-            return EngineFacts()
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        return EngineFacts({LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")})
-
-
-def _program() -> Path:
-    program = find_program(LOAD, read_settings().state_directory)
-    if program is None:
-        raise Problem(Code.COMPONENT_MISSING, f"{LOAD} is not built; `make up` builds it, or put it on PATH")
-    return program
+        program = find_program(LOAD, context.state_directory)
+        return EngineFacts() if program is None else EngineFacts({LOAD: version_of(program)})
 
 
 def _written_bytes(load: KafkaLoad, seconds: float) -> int | None:
@@ -106,7 +101,7 @@ def _notes(load: KafkaLoad, context: EngineContext) -> tuple[str, ...]:
     if load.topics.existing:
         notes.append(f"writes to topics that exist already and stay: {', '.join(load.topics.existing)}")
     elif not load.topics.delete_at_end:
-        notes.append("the topics that it makes stay when it ends")
+        notes.append("the topics that it creates are kept when it ends")
     if load.producer is None:
         notes.append("only reads: what it does not find produced by this program is counted as corrupt")
     return tuple(notes)

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from cliffwatch.runs.specification import AbsolutePath, Strict
-from cliffwatch.units import Duration, Size
+from cliffwatch.base.units import Duration, Size
+from cliffwatch.model.document import Strict
+from cliffwatch.model.target import AbsolutePath
 
 #: What proves a record (its producer, sequence, time and checksum) takes so much of its value.
 RECORD_MINIMUM_BYTES = 32
@@ -40,14 +41,14 @@ class Topics(Strict):
         return self
 
 
-class Step(Strict):
+class KafkaRateStep(Strict):
     """A later rate, in records a second of all producers together, so long `after` the load's start."""
 
     after: Annotated[Duration, Field(gt=0)]
     rate: Rate
 
 
-class RecordSize(Strict):
+class KafkaRecordSize(Strict):
     """A size of a record's value, and how often it comes relative to the others."""
 
     size: Annotated[Size, Field(ge=RECORD_MINIMUM_BYTES, le=64 * 1024 * 1024)]
@@ -67,10 +68,10 @@ class Producer(Strict):
 
     producers: Annotated[int, Field(ge=1, le=256)] = 1
     rate: Rate | None = None
-    steps: tuple[Step, ...] = ()
+    steps: tuple[KafkaRateStep, ...] = ()
     catch_up_ratio: Annotated[float | None, Field(ge=1)] = None
     record_size: Annotated[Size | None, Field(ge=RECORD_MINIMUM_BYTES, le=64 * 1024 * 1024)] = None
-    record_sizes: tuple[RecordSize, ...] = ()
+    record_sizes: tuple[KafkaRecordSize, ...] = ()
     random_ratio: Annotated[float | None, Field(ge=0, le=1)] = None
     key: Key = Key()
     acks: Literal["0", "1", "all"] | None = None
@@ -189,9 +190,18 @@ class KafkaLoad(Strict):
 
 
 def configuration(
-    load: KafkaLoad, run_id: str, servers: tuple[str, ...], window_seconds: float, start: float, stop: float
+    load: KafkaLoad,
+    run_id: str,
+    servers: tuple[str, ...],
+    window_seconds: float,
+    start: float,
+    stop: float,
+    begun: float | None = None,
 ) -> dict[str, Any]:
-    """The load generator's document: seconds, bytes and records a second, without what was not given."""
+    """The load generator's document: seconds, bytes and records a second, without what was not given.
+
+    `begun` is when the run's load began, where this goes on with it.
+    """
     topics = _given(load.topics.model_dump(mode="python"))
     if load.topics.existing:
         topics = {"existing": list(load.topics.existing)}
@@ -202,6 +212,7 @@ def configuration(
             "run_id": run_id,
             "start": start,
             "stop": stop,
+            "begun": begun,
             "window_seconds": window_seconds,
             "bootstrap_servers": list(servers),
             "client_id": load.client_id,

@@ -4,7 +4,7 @@ import json
 import subprocess
 from typing import Any
 
-from cliffwatch.engines.base import Probe
+from cliffwatch.engines.contract import Probe
 
 #: The load generator gives each broker three seconds, two times over; looking up names comes on top.
 _PATIENCE_SECONDS = 20.0

@@ -1,8 +1,8 @@
-"""The JSON document that tells `cliffwatch-load storage` what to do."""
+"""The JSON document that configures `cliffwatch-load storage`."""
 
 from typing import Any
 
-from cliffwatch.engines.base import EngineContext
+from cliffwatch.engines.contract import EngineContext
 from cliffwatch.engines.storage.load import StorageLoad
 from cliffwatch.engines.storage.style import Style
 

@@ -8,13 +8,13 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.engines.base import EngineContext, EngineFacts, JsonLines, Launch, Plan, PlannedWrite, Probe, Translator
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.programs import LOAD, find_program, require_program, version_of
+from cliffwatch.base.units import format_duration, format_share, format_size
+from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.engines.storage.document import document_of
 from cliffwatch.engines.storage.load import StorageLoad
-from cliffwatch.errors import Code, FieldFault, Problem
-from cliffwatch.programs import LOAD, find_program
-from cliffwatch.settings import read_settings
-from cliffwatch.units import format_duration, format_size
+from cliffwatch.model.plan import LoadPlan, PlannedWrite
 
 DOCUMENT_FILE = "storage.json"
 #: What the engine makes in the run's directory, besides its marker.
@@ -36,11 +36,11 @@ class StorageEngine:
     def is_virtual(self, load: StorageLoad) -> bool:
         return False
 
-    def plan(self, load: StorageLoad, context: EngineContext) -> Plan:
+    def plan(self, load: StorageLoad, context: EngineContext) -> LoadPlan:
         """Raises Problem(workload_invalid) when the share of the volume that is kept is too little for the segments."""
         _require_room_for_segments(load, context)
         style = load.effective_style
-        return Plan(
+        return LoadPlan(
             writes=_writes(load, context),
             command=(LOAD, "storage", "--config", str(context.scratch / DOCUMENT_FILE)),
             direct=style.direct,
@@ -62,11 +62,10 @@ class StorageEngine:
         return JsonLines()
 
     def facts(self, load: StorageLoad, context: EngineContext) -> EngineFacts:
-        program = find_program(LOAD, read_settings().state_directory)
+        program = find_program(LOAD, context.state_directory)
         if program is None:
             return EngineFacts()
-        answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-        versions = {LOAD: answer.stdout.strip().removeprefix(f"{LOAD} ")}
+        versions = {LOAD: version_of(program)}
         found = _try_io(load, context)
         if found is None:
             return EngineFacts(versions)
@@ -84,7 +83,7 @@ class _Io:
 def _try_io(load: StorageLoad, context: EngineContext) -> _Io | None:
     """What the program finds when it sets up its I/O. None where there is no program, or where it refuses the load:
     starting the load reports both."""
-    program = find_program(LOAD, read_settings().state_directory)
+    program = find_program(LOAD, context.state_directory)
     if program is None:
         return None
     done = subprocess.run(
@@ -98,9 +97,7 @@ def _try_io(load: StorageLoad, context: EngineContext) -> _Io | None:
 
 
 def _command(load: StorageLoad, context: EngineContext) -> list[str]:
-    program = find_program(LOAD, read_settings().state_directory)
-    if program is None:
-        raise Problem(Code.COMPONENT_MISSING, f"{LOAD} is not there; `make binaries` builds it")
+    program = require_program(LOAD, context.state_directory)
     document = context.scratch / DOCUMENT_FILE
     document.write_text(json.dumps(document_of(load, context), indent=2) + "\n")
     return [str(program), "storage", "--config", str(document)]
@@ -127,8 +124,9 @@ def _require_room_for_segments(load: StorageLoad, context: EngineContext) -> Non
         return
     volume_bytes = math.ceil(load.least_retention_bytes / load.retention_ratio)
     message = (
-        f"{load.segments_told} take {format_size(load.least_retention_bytes)}, and {load.retention_ratio:.0%} of the "
-        f"volume are {format_size(kept_bytes)}; take a volume of {format_size(volume_bytes)} or more, smaller segments "
+        f"{load.segments_phrase} take {format_size(load.least_retention_bytes)}, and "
+        f"{format_share(load.retention_ratio)} of the volume are {format_size(kept_bytes)}; "
+        f"take a volume of {format_size(volume_bytes)} or more, smaller segments "
         "(`style_changes.segment_size`) or fewer partitions"
     )
     fault = FieldFault("load.retention_ratio", message)

@@ -6,9 +6,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from cliffwatch.base.units import Duration, Size, format_size
 from cliffwatch.engines.storage.style import STYLES, Style, StyleChanges
-from cliffwatch.runs.specification import Strict
-from cliffwatch.units import Duration, Size, format_size
+from cliffwatch.model.document import Strict
 
 _KIBIBYTE = 1024
 _MEBIBYTE = 1024**2
@@ -64,7 +64,7 @@ class StorageLoad(Strict):
     def _style_is_known(cls, style: str) -> str:
         if style not in STYLES:
             raise ValueError(
-                f"there is no style {style!r}; there are: {', '.join(STYLES)}; `style_changes` makes others of them"
+                f"there is no style {style!r}; styles: {', '.join(STYLES)}; `style_changes` modifies one of them"
             )
         return style
 
@@ -100,8 +100,8 @@ class StorageLoad(Strict):
             )
         if self.retention_size is not None and self.retention_size < self.least_retention_bytes:
             raise ValueError(
-                f"`retention_size`: {self.segments_told} take {format_size(self.least_retention_bytes)}; keep more, or "
-                "take smaller segments or fewer partitions"
+                f"`retention_size`: {self.segments_phrase} take {format_size(self.least_retention_bytes)}; keep more, "
+                "or use smaller segments or fewer partitions"
             )
         if self.batch_bytes > style.segment_size // 2:
             raise ValueError(f"`batch_records`: a batch of {format_size(self.batch_bytes)} is too long for a segment")
@@ -126,7 +126,7 @@ class StorageLoad(Strict):
         return 2 * self.effective_style.segment_size * self.logs
 
     @property
-    def segments_told(self) -> str:
+    def segments_phrase(self) -> str:
         """What takes the least retention, in words."""
         return f"{self.logs} logs of two segments of {format_size(self.effective_style.segment_size)}"
 

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from cliffwatch.runs.specification import Strict
-from cliffwatch.units import Duration, Size
+from cliffwatch.base.units import Duration, Size
+from cliffwatch.model.document import Strict
 
 _KIBIBYTE = 1024
 _MEBIBYTE = 1024**2

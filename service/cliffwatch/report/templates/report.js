@@ -1,4 +1,3 @@
-"use strict";
 // Draws the report's charts from the data written into the page. Without the chart library the tables stand alone.
 (function () {
   const data = JSON.parse(document.getElementById("report-data").textContent);
@@ -7,6 +6,10 @@
   const charts = byId("charts");
   if (!charts || typeof uPlot === "undefined") return done();
 
+  const { byteRate: bytes, rate: plain, amplification, share, elapsed } = window.quantities;
+  const latency = (us) => window.quantities.latency(us == null ? null : us / 1e6);
+  const orDash = (format) => (value) => (value == null ? "–" : format(value));
+  const depth = orDash(window.quantities.number);
   const zero = Date.parse(charts.dataset.loadStart) / 1000;
   const MEASURES = [["p50", "p50", 1.5], ["p99", "p99", 2], ["p999", "p99.9", 1.25], ["max", "max", 1]];
   const RATES = {
@@ -25,33 +28,15 @@
   let latencyChart = null, rateChart = null, layerChart = null, depthChart = null, evidenceCharts = [];
   function drawn() { return [latencyChart, rateChart, layerChart, depthChart].concat(evidenceCharts).filter((chart) => chart !== null); }
 
-  function round3(value) { return String(Number(value.toPrecision(3))); }
-  function latency(us) {
-    if (us == null) return "–";
-    return us >= 999.5e3 ? round3(us / 1e6) + " s" : us >= 999.5 ? round3(us / 1e3) + " ms" : round3(us) + " µs";
-  }
-  function scaled(value, base, units) {
-    let unit = 0;
-    while (Math.abs(value) >= base * 0.9995 && unit < units.length - 1) { value /= base; unit += 1; }
-    return round3(value) + units[unit];
-  }
-  function bytes(value) { return value == null ? "–" : scaled(value, 1024, [" B/s", " KiB/s", " MiB/s", " GiB/s", " TiB/s"]); }
-  function plain(value) { return value == null ? "–" : scaled(value, 1000, ["/s", " k/s", " M/s", " G/s"]); }
-  function depth(value) { return value == null ? "–" : round3(value); }
-  function times(value) { return value == null ? "–" : round3(value); }
-  function percent(value) { return value == null ? "–" : round3(value * 100) + " %"; }
   const EVIDENCE = [
     { key: "device_write_latency", id: "evidence-latency", label: "of each window", format: latency, logarithmic: true },
-    { key: "write_amplification", id: "evidence-amplification", label: "NAND bytes / host bytes", format: times, logarithmic: false },
-    { key: "clean_blocks", id: "evidence-clean", label: "of all blocks", format: percent, logarithmic: false },
+    { key: "write_amplification", id: "evidence-amplification", label: "NAND bytes / host bytes", format: orDash(amplification), logarithmic: false },
+    { key: "clean_blocks", id: "evidence-clean", label: "of all blocks", format: orDash(share), logarithmic: false },
   ].filter(({ key }) => key in data.evidence);
-  function two(number) { return String(number).padStart(2, "0"); }
-  function elapsed(seconds) {
-    const whole = Math.floor(Math.abs(seconds) + 1e-6);
-    return Math.floor(whole / 3600) + ":" + two(Math.floor(whole / 60) % 60) + ":" + two(whole % 60);
-  }
   function utc(seconds) { return new Date((zero + seconds) * 1000).toISOString().slice(0, 19).replace("T", " ") + " UTC"; }
   function colour(name) { return getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim(); }
+
+  const paint = paintOf(data, { colour, elapsed, latencyName: () => latencyName });
 
   // A row of nothing at either end makes the axis span the whole load, whatever was measured of it.
   const elapsedColumn = [Math.min(0, data.elapsed[0])].concat(data.elapsed, [Math.max(data.end, data.elapsed[data.elapsed.length - 1])]);
@@ -72,144 +57,6 @@
     return [elapsedColumn].concat(LAYERS.map(([name]) => logColumn(name === "client_p99" ? client : data.layers[name])));
   }
 
-  function hatch(context) {
-    const tile = document.createElement("canvas");
-    tile.width = tile.height = 8;
-    const pen = tile.getContext("2d");
-    pen.strokeStyle = colour("gap");
-    pen.lineWidth = 2;
-    pen.beginPath();
-    for (const shift of [-8, 0, 8]) { pen.moveTo(shift, 8); pen.lineTo(shift + 8, 0); }
-    pen.stroke();
-    return context.createPattern(tile, "repeat");
-  }
-  // Left edge and width in canvas pixels of what can be seen of an interval; a short one stays visible.
-  function place(chart, from, to) {
-    if (to <= chart.scales.x.min || from >= chart.scales.x.max) return null;
-    const left = chart.valToPos(Math.max(from, chart.scales.x.min), "x", true);
-    const right = chart.valToPos(Math.min(to, chart.scales.x.max), "x", true);
-    return [left, Math.max(right - left, 2 * devicePixelRatio)];
-  }
-  function background(chart) {
-    const pen = chart.ctx, box = chart.bbox;
-    pen.save();
-    pen.beginPath();
-    pen.rect(box.left, box.top, box.width, box.height);
-    pen.clip();
-    data.phases.forEach(([, from, to], index) => {
-      const where = place(chart, from, to);
-      if (!where || index % 2) return;
-      pen.fillStyle = colour("phase");
-      pen.fillRect(where[0], box.top, where[1], box.height);
-    });
-    for (const [from, to] of data.stalls) {
-      const where = place(chart, from, to);
-      if (!where) continue;
-      pen.fillStyle = colour("stall");
-      pen.fillRect(where[0], box.top, where[1], box.height);
-    }
-    const pattern = hatch(pen);
-    for (const [from, to] of data.gaps) {
-      const where = place(chart, from, to);
-      if (!where) continue;
-      pen.fillStyle = pattern;
-      pen.fillRect(where[0], box.top, where[1], box.height);
-    }
-    pen.restore();
-  }
-  // What was healthy: where nine of ten of the baseline's windows were, of a finding on this chart.
-  function bands(chart, id) {
-    const pen = chart.ctx, box = chart.bbox, seen = new Set();
-    for (const finding of data.findings) {
-      const band = id === "latency-chart" && finding.latency === latencyName ? finding.baseline_band : id === "evidence-latency" ? finding.device_baseline_band : null;
-      if (!band || seen.has(band.join()) || chart.scales.y.min == null) continue;
-      seen.add(band.join());
-      const top = Math.max(box.top, chart.valToPos(band[1], "y", true)), bottom = Math.min(box.top + box.height, chart.valToPos(band[0], "y", true));
-      if (bottom <= top) continue;
-      pen.save();
-      pen.fillStyle = colour("baseline");
-      pen.fillRect(box.left, top, box.width, Math.max(bottom - top, 3 * devicePixelRatio));
-      pen.restore();
-    }
-  }
-  function onsets(chart) {
-    const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
-    pen.save();
-    pen.font = "600 " + 11 * unit + "px system-ui, sans-serif";
-    pen.textAlign = "left";
-    pen.setLineDash([]);
-    pen.textBaseline = "middle";
-    let free = -Infinity;
-    for (const finding of data.findings) {
-      if (finding.at < chart.scales.x.min || finding.at > chart.scales.x.max) continue;
-      const left = chart.valToPos(finding.at, "x", true), tone = colour(finding.degrades ? "danger" : "mark");
-      pen.strokeStyle = tone;
-      pen.lineWidth = 2 * unit;
-      pen.beginPath();
-      pen.moveTo(left, box.top);
-      pen.lineTo(left, box.top + box.height);
-      pen.stroke();
-      const words = finding.kind + " " + elapsed(finding.at), width = pen.measureText(words).width + 10 * unit;
-      const begin = Math.min(left, box.left + box.width - width);
-      if (begin < free) continue;
-      free = begin + width;
-      pen.fillStyle = tone;
-      pen.fillRect(begin, box.top + 20 * unit, width, 17 * unit);
-      pen.fillStyle = colour("card");
-      pen.fillText(words, begin + 5 * unit, box.top + 29 * unit);
-    }
-    pen.restore();
-  }
-  function labels(chart) {
-    const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
-    pen.save();
-    pen.font = 11 * unit + "px system-ui, sans-serif";
-    pen.textAlign = "left";
-    pen.textBaseline = "middle";
-    const write = (words, where, top) => {
-      const width = pen.measureText(words).width + 8 * unit;
-      if (width > where[1]) return;
-      pen.fillStyle = colour("card");
-      pen.fillRect(where[0] + 1, top - 8 * unit, width, 16 * unit);
-      pen.fillStyle = colour("quiet");
-      pen.fillText(words, where[0] + 4 * unit, top);
-    };
-    for (const [name, from, to] of data.phases) {
-      const where = place(chart, from, to);
-      if (where) write(name.replace("_", " "), where, box.top + 9 * unit);
-    }
-    for (const [from, to, age] of data.stalls) {
-      const where = place(chart, from, to);
-      if (where) write(age == null ? "nothing completed" : "stalled", where, box.top + box.height - 9 * unit);
-    }
-    for (const [from, to] of data.gaps) {
-      const where = place(chart, from, to);
-      if (where) write("not measured", where, box.top + box.height / 2);
-    }
-    pen.restore();
-  }
-  function marks(chart) {
-    const pen = chart.ctx, box = chart.bbox, size = 5 * devicePixelRatio;
-    pen.save();
-    pen.strokeStyle = pen.fillStyle = colour("mark");
-    pen.lineWidth = devicePixelRatio;
-    pen.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
-    for (const [at] of data.marks) {
-      if (at < chart.scales.x.min || at > chart.scales.x.max) continue;
-      const left = chart.valToPos(at, "x", true), bottom = box.top + box.height;
-      pen.beginPath();
-      pen.moveTo(left, box.top);
-      pen.lineTo(left, bottom);
-      pen.stroke();
-      pen.beginPath();
-      pen.moveTo(left, bottom - 2 * size);
-      pen.lineTo(left + size, bottom);
-      pen.lineTo(left - size, bottom);
-      pen.fill();
-    }
-    pen.restore();
-  }
-
   // A window between two gaps has no neighbour to draw a line to: it is drawn as a point.
   function isolated(chart, index, show) {
     if (show) return null;
@@ -220,7 +67,7 @@
     return found.length ? found : null;
   }
   function seriesOf(label, tone, width, show) {
-    return { label: label, stroke: () => colour(tone), width: width, show: show, points: { size: 5, fill: () => colour(tone), filter: isolated } };
+    return { label: label, stroke: () => colour(tone), width: width, show: show, points: { show: false, size: 3.5 + width, fill: () => colour(tone), filter: isolated } };
   }
 
   // The age of the oldest operation, where nothing was completed: dots, since it is no latency of anything yet.
@@ -235,7 +82,7 @@
     chart.over.appendChild(tip);
     return tip;
   }
-  function told(chart) {
+  function summaryOf(chart) {
     const left = chart.cursor.left;
     if (left == null || left < 0) return "";
     const at = chart.posToVal(left, "x"), reach = Math.abs(chart.posToVal(left + 6, "x") - at);
@@ -268,7 +115,7 @@
     }
     const at = inside ? chart.posToVal(left, "x") : 0;
     byId("readout").textContent = inside ? elapsed(at) + " elapsed · " + utc(at) : "\u00a0";
-    const words = told(chart);
+    const words = summaryOf(chart);
     chart.tip.hidden = words === "";
     if (words !== "") {
       chart.tip.textContent = words;
@@ -298,14 +145,15 @@
     const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { stroke: () => colour("grid"), width: 1 }, font: "11px system-ui, sans-serif" };
     return {
       width: Math.max(240, target.clientWidth), height: height, legend: { show: false },
+      padding: [data.findings.length > 0 ? 22 : null, null, null, null],
       scales: { x: { time: false }, y: scale },
       axes: [
         Object.assign({}, axis, { incrs: STEPS, space: 74, size: 46, values: (chart, splits) => splits.map((at) => tick(at, chart.scales.x.max - chart.scales.x.min > 7200)) }),
-        Object.assign({}, axis, target.id === "rate-chart" && rateName === "bytes" ? { incrs: POWERS_OF_TWO } : {}, { size: 80, values: (chart, splits) => splits.map((value) => (value == null ? "" : format(value))) }),
+        Object.assign({}, axis, target.id === "rate-chart" && rateName === "bytes" ? { incrs: POWERS_OF_TWO } : {}, { size: 88, values: (chart, splits) => splits.map((value) => (value == null ? "" : format(value))) }),
       ],
       series: [{}].concat(series),
       cursor: { drag: { x: true, y: false, dist: 4 }, sync: { key: "run", scales: ["x", null] }, y: false },
-      hooks: { drawClear: [background, (chart) => bands(chart, target.id)], drawAxes: [labels], draw: [marks, onsets], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
+      hooks: { drawClear: [paint.background, (chart) => paint.bands(chart, target.id)], drawAxes: [paint.marks, paint.labels], draw: [paint.onsets], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
     };
   }
   function draw() {
@@ -322,7 +170,7 @@
       optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10, range: logRange }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
       latencyData(), byId("latency-chart"));
     if (hasRates) rateChart = new uPlot(
-      optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
+      optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", data.rates.device_bytes ? 4 : 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
       rateData(), byId("rate-chart"));
     if (hasLayers) layerChart = new uPlot(
       optionsFor(byId("layer-chart"), narrow ? 220 : 280, { distr: 3, log: 10, range: logRange }, latency, LAYERS.map(([, label, tone, width]) => seriesOf(label, tone, width, true))),
@@ -363,6 +211,13 @@
     }
     return button;
   }
+  // What the band across a chart is.
+  function bandKey() {
+    const key = toggle("baseline: nine of ten windows", "baseline", 0, null);
+    key.querySelector(".swatch").classList.add("band");
+    key.querySelector("output").remove();
+    return key;
+  }
   function choose(select, options, chosen, onChange) {
     for (const [value, words] of options) select.add(new Option(words, value, false, value === chosen));
     select.addEventListener("change", () => onChange(select.value));
@@ -384,10 +239,13 @@
   for (const { id, label } of EVIDENCE) {
     byId(id).closest("figure").hidden = false;
     byId(id + "-legend").append(toggle(label, "rate", 1, null));
+    if (id === "evidence-latency" && data.findings.some((finding) => finding.device_baseline_band)) byId(id + "-legend").append(bandKey());
   }
   if (hasRates && !data.rates.bytes) rateName = Object.keys(data.rates).find((name) => name in RATES);
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
   if (hasStalls) byId("latency-legend").append(toggle(hasAges ? "stalled: nothing completed" : "nothing completed", "danger", MEASURES.length + 1, null));
+  if (data.findings.some((finding) => finding.baseline_band)) byId("latency-legend").append(bandKey());
+  if (data.marks.length > 0) byId("marks-hint").hidden = false;
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
   choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,

@@ -9,13 +9,23 @@
     answeredAt = Date.now();
     document.getElementById("lost").hidden = true;
   }
-  function unanswered() {
-    const banner = document.getElementById("lost");
-    if (!banner.hidden) return;
-    const since = new Date(answeredAt).toISOString().slice(11, 19);
-    banner.textContent = "No answer from the service since " + since + " UTC. What is shown here is from then. Runs go on without it; this page tries again by itself.";
+  // What is shown stays, and the page says since when it is not up to date: `error` says what the service answered.
+  function unanswered(error) {
+    const banner = document.getElementById("lost"), since = new Date(answeredAt).toISOString().slice(11, 19);
+    const what = error instanceof Failed ? "The service fails to answer (" + error.message + "). What is shown here is from " + since + " UTC"
+      : "No answer from the service since " + since + " UTC. What is shown here is from then";
+    banner.textContent = what + " and may be out of date. Runs go on without it; this page tries again by itself.";
     banner.hidden = false;
   }
+  class Failed extends Error {}
+  // Of an answer that is an error: its status, and what it says in a problem's JSON or on a page.
+  function failedWith(status, type, text) {
+    let detail = "";
+    if (type.includes("json")) detail = JSON.parse(text).detail;
+    else if (type.startsWith("text/html")) detail = pageOf(text).querySelector("#main .problem")?.textContent.trim();
+    return new Failed(status + (detail ? ": " + detail : ""));
+  }
+  const pageOf = (text) => new DOMParser().parseFromString(text, "text/html");
   // An answer within ten seconds; throws where there is none. Without a valid login, the browser goes to the login.
   async function ask(path, accept) {
     const answer = await fetch(path, { headers: { Accept: accept }, signal: AbortSignal.timeout(ANSWER_MILLISECONDS) });
@@ -23,7 +33,7 @@
       location.assign("/login?next=" + encodeURIComponent(location.pathname + location.search));
       return null;
     }
-    if (!answer.ok) throw new Error(String(answer.status));
+    if (!answer.ok) throw failedWith(answer.status, answer.headers.get("Content-Type") || "", await answer.text());
     return answer;
   }
 
@@ -52,11 +62,10 @@
     try {
       const answer = await ask(location.href, "text/html");
       if (answer === null) return;
-      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      update(list, page.getElementById(list.id));
+      update(list, pageOf(await answer.text()).getElementById(list.id));
       answered();
     } catch (error) {
-      unanswered();
+      unanswered(error);
       pause = RETRY_MILLISECONDS;
     }
     // A page that nobody looks at asks for nothing; it asks at once when it is looked at again.
@@ -71,7 +80,14 @@
     const question = event.target.dataset.confirm;
     if (question && !window.confirm(question)) event.preventDefault();
   });
+  // A piece of a page takes the place of the one before it; whatever else comes leaves it alone.
+  document.addEventListener("htmx:beforeSwap", (event) => {
+    const { xhr, target, shouldSwap } = event.detail, type = xhr.getResponseHeader("Content-Type") || "";
+    if (!shouldSwap || (type.startsWith("text/html") && pageOf(xhr.responseText).getElementById(target.id))) return;
+    event.detail.shouldSwap = false;
+    unanswered(failedWith(xhr.status, type, xhr.responseText));
+  });
   document.addEventListener("htmx:sendError", unanswered);
-  document.addEventListener("htmx:afterOnLoad", answered);
+  document.addEventListener("htmx:afterSwap", answered);
   window.cliffwatch = { answered, unanswered, ask };
 })();

@@ -1,5 +1,5 @@
 "use strict";
-// Quantities as people read them, written as cliffwatch/report/format.py writes them; a test compares the two.
+// Quantities as people read them, by the rules at the head of cliffwatch/base/units.py; a test compares the two.
 window.quantities = (function () {
   // A number that lies exactly between two shorter ones becomes the even one, as in Python; toFixed takes the larger.
   function fixed(value, places) {
@@ -31,11 +31,18 @@ window.quantities = (function () {
       if (value >= size * (word === "million" ? 10 : 1)) return digits(value / size, 4) + " " + word;
     return grouped(value);
   }
-  const rate = (value) => (value == null ? "–" : count(value) + " /s");
+  const number = (value) => (Math.abs(value) > 0 && Math.abs(value) < 0.0001 ? "< 0.0001" : Math.abs(value) >= 99.95 ? grouped(value) : digits(value, 3));
+  const rate = (value) => (value == null ? "–" : (Math.abs(value) < 99.95 ? number(value) : count(value)) + " /s");
+  const ratio = (value) => (value < 1.995 ? fixed(value, 2) : value < 9.95 ? fixed(value, 1) : grouped(value)) + "×";
+  function amplification(value) {
+    const [before, after] = fixed(value, 2).split(".");
+    return Number(before).toLocaleString("en-US") + "." + after;
+  }
+  const share = (value) => (value > 0 && value < 0.0001 ? "< 0.01 %" : number(value * 100) + " %");
   const two = (number) => String(number).padStart(2, "0");
   function elapsed(seconds) {
     const all = Math.abs(whole(seconds));
     return (seconds <= -0.5 ? "−" : "") + Math.floor(all / 3600) + ":" + two(Math.floor(all / 60) % 60) + ":" + two(all % 60);
   }
-  return { latency, byteRate, count, rate, elapsed };
+  return { latency, byteRate, count, rate, elapsed, number, ratio, amplification, share };
 })();

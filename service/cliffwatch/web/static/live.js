@@ -10,17 +10,16 @@
   const NOW_MILLISECONDS = 5000;
   const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
   // Details of events that are for programs: a run's own moments are drawn, its keys mean nothing to people.
-  const UNTOLD = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
+  const HIDDEN_DETAILS = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
   const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
   let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null;
   // What healthy was, by series, as the detector notes it.
   const baselines = {};
   let position = "0.-1", source = null, retry = null, over = false, begun = false, drawSoon = false;
   let latencyChart = null, rateChart = null, asking = null;
-  const phases = [], marks = [];
+  const phases = [], marks = new Map();
 
-  const { latency, byteRate: bytes, count, rate: plain, elapsed } = window.quantities;
-  const round3 = (value) => String(Number(value.toPrecision(3)));
+  const { latency, byteRate: bytes, count, rate: plain, ratio, elapsed } = window.quantities;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const column = (name) => columns[names.indexOf(name)];
   const logarithmic = (values) => values.map((value) => (value > 0 ? value : null));
@@ -47,7 +46,7 @@
     pen.strokeStyle = colour("--danger");
     pen.lineWidth = 1.5 * devicePixelRatio;
     pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-    for (const at of marks) {
+    for (const at of marks.values()) {
       if (at < chart.scales.x.min || at > chart.scales.x.max) continue;
       const left = chart.valToPos(at, "x", true);
       pen.beginPath(); pen.moveTo(left, box.top); pen.lineTo(left, box.top + box.height); pen.stroke();
@@ -62,7 +61,7 @@
       width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
       cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
+      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS, space: 74 }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
       series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false })), distribution === 3 ? [ages()] : []),
       hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
     };
@@ -93,7 +92,10 @@
     const stalls = column("stall").filter((age) => age !== null).length;
     byId("stalled").hidden = stalls === 0;
     byId("stalled").textContent = "stalled: nothing completed in " + stalls + (stalls === 1 ? " window" : " windows");
-    if (typeof uPlot === "undefined" || column("elapsed").length === 0) return;
+    const isEmpty = column("elapsed").length === 0;
+    byId("no-windows").hidden = !isEmpty;
+    byId("figures").hidden = byId("readout").hidden = isEmpty;
+    if (typeof uPlot === "undefined" || isEmpty) return;
     if (latencyChart === null) {
       const began = performance.now();
       const upper = byId("latency-chart"), lower = byId("rate-chart");
@@ -156,7 +158,7 @@
     show({
       elapsed: elapsed(last("elapsed")), p50: latency(last("p50")), p99: latency(last("p99")), device: latency(last("device_write_latency")),
       bytes: bytes(last("bytes_per_second")), operations: plain(last("operations_per_second")),
-      ratio: stall !== null ? stalled : "last window" + (healthy && last("p99") !== null ? ", " + round3(last("p99") / healthy) + "× baseline " + latency(healthy) : ""),
+      ratio: stall !== null ? stalled : "last window" + (healthy && last("p99") !== null ? ", " + ratio(last("p99") / healthy) + " baseline " + latency(healthy) : ""),
     });
   }
   // Once the run is over its tiles are about all of its load, as its report is.
@@ -219,17 +221,27 @@
       showLeft(body);
       window.cliffwatch.answered();
     } catch (error) {
-      window.cliffwatch.unanswered();
+      window.cliffwatch.unanswered(error);
     }
     if (!document.hidden) asking = setTimeout(now, NOW_MILLISECONDS);
   }
 
+  function watcherWords({ there, without }) {
+    const unavailable = Object.entries(without || {}).map(([name, reason]) => name + " (" + reason + ")");
+    return ["watchers up: " + ((there || []).join(", ") || "none"), unavailable.length ? "unavailable: " + unavailable.join(", ") : ""].filter(Boolean).join("; ");
+  }
+  function baselineWords({ levels }) {
+    const latencies = Object.entries(levels || {}).filter(([name]) => /\.p\d+$/.test(name));
+    return "baseline: " + latencies.map(([name, level]) => name.replace(".", " ") + " " + latency(level)).join(", ");
+  }
   function words(event) {
-    if (event.type === "alert") return event.detail.description || event.detail.summary || event.name;
+    if (event.type === "alert") return [event.name, event.detail.description || event.detail.summary].filter(Boolean).join(": ");
     if (event.detail.summary) return event.detail.summary;
-    const told = Object.entries(event.detail).filter(([name, value]) => !UNTOLD.has(name) && value !== null && value !== "" && typeof value !== "object")
+    if (event.type === "note" && event.name === "watchers") return watcherWords(event.detail);
+    if (event.type === "note" && event.name === "baseline") return baselineWords(event.detail);
+    const shown = Object.entries(event.detail).filter(([name, value]) => !HIDDEN_DETAILS.has(name) && value !== null && value !== "" && typeof value !== "object")
       .slice(0, 6).map(([name, value]) => name.replaceAll("_", " ") + " " + value);
-    return [event.name.replaceAll("_", " "), told.join(", ")].filter(Boolean).join(": ");
+    return [event.name.replaceAll("_", " "), shown.join(", ")].filter(Boolean).join(": ");
   }
   function item(event) {
     const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
@@ -242,30 +254,52 @@
     line.append(when, kind, text);
     return line;
   }
-  // A cliff goes on growing after it was raised: its line states the size that the journal states last.
-  const nameOf = (detail) => [detail.kind, detail.series, detail.onset].join(" ");
-  function grow(event) {
-    const line = [...byId("findings").children].find((each) => each.dataset.finding === nameOf(event.detail));
-    if (line) line.lastElementChild.textContent = words(event);
+  // A list begins with its newest lines, whole; a button shows the others.
+  const SHORT_LENGTH = 10;
+  function offerAll(list) {
+    const button = byId("all-" + list), length = byId(list).childElementCount;
+    button.hidden = length <= SHORT_LENGTH;
+    button.textContent = byId(list).classList.contains("short") ? "Show all " + length : "Show the newest " + SHORT_LENGTH;
+  }
+  for (const list of ["events", "findings"])
+    byId("all-" + list).addEventListener("click", () => { byId(list).classList.toggle("short"); offerAll(list); });
+  // A cliff goes on growing after it was raised, and the whole run shows best when it began: its lines and its mark
+  // state what the journal states last.
+  const nameOf = (detail) => { const { kind, series, onset } = detail.raised || detail; return [kind, series, onset].join(" "); };
+  const onsetOf = (detail, elapsed) => (detail.onset != null ? detail.onset : detail.onset_seconds || origin + elapsed) - origin;
+  function updateFinding(detail, ending) {
+    const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li, #events li")].filter((each) => each.dataset.finding === name);
+    for (const line of lines) line.lastElementChild.textContent = detail.summary + ending;
+    if (marks.has(name)) marks.set(name, onsetOf(detail));
+    return lines.length > 0;
   }
   function addEvent(event) {
     if (!SHOWN_EVENTS.has(event.type)) return;
     if (event.type === "phase" && event.detail.start != null) phases.push([event.name, event.detail.start - origin, event.detail.end - origin]);
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
-    const telling = event.type === "finding" || event.type === "alert";
-    if (event.type === "finding") marks.push((event.detail.onset != null ? event.detail.onset : event.detail.onset_seconds || origin + event.elapsed) - origin);
-    if (event.type === "note" && event.name === "finding_updated") grow(event);
-    for (const list of telling ? ["events", "findings"] : ["events"]) {
+    const isNotable = event.type === "finding" || event.type === "alert";
+    if (event.type === "finding") marks.set(nameOf({ kind: event.name, ...event.detail }), onsetOf(event.detail, event.elapsed));
+    if (event.type === "note" && event.name === "finding_updated" && updateFinding(event.detail, "")) return;
+    if (event.type === "note" && event.name === "finding_ended" && updateFinding(event.detail, " Over at " + elapsed(event.detail.until - origin) + ".")) return;
+    if (event.type === "state" && event.name === "finished") (event.detail.findings || []).forEach((detail) => updateFinding(detail, ""));
+    for (const list of isNotable ? ["events", "findings"] : ["events"]) {
       byId(list).prepend(item(event));
       while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
+      offerAll(list);
     }
-    if (telling) byId("no-findings").hidden = true;
+    if (isNotable) byId("no-findings").hidden = true;
+  }
+  // As `marked` of the report's formats: what stands between two backticks is code.
+  function marked(text) {
+    const parts = text.split("`");
+    if (parts.length % 2 === 0) return [text];
+    return parts.map((part, place) => { if (place % 2 === 0) return part; const code = document.createElement("code"); code.textContent = part; return code; });
   }
   function showRun(body) {
-    byId("state").textContent = body.verdict ? body.state : body.state + (body.phase ? ", " + body.phase.replaceAll("_", " ") : "");
+    byId("state").textContent = body.verdict || body.state === "reporting" ? body.state : body.state + (body.phase ? ", " + body.phase.replaceAll("_", " ") : "");
     byId("progress").value = body.progress_ratio;
     const list = byId("reasons");
-    list.replaceChildren(...body.reasons.map((reason) => { const line = document.createElement("li"); line.textContent = reason; return line; }));
+    list.replaceChildren(...body.reasons.map((reason) => { const line = document.createElement("li"); line.append(...marked(reason)); return line; }));
     list.hidden = body.reasons.length === 0;
     if (body.verdict) {
       const badge = document.createElement("span");
@@ -313,7 +347,7 @@
       if (answer === null) return;
       body = await answer.json();
     } catch (error) {
-      window.cliffwatch.unanswered();
+      window.cliffwatch.unanswered(error);
       retry = setTimeout(load, 2000);
       return;
     }
@@ -323,7 +357,8 @@
     latencyName = body.latency;
     begun = body.has_begun;
     previousEnd = columns[0].length ? origin + columns[0][columns[0].length - 1] : null;
-    phases.length = marks.length = 0;
+    phases.length = 0;
+    marks.clear();
     byId("events").replaceChildren();
     byId("findings").replaceChildren();
     body.events.forEach(addEvent);

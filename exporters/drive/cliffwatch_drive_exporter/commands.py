@@ -1,0 +1,103 @@
+"""Asking a drive with nvme-cli. A drive may hang, and then what waits for it in the kernel cannot even be killed."""
+
+import json
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+PROGRAM = "nvme"
+TIMEOUT_SECONDS = 5.0
+#: How long a killed process is waited for before it is left to itself.
+_KILL_WAIT_SECONDS = 1.0
+
+
+class Reason(StrEnum):
+    """Why a drive could not be asked."""
+
+    TIMEOUT = "timeout"
+    COMMAND = "command"
+    OUTPUT = "output"
+
+
+@dataclass(slots=True)
+class DriveError(Exception):
+    """A question that was not answered: the kind of reason, and a sentence for the log."""
+
+    reason: Reason
+    detail: str
+
+    def __str__(self) -> str:
+        return self.detail
+
+
+@dataclass(slots=True)
+class Commands:
+    """nvme-cli for one drive. Not for several threads at a time. `count` is how many were begun."""
+
+    node: str
+    program: str = PROGRAM
+    timeout_seconds: float = TIMEOUT_SECONDS
+    count: int = 0
+    _stuck: "subprocess.Popen[str] | None" = field(default=None)
+
+    def ask(self, *words: str) -> dict[str, Any]:
+        """The JSON object that `nvme WORDS NODE` prints; words that begin with a dash go behind the node.
+
+        Raises DriveError. While a command that could not be killed still waits for the drive, no other is begun.
+        """
+        if self._stuck is not None and self._stuck.poll() is None:
+            raise DriveError(Reason.TIMEOUT, f"{self.node} has not answered an earlier command yet")
+        self._stuck = None
+        names = [word for word in words if not word.startswith("-")]
+        flags = [word for word in words if word.startswith("-")]
+        return self._parsed(self._output([self.program, *names, self.node, *flags, "--output-format=json"]))
+
+    def _output(self, command: list[str]) -> str:
+        self.count += 1
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise DriveError(Reason.COMMAND, f"{command[0]} cannot be started: {error.strerror}") from error
+        try:
+            output, complaint = process.communicate(timeout=self.timeout_seconds)
+        except subprocess.TimeoutExpired as error:
+            self._end(process)
+            detail = f"{' '.join(command)} did not end within {self.timeout_seconds:g} s"
+            raise DriveError(Reason.TIMEOUT, detail) from error
+        if process.returncode != 0:
+            said = (complaint.strip() or output.strip() or "it printed nothing").splitlines()[0]
+            raise DriveError(Reason.COMMAND, f"{' '.join(command)} ended with status {process.returncode}: {said}")
+        return output
+
+    def _end(self, process: "subprocess.Popen[str]") -> None:
+        # Its whole session: what it started may hold the pipes open.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        try:
+            process.wait(_KILL_WAIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._stuck = process
+        for pipe in (process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def _parsed(self, output: str) -> dict[str, Any]:
+        try:
+            document = json.loads(output)
+        except ValueError as error:
+            raise DriveError(Reason.OUTPUT, f"nvme-cli's output for {self.node} is not JSON: {error}") from error
+        if not isinstance(document, dict):
+            raise DriveError(Reason.OUTPUT, f"nvme-cli's output for {self.node} is not a JSON object")
+        return document

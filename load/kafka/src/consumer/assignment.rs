@@ -1,0 +1,112 @@
+//! Which partitions a consumer reads, from which leaders, and from which offsets to which.
+
+use std::collections::BTreeMap;
+
+use super::{BACKOFF, Consumer, Partition};
+use crate::admin::Which;
+use crate::hot::background::{Update, WantedPartition};
+
+impl Consumer {
+    pub(super) fn take_update(&mut self, update: Update) {
+        match update {
+            Update::Offsets(which, offsets) => self.found_offsets(which, &offsets),
+            Update::Assigned(positions, taken_over) => {
+                self.assign(&positions);
+                // Whoever assigned them may have stopped waiting.
+                let _ = taken_over.send(());
+            }
+            Update::Connected(..) | Update::Metadata(_) | Update::ProducerId(_) | Update::Rate(_) => {}
+        }
+    }
+
+    /// These partitions, and no others, are ours from now on.
+    pub(super) fn assign(&mut self, positions: &BTreeMap<usize, i64>) {
+        let mut parked = self.client.shared.parked();
+        let (kept, gone) = std::mem::take(&mut self.partitions)
+            .into_iter()
+            .partition(|partition: &Partition| positions.contains_key(&partition.id));
+        self.partitions = kept;
+        for partition in gone {
+            parked.insert(partition.id, partition.track);
+        }
+        self.where_is.fill(None);
+        for (at, partition) in self.partitions.iter().enumerate() {
+            self.where_is[partition.id] = Some(at);
+        }
+        for (&id, &position) in positions {
+            if self.where_is[id].is_some() {
+                continue;
+            }
+            let found = &self.client.shared.partitions[id];
+            let mut partition = Partition::new(id, found.topic, found.index);
+            partition.position = Some(position);
+            partition.track = parked.remove(&id).unwrap_or_default();
+            self.where_is[id] = Some(self.partitions.len());
+            self.partitions.push(partition);
+        }
+        drop(parked);
+        for broker in &mut self.client.brokers {
+            broker.exchange.must_begin = true;
+        }
+        self.follow_leaders();
+    }
+
+    /// Takes over who leads what. Fetch sessions whose partitions have changed begin anew.
+    pub(super) fn follow_leaders(&mut self) {
+        let changes = self.client.take_over(&self.metadata, &mut self.partitions);
+        for broker in changes.into_iter().flat_map(|(before, after)| [before, after]).flatten() {
+            self.client.brokers[broker].exchange.must_begin = true;
+        }
+    }
+
+    fn found_offsets(&mut self, which: Which, offsets: &BTreeMap<usize, i64>) {
+        self.is_asking_offsets = false;
+        for (id, &offset) in offsets {
+            let Some(at) = self.where_is[*id] else { continue };
+            let partition = &mut self.partitions[at];
+            match which {
+                Which::Latest => partition.end = Some(offset),
+                Which::Earliest => {
+                    partition.position = Some(offset);
+                    partition.is_moved = true;
+                    if let Some(leader) = partition.leader {
+                        self.client.brokers[leader].exchange.must_begin = true;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Asks for ends once nobody writes any more, and for beginnings where the position was lost.
+    pub(super) fn ask_offsets(&mut self, now: u64) {
+        if self.is_asking_offsets || self.offsets_at > now {
+            return;
+        }
+        let which = if self.partitions.iter().any(|partition| partition.position.is_none()) {
+            Which::Earliest
+        } else if self.over_since.is_some() {
+            Which::Latest
+        } else {
+            return;
+        };
+        let mut wanted: BTreeMap<usize, Vec<WantedPartition>> = BTreeMap::new();
+        for partition in &self.partitions {
+            let is_wanted = match which {
+                Which::Earliest => partition.position.is_none(),
+                Which::Latest => partition.end.is_none(),
+            };
+            if let (true, Some(leader)) = (is_wanted, partition.leader) {
+                let topic = self.client.shared.topics[partition.topic].clone();
+                wanted.entry(leader).or_default().push((partition.id, topic, partition.index));
+            }
+        }
+        if wanted.is_empty() {
+            return;
+        }
+        self.is_asking_offsets = true;
+        self.offsets_at = now + BACKOFF.first_nanoseconds;
+        let wanted =
+            wanted.into_iter().map(|(leader, list)| (self.client.brokers[leader].address.clone(), list)).collect();
+        self.client.tasks.offsets(which, wanted);
+    }
+}

@@ -1,0 +1,69 @@
+//! When a hot thread asks anew who leads what.
+
+use cliffwatch_measure::NANOSECONDS;
+
+/// Metadata is asked for this often although nothing seems wrong.
+const AGE_NANOSECONDS: u64 = 300 * NANOSECONDS;
+
+/// The state of a thread's requests for metadata. Moments are nanoseconds since the epoch.
+#[derive(Debug, Default)]
+pub(crate) struct Refresh {
+    is_under_way: bool,
+    is_wanted: bool,
+    next_at: u64,
+    failures: u32,
+}
+
+impl Refresh {
+    /// What is known of leaders may be wrong.
+    pub(crate) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// True when metadata has to be asked for now; it is then taken to be.
+    pub(crate) fn starts(&mut self, now: u64) -> bool {
+        let is_held_back = self.failures > 0 && self.next_at > now;
+        let is_due = if self.is_wanted { !is_held_back } else { self.next_at <= now };
+        let starts = is_due && !self.is_under_way;
+        if starts {
+            (self.is_under_way, self.is_wanted) = (true, false);
+            self.next_at = now + AGE_NANOSECONDS;
+        }
+        starts
+    }
+
+    /// Metadata arrived. Whoever finds that it does not name every leader wants it anew.
+    pub(crate) fn succeeded(&mut self, now: u64) {
+        (self.is_under_way, self.is_wanted, self.failures) = (false, false, 0);
+        self.next_at = now + AGE_NANOSECONDS;
+    }
+
+    /// Nobody answered; the next attempt follows after `wait(failures)`.
+    pub(crate) fn failed(&mut self, now: u64, wait: impl FnOnce(u32) -> u64) {
+        (self.is_under_way, self.is_wanted) = (false, true);
+        self.failures += 1;
+        self.next_at = now + wait(self.failures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_request_at_a_time_held_back_after_failures_and_repeated_while_leaders_are_unknown() {
+        let mut refresh = Refresh::default();
+        assert!(refresh.starts(1), "nothing is known at first");
+        refresh.want();
+        assert!(!refresh.starts(2), "one is under way");
+        refresh.failed(10, |_| 100);
+        assert!(!refresh.starts(109));
+        assert!(refresh.starts(110));
+        refresh.succeeded(120);
+        refresh.want();
+        assert!(refresh.starts(121), "a partition has no leader");
+        refresh.succeeded(130);
+        assert!(!refresh.starts(130 + AGE_NANOSECONDS - 1));
+        assert!(refresh.starts(130 + AGE_NANOSECONDS));
+    }
+}

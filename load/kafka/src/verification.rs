@@ -1,0 +1,77 @@
+//! What became of all records of a run, once writing and reading have ended.
+
+use serde_json::{Value, json};
+
+use crate::consumer::PartitionRead;
+use crate::error::Error;
+use crate::producer::Produced;
+use crate::shared::Shared;
+use crate::track::{RecordCounts, Sequences};
+
+/// No more partitions are listed one by one.
+const LISTED_MAX: usize = 1_000;
+
+/// Puts what producers made and what consumers read beside each other.
+#[must_use]
+pub(crate) fn verification(
+    shared: &Shared,
+    reports: &[Produced],
+    reads: &[PartitionRead],
+    begins: &[Option<i64>],
+) -> Value {
+    let mut total = RecordCounts::default();
+    let (mut lost, mut not_drained, mut in_log, mut listed) = (0, 0, 0, Vec::new());
+    for read in reads {
+        let found = read.track.found;
+        let lost_here = lost_of(read, reports);
+        let is_drained = matches!((read.position, read.end), (Some(position), Some(end)) if position >= end);
+        not_drained += usize::from(!is_drained);
+        lost += lost_here;
+        total.read += found.read;
+        total.duplicated += found.duplicated;
+        total.reordered += found.reordered;
+        total.corrupted += found.corrupted;
+        if let (Some(end), Some(begin)) = (read.end, begins.get(read.partition).copied().flatten()) {
+            in_log += end - begin;
+        }
+        let is_clean = lost_here + found.duplicated + found.reordered + found.corrupted == 0 && is_drained;
+        if !is_clean && listed.len() < LISTED_MAX {
+            let found_in = &shared.partitions[read.partition];
+            listed.push(json!({
+                "topic": shared.topics[found_in.topic], "partition": found_in.index, "lost": lost_here,
+                "duplicated": found.duplicated, "reordered": found.reordered, "corrupted": found.corrupted,
+                "position": read.position, "end_offset": read.end,
+            }));
+        }
+    }
+    let made: u64 = reports.iter().flat_map(|report| &report.partitions).map(|(made, _)| made).sum();
+    let failed = reports.iter().flat_map(|report| &report.partitions).flat_map(|(_, failed)| failed);
+    let failed: u64 = failed.map(|(from, to)| to - from).sum();
+    let unsent: u64 = reports.iter().map(|report| report.unsent).sum();
+    let (acknowledged, _) = shared.acknowledged.get();
+    json!({
+        "made": made, "acknowledged": acknowledged, "unacknowledged": failed, "unsent": unsent, "read": total.read, "lost": lost,
+        "duplicated": total.duplicated, "reordered": total.reordered, "corrupted": total.corrupted,
+        "in_log": in_log, "partitions_not_drained": not_drained, "partitions": listed,
+    })
+}
+
+/// What keeps the load from counting as proven: losses where partitions were read to their end, and changed bytes.
+pub(crate) fn unproven(account: &Value) -> Option<Error> {
+    let count = |name: &str| account[name].as_u64().unwrap_or_default();
+    let lost = if count("partitions_not_drained") == 0 { count("lost") } else { 0 };
+    let corrupted = count("corrupted");
+    (lost + corrupted > 0).then_some(Error::Unproven { lost, corrupted })
+}
+
+fn lost_of(read: &PartitionRead, reports: &[Produced]) -> u64 {
+    if reports.is_empty() {
+        return read.track.missing();
+    }
+    let of = |report: &Produced| {
+        let nothing: (u64, Vec<Sequences>) = (0, Vec::new());
+        let (made, failed) = report.partitions.get(read.partition).unwrap_or(&nothing);
+        read.track.lost(report.identity, *made, failed)
+    };
+    reports.iter().map(of).sum()
+}

@@ -1,0 +1,298 @@
+"""The evidence for and against each cause, as functions of the measures.
+
+Evidence that `shows` is found only where the cause is at work; without any, a cause is never named, however well the
+rest fits. What is common to several causes, such as a slow drive, only supports. Weights: 3 strong, 2 fair, 1 weak;
+below zero it speaks against.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from cliffwatch.analysis.causes.measures import Change, Measures, NearbyEvent
+from cliffwatch.base.units import (
+    format_amplification,
+    format_byte_rate,
+    format_latency,
+    format_number,
+    format_rate,
+    format_share,
+    format_size,
+)
+
+STRONG, FAIR, WEAK = 3.0, 2.0, 1.0
+
+#: The drive's latency counts as risen from this factor on, and as unchanged below the second one.
+DEVICE_ROSE, DEVICE_SAME = 1.5, 1.25
+#: More load than before, as a factor.
+LOAD_ROSE = 1.25
+#: Write amplification that rose by this factor and this much.
+AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY = 1.2, 0.15
+#: Free blocks that fell to this part of what they were.
+FREE_BLOCKS_FELL = 0.75
+#: Share of time, from which on held-back, waiting or stolen processor time can explain anything.
+HELD_BACK_RATIO, WAITING_RATIO, STEAL_RATIO = 0.05, 0.25, 0.03
+#: Processors that are so busy have no time left.
+BUSY_RATIO = 0.95
+#: Other processes' share of the drive's traffic, from which on they are a neighbour, in bytes or in requests.
+NEIGHBOUR_SHARE = 0.25
+#: Share of what was written that stayed in memory before the onset, when the page cache took it.
+ABSORBED_RATIO = 0.3
+#: Dirty pages so near their limit hold writers up.
+DIRTY_NEAR_LIMIT = 0.8
+#: From here on NVMe drives throttle, by their usual warning thresholds.
+HOT_CELSIUS = 70.0
+#: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it.
+NEARBY_EVENT_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One sentence with its numbers. `shows`: found only where this cause is at work."""
+
+    sentence: str
+    weight: float
+    shows: bool = False
+
+
+def _from_to(change: Change, words: Callable[[float], str]) -> str:
+    assert change.values is not None, "called only for what was measured"
+    before, after = change.values
+    return f"from {words(before)} to {words(after)}"
+
+
+def _device_rose(measures: Measures) -> bool:
+    return measures.device_write_latency_seconds.rose(DEVICE_ROSE)
+
+
+def _device_same(measures: Measures) -> bool:
+    change = measures.device_write_latency_seconds
+    return change.is_known and not change.rose(DEVICE_SAME)
+
+
+def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
+    """A slow drive speaks for what is in it or on it."""
+    change = measures.device_write_latency_seconds
+    if _device_rose(measures):
+        yield Evidence(f"The drive's write latency rose {_from_to(change, format_latency)}.", weight)
+    elif _device_same(measures):
+        yield Evidence(f"The drive's write latency did not rise: {_from_to(change, format_latency)}.", -STRONG)
+
+
+def _drive_as_before(measures: Measures) -> Iterator[Evidence]:
+    """A slow drive speaks against what is above it."""
+    change = measures.device_write_latency_seconds
+    if _device_same(measures):
+        yield Evidence(f"The drive's write latency did not rise: {_from_to(change, format_latency)}.", FAIR)
+    elif _device_rose(measures):
+        yield Evidence(f"The drive's write latency rose {_from_to(change, format_latency)}.", -FAIR)
+
+
+def garbage_collection(measures: Measures) -> Iterator[Evidence]:
+    amplification = measures.write_amplification
+    if amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
+        words = _from_to(amplification, format_amplification)
+        yield Evidence(f"Write amplification rose {words}.", STRONG, shows=True)
+    elif amplification.values is not None:
+        yield Evidence(
+            f"Write amplification did not rise: it is {format_amplification(amplification.values[1])}.", -STRONG
+        )
+    clean = measures.free_blocks_ratio
+    if clean.fell(FREE_BLOCKS_FELL, by=0.005):
+        yield Evidence(f"Free blocks fell {_from_to(clean, format_share)}.", FAIR, shows=True)
+    elif clean.values is not None and clean.values[1] > 0.2:
+        yield Evidence(f"Free blocks remain: {format_share(clean.values[1])}.", -FAIR)
+    yield from _slower_drive(measures, FAIR)
+    given = measures.device_written_bytes_per_second
+    if given.rose(LOAD_ROSE):
+        yield Evidence(f"The write load on the drive increased: {_from_to(given, format_byte_rate)}.", -FAIR)
+    elif given.is_known:
+        yield Evidence(f"The write load on the drive did not increase: {_from_to(given, format_byte_rate)}.", WEAK)
+    if measures.device_lead_seconds is not None and measures.device_lead_seconds > 0 and _device_rose(measures):
+        seconds = f"{format_number(measures.device_lead_seconds)} s"
+        yield Evidence(f"The drive's writes slowed down {seconds} before the client's latency rose.", WEAK)
+    if _others_took_over(measures):
+        yield Evidence("Other processes started using the drive.", -STRONG)
+
+
+def retention(measures: Measures) -> Iterator[Evidence]:
+    deletions = measures.deletions_per_second
+    if deletions.values is not None:
+        before, after = deletions.values
+        if after > 0 and before <= after / 10:
+            yield Evidence(f"Deletions started: {_from_to(deletions, format_rate)}.", STRONG, shows=True)
+        elif after <= before * DEVICE_SAME:
+            yield Evidence("No deletions started at the onset.", -STRONG)
+    growth = measures.stored_growth_bytes_per_second
+    if growth.fell(0.3, by=1024.0):
+        yield Evidence(
+            f"The amount of stored data stopped growing: {_from_to(growth, format_byte_rate)}.", FAIR, shows=True
+        )
+    elif growth.values is not None and growth.values[1] > 0:
+        yield Evidence(f"The amount of stored data kept growing, by {format_byte_rate(growth.values[1])}.", -FAIR)
+    if measures.discarded_bytes_per_second.rose(2.0, by=1024.0):
+        words = _from_to(measures.discarded_bytes_per_second, format_byte_rate)
+        yield Evidence(f"The drive received more TRIM: {words}.", WEAK)
+
+
+def _absorbed(measures: Measures) -> Change:
+    """Share of what the engine wrote that did not reach the drive meanwhile."""
+
+    def share(engine: float | None, device: float | None) -> float | None:
+        return None if not engine or device is None else max(0.0, 1.0 - device / engine)
+
+    engine, device = measures.engine_written_bytes_per_second, measures.device_written_bytes_per_second
+    return Change(share(engine.before, device.before), share(engine.after, device.after))
+
+
+def page_cache(measures: Measures) -> Iterator[Evidence]:
+    absorbed = _absorbed(measures)
+    if absorbed.values is not None:
+        before, after = absorbed.values
+        if before >= ABSORBED_RATIO and after < before / 2:
+            words = f"{format_share(before)} of writes stayed in memory before, {format_share(after)} after"
+            yield Evidence(f"{words}: the page cache was full, and writers waited for the drive.", STRONG, True)
+        elif max(before, after) < 0.05:
+            yield Evidence("Writes reached the drive before and after; the page cache did not absorb them.", -STRONG)
+    dirty, limit = measures.dirty_bytes, measures.dirty_limit_bytes
+    if limit and dirty.after is not None and dirty.after >= limit * DIRTY_NEAR_LIMIT:
+        held = f"{format_size(dirty.after)} of dirty pages, {format_share(dirty.after / limit)} of the limit"
+        near_before = dirty.before is not None and dirty.before >= limit * DIRTY_NEAR_LIMIT
+        yield Evidence(
+            f"The page cache has {held} at which writers are throttled.", WEAK if near_before else FAIR, not near_before
+        )
+    if measures.writeback_bytes.rose(2.0, by=2.0**20):
+        yield Evidence(f"Write-back increased: {_from_to(measures.writeback_bytes, format_size)}.", WEAK)
+
+
+def client(measures: Measures) -> Iterator[Evidence]:
+    throttled = measures.engine_cpu_throttled_ratio
+    if throttled.rose(1.5, by=HELD_BACK_RATIO):
+        words = _from_to(throttled, format_share)
+        yield Evidence(f"The engine was throttled by its CPU limit, {words} of the time.", STRONG, shows=True)
+    elif throttled.is_known:
+        yield Evidence("No CPU limit throttled the engine.", -WEAK)
+    waiting = measures.engine_cpu_waiting_ratio
+    if waiting.rose(1.5, by=WAITING_RATIO):
+        words = _from_to(waiting, format_number)
+        yield Evidence(f"The engine's threads waited for a CPU: {words} threads at a time.", FAIR, shows=True)
+    pressure, busy = measures.cpu_pressure_ratio, measures.cpu_busy_ratio
+    if pressure.rose(1.5, by=WAITING_RATIO) and busy.after is not None and busy.after >= BUSY_RATIO:
+        words = f"tasks waited for a CPU {_from_to(pressure, format_share)} of the time"
+        yield Evidence(f"The machine's CPUs are {format_share(busy.after)} busy, and {words}.", FAIR, shows=True)
+    debt, service = measures.schedule_debt_seconds, measures.service_latency_seconds
+    if debt.rose(2.0, by=0.01) and service.is_known and not service.rose(DEVICE_SAME):
+        words = _from_to(debt, format_latency)
+        yield Evidence(f"The engine fell behind its schedule, {words}, though its requests took no longer.", FAIR, True)
+    for nearby in _near(measures, ("engine_died", "engine_restarted")):
+        yield Evidence(f"The engine was restarted {_when(nearby.seconds)}.", STRONG, shows=True)
+    if not measures.cpu_steal_ratio.rose(1.5, by=STEAL_RATIO):
+        yield from _drive_as_before(measures)
+
+
+def broker(measures: Measures) -> Iterator[Evidence]:
+    for nearby in _near(measures, ("leader",)):
+        name = nearby.name.replace("_", " ")
+        yield Evidence(f"Event '{name}' occurred {_when(nearby.seconds)}.", STRONG, shows=True)
+    for change, words in (
+        (measures.leader_changes_per_second, "Partition leaders changed"),
+        (measures.disconnects_per_second, "Connections to the broker were lost"),
+    ):
+        if change.rose(2.0, by=0.002):
+            yield Evidence(f"{words}: {_from_to(change, format_rate)}.", STRONG, shows=True)
+    yield from _drive_as_before(measures)
+
+
+def network(measures: Measures) -> Iterator[Evidence]:
+    trip = measures.round_trip_seconds
+    if trip.rose(1.5, by=0.0003):
+        yield Evidence(f"The network round-trip time rose: {_from_to(trip, format_latency)}.", STRONG, shows=True)
+    elif trip.is_known:
+        yield Evidence(f"The network round-trip time did not rise: {_from_to(trip, format_latency)}.", -STRONG)
+    yield from _drive_as_before(measures)
+
+
+def thermal(measures: Measures) -> Iterator[Evidence]:
+    heat = measures.temperature_celsius
+    if heat.values is not None:
+        before, after = heat.values
+        if after >= HOT_CELSIUS and after > before:
+            yield Evidence(f"The drive is hot: {_from_to(heat, format_number)} °C.", STRONG, shows=True)
+        else:
+            yield Evidence(f"The drive is not hot: {format_number(after)} °C.", -STRONG)
+    yield from _slower_drive(measures, FAIR)
+    if measures.write_amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
+        yield Evidence("Write amplification rose, which heat does not cause.", -FAIR)
+
+
+def cpu_steal(measures: Measures) -> Iterator[Evidence]:
+    steal = measures.cpu_steal_ratio
+    if steal.rose(1.5, by=STEAL_RATIO):
+        words = _from_to(steal, format_share)
+        yield Evidence(f"The hypervisor gave CPU time to other guests (steal): {words}.", STRONG, shows=True)
+    elif steal.is_known:
+        yield Evidence("No CPU time was stolen.", -STRONG)
+    yield from _drive_as_before(measures)
+
+
+def _share_of_others(measures: Measures) -> tuple[str, Change, float] | None:
+    """Others' larger share in the drive's bytes or requests after the onset: in words, as a change, as a ratio."""
+    kinds: tuple[tuple[Change, tuple[Change, ...], Callable[[float], str]], ...] = (
+        (
+            measures.other_bytes_per_second,
+            (measures.device_written_bytes_per_second, measures.device_read_bytes_per_second),
+            format_byte_rate,
+        ),
+        (
+            measures.other_operations_per_second,
+            (measures.device_operations_per_second,),
+            lambda value: f"{format_number(value)} requests/s",
+        ),
+    )
+    found = []
+    for other, totals, words in kinds:
+        total = sum(change.after or 0.0 for change in totals)
+        if other.values is not None and total > 0:
+            found.append((_from_to(other, words), other, other.values[1] / total))
+    return max(found, key=lambda item: item[2], default=None)
+
+
+def _others_took_over(measures: Measures) -> bool:
+    found = _share_of_others(measures)
+    return found is not None and found[1].rose(1.5) and found[2] >= NEIGHBOUR_SHARE
+
+
+def neighbour(measures: Measures) -> Iterator[Evidence]:
+    found = _share_of_others(measures)
+    if found is not None:
+        words, _, share = found
+        if _others_took_over(measures):
+            sentence = f"Other processes used the drive: {words}, {format_share(min(1.0, share))} of its traffic."
+            yield Evidence(sentence, STRONG, shows=True)
+        else:
+            yield Evidence(f"No other process started using the drive: {words}.", -STRONG)
+    yield from _slower_drive(measures, FAIR)
+    if measures.queue_depth.rose(1.5, by=0.5):
+        yield Evidence(f"The drive's queue grew: {_from_to(measures.queue_depth, format_number)}.", WEAK)
+
+
+def heavier_load(measures: Measures) -> Iterator[Evidence]:
+    operations = measures.operations_per_second
+    if operations.rose(LOAD_ROSE, by=1.0):
+        yield Evidence(f"The run's own operation rate rose: {_from_to(operations, format_rate)}.", STRONG, shows=True)
+    elif operations.is_known:
+        yield Evidence(f"The run's own operation rate did not rise: {_from_to(operations, format_rate)}.", -STRONG)
+
+
+def _near(measures: Measures, words: tuple[str, ...]) -> list[NearbyEvent]:
+    """The nearest thing of such a name that came before the onset or just as it was seen; none or one."""
+    found = [
+        nearby
+        for nearby in measures.nearby_events
+        if -NEARBY_EVENT_SECONDS <= nearby.seconds <= NEARBY_EVENT_SECONDS / 4
+        and any(word in nearby.name for word in words)
+    ]
+    return sorted(found, key=lambda nearby: abs(nearby.seconds))[:1]
+
+
+def _when(seconds: float) -> str:
+    return f"{format_number(abs(seconds))} s {'before' if seconds <= 0 else 'after'} the onset"

@@ -1,0 +1,113 @@
+"""Committed windows of a run as the series that detection works on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from cliffwatch.analysis.finding import Notice, Role, Sample, Series
+from cliffwatch.journal.events import Event, EventType
+from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
+
+#: The twin of a latency that is counted from when the work began; the one counted from when it was due is preferred.
+SERVICE_SUFFIX = "_service"
+QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
+#: Kind, series and onset of a finding as it was raised: what it is known by from then on.
+FindingKey = tuple[str, str, float]
+#: The names of the notes that say that a finding has another size, and that it was over.
+UPDATED_NOTE, ENDED_NOTE = "finding_updated", "finding_ended"
+RATE = "operations_per_second"
+DEVICE = "device"
+#: Words in the names of an engine's events that explain what is measured after them.
+EXPLAINING = ("died", "restart", "leader", "rebalance", "failover")
+
+
+def key_in(detail: Mapping[str, Any]) -> FindingKey:
+    """Which finding an event's detail is about: `raised` names it where the finding has been restated since."""
+    named = detail.get("raised", detail)
+    return str(named["kind"]), str(named["series"]), float(named["onset"])
+
+
+def samples_from_windows(windows: Sequence[JournalWindow]) -> tuple[list[Series], list[Sample]]:
+    """Every series that the windows hold, and their samples in the same order."""
+    seen: dict[str, Series] = {}
+    for window in windows:
+        for series in series_of(window):
+            seen.setdefault(series.name, series)
+    return list(seen.values()), [sample_of(window, seen.values()) for window in windows]
+
+
+def series_of(window: JournalWindow) -> list[Series]:
+    """The series that a window can have values of: latency quantiles, operations per second, devices."""
+    series = [
+        Series(f"{operation}.{name}", Role.LATENCY, operation=operation, quantile=quantile)
+        for operation in preferred_latencies(window.latency)
+        for name, quantile in QUANTILES.items()
+    ]
+    series.append(Series(RATE, Role.RATE))
+    for device in _devices(window).values():
+        suffix = "" if device is None else f".{device}"
+        series.append(Series(f"{DEVICE}.write_latency{suffix}", Role.DEVICE_LATENCY, device=device))
+        series.append(Series(f"{DEVICE}.queue_depth{suffix}", Role.QUEUE_DEPTH, device=device))
+    return series
+
+
+def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
+    """A window's values; what it did not measure is absent.
+
+    `known` are the run's series. A window in which operations were outstanding and none completed is a stall: its
+    latencies are at least the age of the oldest one.
+    """
+    values: dict[str, float] = {}
+    age = window.oldest_outstanding_seconds
+    if age and window.stalled:
+        values = {series.name: age for series in known if series.role is Role.LATENCY}
+    for operation in preferred_latencies(window.latency):
+        summary = window.latency[operation]
+        for name in QUANTILES:
+            value = summary.get(name)
+            if value is not None:
+                values[f"{operation}.{name}"] = value
+    if "operations" in window.counters and window.seconds > 0:
+        values[RATE] = window.counters["operations"] / window.seconds
+    for prefix, device in _devices(window).items():
+        suffix = "" if device is None else f".{device}"
+        operations = window.counters.get(f"{prefix}write_operations", 0)
+        if operations > 0:
+            milliseconds = window.counters.get(f"{prefix}write_milliseconds", 0)
+            values[f"{DEVICE}.write_latency{suffix}"] = milliseconds / 1000 / operations
+        depth = window.gauges.get(f"{prefix}queue_depth")
+        if depth is not None:
+            values[f"{DEVICE}.queue_depth{suffix}"] = depth
+    return Sample(window.start, window.end, values, window.phase)
+
+
+def preferred_latencies(names: Iterable[str]) -> list[str]:
+    """Latency names without those whose twin counts from when the work was due."""
+    present = set(names)
+    return sorted(
+        name for name in present if not (name.endswith(SERVICE_SUFFIX) and name.removesuffix(SERVICE_SUFFIX) in present)
+    )
+
+
+def notices_from_events(events: Iterable[Event]) -> list[Notice]:
+    """What the run's own events explain: an engine that died, restarts of a broker, gaps."""
+    return [notice for event in events if (notice := notice_of(event)) is not None]
+
+
+def notice_of(event: Event) -> Notice | None:
+    """The notice that an event of the run amounts to, or None where it explains nothing."""
+    explains = event.type is EventType.GAP or (
+        event.type is EventType.ENGINE and any(word in event.name for word in EXPLAINING)
+    )
+    if not explains:
+        return None
+    # A gap is recorded after the window that ends it, and explains what follows its start.
+    start = event.detail.get("start") if event.type is EventType.GAP else None
+    return Notice(round(float(start), 6) if isinstance(start, int | float) else event.at, event.name)
+
+
+def _devices(window: JournalWindow) -> dict[str, str | None]:
+    """The prefix of each device's counters, to its major:minor; None stands for all of them together."""
+    if "device_write_operations" not in window.counters:
+        return {}
+    each = sorted(name.partition(".")[0] for name in window.counters if name.endswith(".write_operations"))
+    return {"device_": None} | {f"{number}.": number for number in each}

@@ -1,0 +1,190 @@
+"""Where an operation's time goes, layer by layer, before and after an onset, with the gap between the layers named.
+
+Percentiles of different layers cannot be subtracted from each other; means can. So the layers are compared by means per
+client operation: its latency from when it was due, from when it began, and what its requests took below the block
+layer. One operation may need several requests, which is why a client's mean and a device's mean may both be right and
+far apart: a transaction of 2.9 ms on a drive that answers within 1.3 ms waits for 2.3 requests, one after the other.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from math import log
+
+from cliffwatch.base.units import format_latency, format_number, format_share
+
+#: A difference below this part of the client's latency is rounding and not worth a name.
+_NEGLIGIBLE = 0.05
+#: A layer became slower when it takes this many times as long, and that is this part of the rise, and of what an
+#: operation took before.
+_SLOWER, _PART, _NOTICEABLE = 1.5, 0.1, 0.3
+#: Or, for the device: when its requests became slower by at least this share of the operations' own factor, as
+#: logarithms. What waits for a drive queues up above it, and may take nearly all of the rise there.
+_DEVICE_SHARE = 0.5
+#: From this factor of the time from when an operation began, a schedule that slips is a consequence.
+_SERVICE_ROSE = 1.25
+
+
+class Layer(StrEnum):
+    """Where time is spent, from the top down."""
+
+    #: From when an operation was due until the engine began it.
+    SCHEDULE = "schedule"
+    #: In the engine, the file system and the page cache, and for a broker on the network and in the broker.
+    ABOVE_BLOCK_LAYER = "above_block_layer"
+    #: In the block layer, until the driver is given the request.
+    QUEUE = "block_queue"
+    #: In the driver and the drive.
+    DEVICE = "device"
+
+
+TITLES: dict[Layer, str] = {
+    Layer.SCHEDULE: "waiting until the engine began",
+    Layer.ABOVE_BLOCK_LAYER: "above the block layer (engine, file system, page cache, network)",
+    Layer.QUEUE: "queueing in the block layer",
+    Layer.DEVICE: "the device",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LayerTimes:
+    """Means over a span; None where not measured.
+
+    `client_seconds` is an operation's latency from when it was due, `service_seconds` from when it began. A request
+    spends `queue_seconds` in the block layer and `device_seconds` below it; where only the sum is known,
+    `queue_seconds` is None and the sum stands in `device_seconds`. `requests_per_operation` is how many requests the
+    drives completed for each operation of the client, others' requests included.
+    """
+
+    client_seconds: float | None = None
+    service_seconds: float | None = None
+    queue_seconds: float | None = None
+    device_seconds: float | None = None
+    requests_per_operation: float | None = None
+
+    @property
+    def below_seconds(self) -> float | None:
+        """What the requests of one operation took together in the block layer and below."""
+        if self.device_seconds is None or self.requests_per_operation is None:
+            return None
+        return self.requests_per_operation * (self.device_seconds + (self.queue_seconds or 0.0))
+
+    @property
+    def gap_seconds(self) -> float | None:
+        """What the client waited for and its requests do not account for; below zero when they were not waited for."""
+        service = self.service_seconds if self.service_seconds is not None else self.client_seconds
+        return None if service is None or self.below_seconds is None else service - self.below_seconds
+
+    def parts(self) -> dict[Layer, float]:
+        """Mean seconds of an operation in each layer that was measured; a negative gap counts as none."""
+        found: dict[Layer, float] = {}
+        if self.client_seconds is not None and self.service_seconds is not None:
+            found[Layer.SCHEDULE] = max(0.0, self.client_seconds - self.service_seconds)
+        if self.gap_seconds is not None:
+            found[Layer.ABOVE_BLOCK_LAYER] = max(0.0, self.gap_seconds)
+        if self.requests_per_operation is not None:
+            if self.queue_seconds is not None:
+                found[Layer.QUEUE] = self.requests_per_operation * self.queue_seconds
+            if self.device_seconds is not None:
+                found[Layer.DEVICE] = self.requests_per_operation * self.device_seconds
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LayerComparison:
+    """`grew` is the first layer to slow down: the lowest, since those above wait for it; None where nothing rose.
+
+    `share` is its own share of the rise (0…1); the rest is what those above it waited.
+    `gap` names the difference between client and device after the onset, in a sentence; empty where it is not known.
+    """
+
+    before: LayerTimes
+    after: LayerTimes
+    grew: Layer | None
+    share: float | None
+    sentence: str
+    gap: str
+
+
+def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
+    """Which layer the rise is in, and what lies between the client's latency and the device's."""
+    old, new = before.parts(), after.parts()
+    rises = {layer: new[layer] - old[layer] for layer in Layer if layer in old and layer in new}
+    rise = sum(max(0.0, each) for each in rises.values())
+    gap = describe_gap(after)
+    if before.client_seconds is None or after.client_seconds is None or Layer.DEVICE not in rises or rise <= 0:
+        return LayerComparison(before, after, None, None, "", gap)
+    if after.client_seconds - before.client_seconds <= before.client_seconds * _NEGLIGIBLE:
+        return LayerComparison(before, after, None, None, "", gap)
+    # Of a schedule that slips, the wait grows for as long as it lasts: it says nothing of what became slower.
+    begun = sum(max(0.0, each) for layer, each in rises.items() if layer is not Layer.SCHEDULE)
+    slower = [
+        layer
+        for layer in rises
+        if new[layer] > _SLOWER * old[layer]
+        and rises[layer] >= _PART * (rise if layer is Layer.SCHEDULE else begun)
+        and rises[layer] >= _NOTICEABLE * before.client_seconds
+    ]
+    if _device_keeps_pace(before, after) and Layer.DEVICE not in slower:
+        slower.append(Layer.DEVICE)
+    largest = max(rises, key=lambda layer: rises[layer])
+    # From the top down: the last is the lowest.
+    grew = slower[-1] if slower else largest
+    if grew is Layer.SCHEDULE and _service_ratio(before, after) >= _SERVICE_ROSE:
+        grew = max((layer for layer in rises if layer is not Layer.SCHEDULE), key=lambda layer: rises[layer])
+    share = max(0.0, rises[grew]) / rise
+    sentence = (
+        f"On average an operation took {format_latency(after.client_seconds)} instead of "
+        f"{format_latency(before.client_seconds)}. First layer to slow down: {TITLES[grew]}, with "
+        f"{format_share(round(share, 2))} of the rise"
+    )
+    sentence += "." if grew is largest else f"; the rest is queueing upstream, most of it {TITLES[largest]}."
+    return LayerComparison(before, after, grew, round(share, 3), sentence, gap)
+
+
+def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
+    """By which factor an operation takes longer from when it began, or from when it was due where that is not known."""
+    old, new = before.service_seconds, after.service_seconds
+    if not old or new is None:
+        old, new = before.client_seconds, after.client_seconds
+    return new / old if old and new is not None else 1.0
+
+
+def _device_keeps_pace(before: LayerTimes, after: LayerTimes) -> bool:
+    old, new, ratio = before.device_seconds, after.device_seconds, _service_ratio(before, after)
+    if not old or new is None or new <= _SLOWER * old:
+        return False
+    return ratio <= 1 or log(new / old) >= _DEVICE_SHARE * log(ratio)
+
+
+def _counted(requests: float, together: str) -> str:
+    number = format_number(requests)
+    return f"1 request, {together}" if number == "1" else f"{number} requests, {together} together"
+
+
+def describe_gap(times: LayerTimes) -> str:
+    """What lies between the client's latency and that of a device request; empty where either is not known."""
+    client, below, gap, requests = times.client_seconds, times.below_seconds, times.gap_seconds, None
+    requests = times.requests_per_operation
+    if client is None or below is None or gap is None or requests is None or times.device_seconds is None:
+        return ""
+    request = times.device_seconds + (times.queue_seconds or 0.0)
+    sentences = [
+        f"An operation took {format_latency(client)} on average and a device request {format_latency(request)}.",
+        f"For each operation the drive completed {_counted(requests, format_latency(below))}.",
+    ]
+    waited = client - (times.service_seconds if times.service_seconds is not None else client)
+    if waited > client * _NEGLIGIBLE:
+        sentences.append(f"{format_latency(waited)} passed before the engine began it.")
+    if gap > client * _NEGLIGIBLE:
+        sentences.append(
+            f"The remaining {format_latency(gap)} lie above the block layer: in the engine, the file system, the page "
+            "cache or the network."
+        )
+    elif gap < -client * _NEGLIGIBLE:
+        sentences.append(
+            f"That is {format_latency(-gap)} more than the client waited: some requests ran side by side, or nobody "
+            "waited for them."
+        )
+    else:
+        sentences.append("So the requests, one after the other, account for all of it.")
+    return " ".join(sentences)

@@ -1,0 +1,116 @@
+"""Which spans of a run break the limits that its workload sets, such as `p99 <= 20ms over any 10m`.
+
+A percentile over a span of windows is that of the merged histogram, never an average. To judge it, no histogram has to
+be merged: p99 is above a bound exactly where more than one in a hundred of the span's latencies are, so windows only
+have to say how many they counted and how many of these were above.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+#: A span is judged when at least this part of it was measured.
+JUDGED_FROM = 0.9
+
+
+class LimitInterval(Protocol):
+    """An interval of which `seconds` were measured; bounds in seconds since the epoch."""
+
+    @property
+    def start(self) -> float: ...
+    @property
+    def end(self) -> float: ...
+    @property
+    def seconds(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A window as a limit on latency sees it: `above` of its `count` latencies were above the bound."""
+
+    start: float
+    end: float
+    seconds: float
+    count: int
+    above: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A span that breaks a limit, by how much; `last_start` is when its last window begins."""
+
+    start: float
+    last_start: float
+    end: float
+    badness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Overlapping spans that break a limit, and the worst of them.
+
+    `start` and `end` are those of the window that broke it: the last window of the first span, without which the limit
+    held. `until` is the end of the last span.
+    """
+
+    start: float
+    end: float
+    until: float
+    worst_start: float
+    worst_end: float
+    badness: float
+    spans: int
+
+
+def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | None) -> list[Breach]:
+    """Where the quantile of the merged latencies is above the bound that the tallies were counted against.
+
+    Spans of `over_seconds` begin with every window; all of it is one span where that is None.
+    """
+    broken = []
+    for first, behind in sliding(tallies, over_seconds):
+        inside = tallies[first:behind]
+        count, above = sum(each.count for each in inside), sum(each.above for each in inside)
+        if count > 0 and count - above < math.ceil(quantile * count - 1e-9):
+            broken.append(span_of(inside, above / count, over_seconds))
+    return joined(broken)
+
+
+def span_of(inside: Sequence[LimitInterval], badness: float, over_seconds: float | None) -> Span:
+    """The span that these windows make; one over the whole load is broken by all of them and by none alone."""
+    last_start = inside[0].start if over_seconds is None else inside[-1].start
+    return Span(inside[0].start, last_start, inside[-1].end, badness)
+
+
+def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> list[tuple[int, int]]:
+    """Index of the first interval of each span that can be judged, and that behind its last.
+
+    A span of `over_seconds` begins with every interval; all of them are one span where that is None.
+    """
+    if over_seconds is None:
+        return [(0, len(intervals))] if intervals else []
+    spans, behind, measured = [], 0, 0.0
+    for first, interval in enumerate(intervals):
+        while behind < len(intervals) and intervals[behind].end <= interval.start + over_seconds + 1e-6:
+            measured += intervals[behind].seconds
+            behind += 1
+        if measured >= over_seconds * JUDGED_FROM:
+            spans.append((first, behind))
+        measured -= interval.seconds
+    return spans
+
+
+def joined(spans: Iterable[Span]) -> list[Breach]:
+    """Spans in order of start; those that overlap are one breach, with the worst of them."""
+    found: list[Breach] = []
+    for span in spans:
+        last = found[-1] if found else None
+        if last is None or span.start > last.until + 1e-6:
+            found.append(Breach(span.last_start, span.end, span.end, span.start, span.end, span.badness, 1))
+        elif span.badness > last.badness:
+            worst = {"worst_start": span.start, "worst_end": span.end, "badness": span.badness}
+            found[-1] = replace(last, until=span.end, spans=last.spans + 1, **worst)
+        else:
+            found[-1] = replace(last, until=span.end, spans=last.spans + 1)
+    return found

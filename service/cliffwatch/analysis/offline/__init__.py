@@ -1,0 +1,1 @@
+"""Detection over a whole series, after the run."""

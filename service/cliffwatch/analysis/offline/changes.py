@@ -1,0 +1,302 @@
+"""The cliffs, steps, drifts and recoveries of a whole run: what changed, when exactly, how much."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cliffwatch.analysis.cliff import is_cliff, sudden_kind
+from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Role, Sample, Series
+from cliffwatch.analysis.offline import onset, ramps, segments
+from cliffwatch.analysis.offline.recurring import recurring_spikes
+from cliffwatch.analysis.primary_series import primary_series
+from cliffwatch.analysis.run_arrays import Array, RunArrays, whole_run
+from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, log_ratio
+from cliffwatch.analysis.thresholds import DRIFT_RATIO, STEP_ALONE_RATIO
+
+#: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h).
+WARM_UP_BLOCKS = 60
+#: Drift that a device which is measured does not show is at least so large; and drift takes no less than two hours.
+DRIFT_CONTRADICTED_RATIO = 1.4
+_DRIFT_BLOCKS, _DRIFT_SHORTEST = 10, 12
+#: Blocks on each side of an edge that show whether it is one (2 h).
+_GRADUAL_BLOCKS = 120
+#: A device may slow down so many blocks before its client does.
+LEAD_BLOCKS = 12
+#: A change shows in so many blocks at least; a small one near the end of a run in more.
+_TAIL_BLOCKS, _TAIL_BLOCKS_SMALL = 4, 20
+
+
+def analyse(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """Every change for the worse (and back) in order of onset. Spans count windows of `window_seconds`.
+
+    `detected` is None: only online detection raises anything while a run goes on.
+    """
+    whole = whole_run(series, samples, notices, window_seconds)
+    if whole is None:
+        return []
+    findings: list[Finding] = []
+    for name in primary_series(whole.series):
+        view = _view(whole, name)
+        if view is None:
+            continue
+        changes = _changes(view)
+        findings += changes
+        findings += recurring_spikes(whole, name, view.skip_window, _times_without(changes))
+    return sorted(findings, key=lambda finding: finding.onset)
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """One latency series' blocks, without those in which it was not measured; others on the same blocks, filled."""
+
+    whole: RunArrays
+    name: str
+    block: Array
+    client: Array
+    devices: dict[str, Array]
+    rate: Array | None
+    skip: int
+
+    @property
+    def skip_window(self) -> int:
+        return int(self.whole.block_first[int(self.block[self.skip])])
+
+    def window(self, block: int) -> int:
+        return int(self.whole.block_first[int(self.block[min(block, len(self.block) - 1)])])
+
+
+def _view(whole: RunArrays, name: str) -> _View | None:
+    known = np.flatnonzero(np.isfinite(whole.blocks[name]))
+    count = len(known)
+    if count < 24:
+        return None
+    devices = {
+        one: segments.filled(whole.blocks[one])[known]
+        for one in whole.names(Role.DEVICE_LATENCY)
+        if one != name and np.isfinite(whole.blocks[one][known]).mean() > 0.5
+    }
+    rates = [one for one in whole.names(Role.RATE) if np.isfinite(whole.blocks[one][known]).mean() > 0.5]
+    rate = segments.filled(whole.blocks[rates[0]])[known] if rates else None
+    if whole.baseline_end:
+        # The baseline phase itself is healthy: what is judged begins behind it.
+        skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
+    else:
+        skip = min(WARM_UP_BLOCKS, count // 6)
+    return _View(whole, name, known.astype(np.float64), whole.blocks[name][known], devices, rate, min(skip, count - 1))
+
+
+def _changes(view: _View) -> list[Finding]:
+    """Drift, cliffs, steps and recoveries."""
+    client = view.client
+    main = next(iter(view.devices.values()), None)
+    edges = segments.candidates([client] if main is None else [client, main])
+    edges = segments.lasting(edges, client, min(segments.RETURNS_BLOCKS, len(client) // 4))
+    findings: list[Finding] = []
+    accepted: list[tuple[int, Finding]] = []
+    level = np.zeros(len(client))
+    active: Finding | None = None
+    healthy = 0.0
+    for index, edge in enumerate(edges):
+        previous = edges[index - 1] if index else 0
+        following = edges[index + 1] if index + 1 < len(edges) else len(client)
+        if edge - previous < 3 or following - edge < 2:
+            continue
+        judged = segments.judge_edge(client, edge, previous, following, edges)
+        if active is not None and judged.after - healthy < 0.3 * (math.log(active.level) - healthy):
+            findings[findings.index(active)], recovery = _recovered(view, active, judged)
+            findings.append(recovery)
+            active = None
+            continue
+        if edge < view.skip or _is_gradual(client, judged):
+            continue
+        if active is not None and not _is_further(client, judged, accepted[-1][0], following):
+            continue
+        found = _finding(view, judged, following, edges)
+        if found is not None:
+            findings.append(found)
+            accepted.append((edge, found))
+            level[edge:] += judged.height
+            if active is None:
+                active, healthy = found, judged.before
+    # What a cliff leaves behind is too noisy to see drift in.
+    end = next((edge for edge, one in accepted if one.kind is FindingKind.CLIFF and one.until is None), len(client))
+    drift = _drift(view, (client - level)[:end])
+    return findings if drift is None else [*findings, drift]
+
+
+def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
+    """Whether a run that changed at the block `since` has changed once more, by what it has been like since."""
+    if edge.height < log_ratio(segments.FURTHER_RATIO) or edge.block - since < segments.RETURNS_BLOCKS:
+        return False
+    before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
+    sigma = segments.long_run_sigma(client[since:following])
+    spread = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
+    return bool(edge.height >= segments.FURTHER_SIGNIFICANCE * spread)
+
+
+def _is_gradual(client: Array, edge: segments.Edge) -> bool:
+    """Whether the hours around an edge are better described by two hours and more of rising."""
+    around = client[max(0, edge.block - _GRADUAL_BLOCKS) : edge.block + _GRADUAL_BLOCKS]
+    # What happens far above the change or below it says nothing of how the change came about.
+    beyond = abs(edge.height) / 2
+    around = np.clip(around, min(edge.before, edge.after) - beyond, max(edge.before, edge.after) + beyond)
+    smooth = segments.rolling_median(around, 5)[:: max(1, len(around) // 120)]
+    ramp = ramps.fit_ramp(smooth, len(smooth) // 3)
+    return ramp is not None and ramp.is_better
+
+
+def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
+    """What makes of an edge a finding: size, significance, a device that shows the same, no more load than before."""
+    lasts = following - edge.block
+    lowest = segments.lowest_level(view.client, edge.block, HOUR_BLOCKS, view.skip)
+    if not segments.is_effect(edge, lowest):
+        return None
+    is_large = is_cliff(edge.height)
+    if lasts < (_TAIL_BLOCKS if is_large else _TAIL_BLOCKS_SMALL) or _has_more_load(view, edge.block, lasts):
+        return None
+    best, names = 0.0, []
+    for name, column in view.devices.items():
+        previous = max((one for one in edges if one < edge.block), default=0)
+        moved = segments.judge_edge(column, edge.block, previous, following, edges)
+        earlier = max((one for one in edges if one < edge.block - LEAD_BLOCKS), default=0)
+        if edge.block - LEAD_BLOCKS - earlier >= 3:
+            led = segments.judge_edge(column, edge.block, earlier, following, edges, edge.block - LEAD_BLOCKS)
+            moved = max(moved, led, key=lambda one: one.significance)
+        share = min(0.25 * edge.height, log_ratio(1.3))
+        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > segments.SEGMENT_DEVICE_SIGNIFICANCE:
+            names.append(name)
+            best = max(best, moved.significance)
+    joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
+    if names and edge.significance >= segments.SEGMENT_OWN_SIGNIFICANCE and joint >= segments.SEGMENT_SIGNIFICANCE:
+        confidence = min(0.99, 0.8 + 0.02 * joint)
+    elif _stands_alone(view, edge, lasts):
+        confidence = 0.5 if view.devices else 0.6
+    else:
+        return None
+    base = _baseline(view, edge.block)
+    window = _onset_window(view, edge.block)
+    return Finding(
+        sudden_kind(edge.height),
+        onset=float(view.whole.starts[window]),
+        series=view.name,
+        baseline=math.exp(base),
+        level=math.exp(edge.after),
+        ratio=math.exp(edge.after - base),
+        confidence=confidence,
+        corroborated_by=tuple(names),
+    )
+
+
+def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
+    """Whether a change is a finding although no device shows it: none was measured, or one was and did not change."""
+    if not view.devices:
+        return edge.significance >= segments.SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
+    is_large = edge.height >= log_ratio(segments.SEGMENT_CONTRADICTED_RATIO)
+    return lasts >= HOUR_BLOCKS and is_large and edge.significance >= segments.SEGMENT_CONTRADICTED_SIGNIFICANCE
+
+
+def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
+    if view.rate is None:
+        return False
+    before, after = view.rate[max(0, edge - 20) : edge], view.rate[edge : edge + min(lasts, 30)]
+    sigma = 1.25 * segments.long_run_sigma(view.rate) * (1 / len(before) + 1 / len(after)) ** 0.5
+    return bool(np.median(after) - np.median(before) > max(log_ratio(1.04), 2.5 * sigma))
+
+
+def _onset_window(view: _View, edge: int) -> int:
+    whole = view.whole
+    client = whole.levels[view.name]
+    others = [
+        (whole.levels[one.name], one.role is Role.DEVICE_LATENCY)
+        for one in whole.series
+        if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name != view.name
+    ]
+    reach = min(onset.REACH, len(client) // 10)
+    return onset.place(client, others, view.window(edge), reach, sides=3 * reach)
+
+
+def _baseline(view: _View, until: int) -> float:
+    """The declared baseline's median, else the mean of the three lowest hours before, as online detection has it."""
+    if view.whole.baseline_end and view.skip >= 3:
+        return float(np.median(view.client[: view.skip]))
+    return segments.lowest_level(view.client, until, min(HOUR_BLOCKS, max(3, until // 3)), view.skip)
+
+
+def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
+    at = float(view.whole.starts[view.window(edge.block)])
+    recovery = replace(
+        active,
+        kind=FindingKind.RECOVERY,
+        onset=at,
+        level=math.exp(edge.after),
+        ratio=math.exp(edge.after) / active.baseline,
+    )
+    return replace(active, until=at), recovery
+
+
+def _drift(view: _View, client: Array) -> Finding | None:
+    """The drift of a run from which what changed suddenly is taken away (`client`)."""
+    size, column = _DRIFT_BLOCKS, client[view.skip :]
+    count = len(column) // size
+    if count < 3 * _DRIFT_SHORTEST:
+        return None
+    first = view.skip + len(column) - count * size
+    # What comes back within 45 blocks is no part of a drift either.
+    width = 2 * (segments.RETURNS_BLOCKS // size) + 3
+    coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
+    noise = 1.25 * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
+    best: tuple[float, ramps.Ramp] | None = None
+    for with_trend in (False, True):
+        ramp = ramps.fit_ramp(coarse, _DRIFT_SHORTEST, with_trend)
+        if ramp is None or not ramp.is_better:
+            continue
+        rise = _rise(coarse, ramp)
+        if best is None or rise > best[0]:
+            best = (rise, ramp)
+    if best is None:
+        return None
+    rise, ramp = best
+    names = [
+        name
+        for name, device in view.devices.items()
+        if _rise(np.median(device[first : len(client)].reshape(count, size), axis=1), ramp)
+        > max(log_ratio(1.08), 0.25 * rise)
+    ]
+    ratio = DRIFT_CONTRADICTED_RATIO if view.devices and not names else DRIFT_RATIO
+    if rise < log_ratio(ratio) + 2 * noise:
+        return None
+    begin = first + ramp.start * size
+    start = float(view.whole.starts[view.window(begin)])
+    base = _baseline(view, max(begin, view.skip + 3 * HOUR_BLOCKS))
+    level = float(np.median(view.client[first + ramp.end * size - HOUR_BLOCKS // 2 :][:HOUR_BLOCKS]))
+    return Finding(
+        FindingKind.DRIFT,
+        onset=start,
+        series=view.name,
+        baseline=math.exp(base),
+        level=math.exp(level),
+        ratio=math.exp(level - base),
+        confidence=0.9 if names else 0.5 if view.devices else 0.6,
+        corroborated_by=tuple(names),
+    )
+
+
+def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
+    """From the hour around a ramp's start to the hour around its end."""
+    half = HOUR_BLOCKS // _DRIFT_BLOCKS // 2
+    before = coarse[max(0, ramp.start - half) : ramp.start + half]
+    after = coarse[max(0, ramp.end - half) : ramp.end + half]
+    return float(np.median(after) - np.median(before))
+
+
+def _times_without(changes: Sequence[Finding]) -> list[tuple[float, float]]:
+    """When the level had changed for good: spikes are reported only for a run that is otherwise unchanged."""
+    return [
+        (finding.onset, math.inf if finding.until is None else finding.until)
+        for finding in changes
+        if finding.kind is FindingKind.CLIFF
+    ]

@@ -1,0 +1,82 @@
+"""When exactly a change began: the window that best splits all channels at once."""
+
+import numpy as np
+
+from cliffwatch.analysis.run_arrays import Array
+
+#: Windows searched on each side of where the segmentation saw the change (20 min).
+REACH = 120
+#: What a single window may weigh, in nats: an outlier is one window, not a change.
+_CLIENT_WEIGHT, _DEVICE_WEIGHT = 4.0, 2.0
+
+#: A window so many changes above the level after the change is part of neither level.
+_BEYOND = 1.0
+#: Windows whose means show how long a channel's memory is.
+_MEMORY_WINDOWS = 12
+#: Splits that explain the client's latencies worse than the best one by no more than this, in nats, are left open.
+_LEFT_OPEN = 5.0
+
+
+def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
+    """For each window how much more it looks like `after` than like `before`, in nats.
+
+    0 where nothing was measured, and where the level was far beyond both: that was an excursion.
+    """
+    nats = ((column - before) ** 2 - (column - after) ** 2) / (2 * sigma**2)
+    nats = np.where(column > after + max(_BEYOND * (after - before), 4 * sigma), 0.0, nats)
+    return np.asarray(np.clip(np.nan_to_num(nats), -weight, weight))
+
+
+def gathered(evidence: Array) -> Array:
+    """For each split the evidence before it: the less it looks like after the change, the better the split."""
+    return np.concatenate(([0.0], np.cumsum(evidence)))
+
+
+def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int, sides: int) -> int:
+    """The window of the change near window `near`.
+
+    `others` are further channels, each with whether it is a device's. Levels are taken from `sides` windows on each
+    side of what is searched, so that the change itself is in neither.
+    """
+    first, last = max(0, near - reach), min(len(client), near + reach)
+    clients, devices = np.zeros(last - first), np.zeros(last - first)
+    for column, is_device in [(client, False), *others]:
+        levels = _levels(column, first, last, near, sides)
+        if levels is None:
+            continue
+        before, after, sigma = levels
+        if after <= before or (column is not client and after - before < 1.5 * sigma / sides**0.5 + 0.03):
+            continue
+        weight = _DEVICE_WEIGHT if is_device else _CLIENT_WEIGHT
+        evidence = evidence_of_change(column[first:last], before, after, sigma, weight)
+        if is_device:
+            devices += evidence
+        else:
+            clients += evidence
+    # A device may lead: it chooses among the moments that the client's own latencies leave open.
+    by_client = gathered(clients)
+    is_open = by_client <= by_client.min() + _LEFT_OPEN
+    return first + int(np.argmin(np.where(is_open, by_client + gathered(devices), np.inf)))
+
+
+def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tuple[float, float, float] | None:
+    before = column[max(0, first - sides) : max(first, near - 12)]
+    after = column[min(last, near + 12) : last + sides]
+    before, after = before[np.isfinite(before)], after[np.isfinite(after)]
+    if len(before) < 6 or len(after) < 4:
+        return None
+    low, high = float(np.median(before)), float(np.median(after))
+    spread = 1.4826 * float(np.median(np.abs(before - low)))
+    spread_after = 1.4826 * float(np.median(np.abs(after - high)))
+    sigma = max(spread, min(spread_after, 2 * spread), 0.01)
+    return low, high, sigma * _memory(before) ** 0.5
+
+
+def _memory(values: Array) -> float:
+    """How many windows say no more than one that is independent of the others: 1 without autocorrelation."""
+    count = len(values) // _MEMORY_WINDOWS
+    if count < 6:
+        return 1.0
+    rows = values[len(values) - count * _MEMORY_WINDOWS :].reshape(count, _MEMORY_WINDOWS)
+    single, means = np.median(np.abs(np.diff(values))), np.median(np.abs(np.diff(rows.mean(axis=1))))
+    return float(np.clip(_MEMORY_WINDOWS * (means / max(single, 1e-9)) ** 2, 1.0, _MEMORY_WINDOWS))

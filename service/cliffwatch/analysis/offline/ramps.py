@@ -1,0 +1,62 @@
+"""Drift in a whole run: a level that begins to rise and goes on, as distinct from a step and from a day's swing."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.analysis.run_arrays import Array
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    """Rising from `start` to `end`, indices of the column fitted; before and after it goes on as it went before.
+
+    `explained` is the share of the sum of squares around a straight line that it explains, `explained_by_step` what the
+    best step does.
+    """
+
+    start: int
+    end: int
+    explained: float
+    explained_by_step: float
+
+    @property
+    def is_better(self) -> bool:
+        return self.explained > self.explained_by_step
+
+
+def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | None:
+    """The best ramp of at least `shortest` entries; None for a column that is too short.
+
+    `with_trend`: on top of a straight line, such as that of a run which improves all along.
+    """
+    count = len(column)
+    if count < shortest + 4:
+        return None
+    values = column - column.mean()
+    at = np.arange(count, dtype=np.float64)
+    line = (at - at.mean()) / np.linalg.norm(at - at.mean())
+    if with_trend:
+        values = values - (values @ line) * line
+    power = float(values @ values)
+    if power <= 0:
+        return None
+
+    def gains(shapes: Array) -> Array:
+        shapes = shapes - shapes.mean(axis=1, keepdims=True)
+        if with_trend:
+            shapes = shapes - (shapes @ line)[:, None] * line
+        dots, squares = shapes @ values, (shapes**2).sum(axis=1)
+        return np.asarray(np.where(dots > 0, dots**2 / np.maximum(squares, 1e-12), 0.0))
+
+    stride = max(1, count // 48)
+    best = (0.0, 0, count - 1)
+    for start in range(0, count - shortest + 1, stride):
+        ends = np.array(sorted({*range(start + shortest, count, stride), count - 1}))
+        found = gains(np.clip((at[None, :] - start) / (ends[:, None] - start), 0, 1))
+        index = int(np.argmax(found))
+        if found[index] > best[0]:
+            best = (float(found[index]), start, int(ends[index]))
+    edges = np.arange(3, count - 2)
+    step = float(gains((at[None, :] >= edges[:, None]).astype(np.float64)).max())
+    return Ramp(best[1], best[2], best[0] / power, step / power)

@@ -1,0 +1,100 @@
+"""The spike pass over a whole run: spikes vanish in medians, so single windows are looked at."""
+
+import math
+
+import numpy as np
+
+from cliffwatch.analysis.finding import Finding, FindingKind, Role
+from cliffwatch.analysis.offline.segments import filled, rolling_median
+from cliffwatch.analysis.online.spikes import Spike, Spikes
+from cliffwatch.analysis.run_arrays import Array, RunArrays
+from cliffwatch.analysis.span_lengths import log_ratio
+from cliffwatch.analysis.thresholds import TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
+
+#: Blocks around a window whose median is the recent level there.
+_RECENT_LEVEL_BLOCKS = 61
+#: A train has at least so many spikes, seen with the whole run at hand.
+_SPIKES_MINIMUM = 5
+
+
+def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
+    """Trains of spikes of one series that begin after the window `skip`, not within the spans `without`."""
+    deviations = _deviations(whole, name)
+    sigma = _sigma(deviations)
+    raised = np.zeros(len(deviations), dtype=np.bool_)
+    devices = [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
+    for device in devices:
+        moved = _deviations(whole, device)
+        needed = np.maximum(max(log_ratio(1.15), 4 * _sigma(moved)), np.minimum(0.15 * deviations, log_ratio(1.4)))
+        with np.errstate(invalid="ignore"):
+            raised |= moved > needed
+    more = _more_load(whole)
+    spikes = Spikes()
+    found: list[tuple[list[Spike], list[Spike]]] = []
+    for window, deviation in enumerate(deviations.tolist()):
+        if math.isnan(deviation) or whole.masked[window]:
+            continue
+        if more[window]:
+            spikes.forget()
+            continue
+        spike = spikes.follow(window, float(whole.starts[window]), deviation, sigma, bool(raised[window]))
+        if spike is None:
+            continue
+        if found and _belongs(found[-1][1], spike):
+            found[-1][1].append(spike)
+            continue
+        train = spikes.train(spike)
+        if train is not None and window >= skip:
+            found.append((train, list(train)))
+    return [
+        _finding(whole, name, train, devices, deviations)
+        for _, train in found
+        if len(train) >= _SPIKES_MINIMUM and not any(a <= train[0].start <= b for a, b in without)
+    ]
+
+
+def _belongs(train: list[Spike], spike: Spike) -> bool:
+    gap = (train[-1].window - train[0].window) / (len(train) - 1)
+    return spike.window - train[-1].window <= max(TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES * gap)
+
+
+def _finding(whole: RunArrays, name: str, train: list[Spike], devices: list[str], deviations: Array) -> Finding:
+    recent = float(np.nanmedian(whole.levels[name] - deviations))
+    height = float(np.median([one.height for one in train]))
+    share = sum(one.corroborated for one in train) / len(train)
+    gap = (train[-1].window - train[0].window) / (len(train) - 1)
+    is_over = len(whole.starts) - train[-1].window > max(TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES * gap)
+    return Finding(
+        FindingKind.SPIKES,
+        onset=train[0].start,
+        series=name,
+        baseline=math.exp(recent),
+        level=math.exp(recent + height),
+        ratio=math.exp(height),
+        confidence=0.9 if share > 0.5 else 0.5 if devices else 0.6,
+        until=float(whole.ends[train[-1].window]) if is_over else None,
+        corroborated_by=tuple(devices) if share > 0.5 else (),
+    )
+
+
+def _deviations(whole: RunArrays, name: str) -> Array:
+    recent = rolling_median(filled(whole.blocks[name]), _RECENT_LEVEL_BLOCKS)
+    block = np.clip(np.searchsorted(whole.block_first, np.arange(len(whole.starts)), side="right") - 1, 0, None)
+    return np.asarray(whole.levels[name] - recent[block])
+
+
+def _sigma(deviations: Array) -> float:
+    return 1.4826 * float(np.nanmedian(np.abs(deviations)))
+
+
+def _more_load(whole: RunArrays) -> list[bool]:
+    """For each window whether the minutes around it had more load than the hour around them."""
+    rates = whole.names(Role.RATE)
+    if not rates:
+        return [False] * len(whole.starts)
+    blocks = filled(whole.blocks[rates[0]])
+    near, recent = rolling_median(blocks, 5), rolling_median(blocks, _RECENT_LEVEL_BLOCKS)
+    sigma = 1.4826 * float(np.median(np.abs(near - recent)))
+    more = near - recent > max(log_ratio(1.05), 5 * sigma)
+    block = np.clip(np.searchsorted(whole.block_first, np.arange(len(whole.starts)), side="right") - 1, 0, None)
+    return [bool(one) for one in more[block]]

@@ -1,0 +1,155 @@
+"""Where the level of a whole run changes for good: segmentation, and what makes of a segment's edge a finding."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import ruptures
+from numpy.typing import NDArray
+
+from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, log_ratio
+from cliffwatch.analysis.spread import middle
+from cliffwatch.analysis.thresholds import SEGMENT_RATIO
+
+#: What returns within so many blocks was no change of level (45 min).
+RETURNS_BLOCKS = 45
+#: In how many of the run's own standard deviations a change is, by whether a device shows the same.
+SEGMENT_SIGNIFICANCE = 3.6
+SEGMENT_OWN_SIGNIFICANCE, SEGMENT_DEVICE_SIGNIFICANCE = 1.9, 2.2
+SEGMENT_ALONE_SIGNIFICANCE = 5.0
+SEGMENT_CONTRADICTED_SIGNIFICANCE, SEGMENT_CONTRADICTED_RATIO = 6.0, 1.25
+#: A run that has degraded is noisy; a further change is at least so large and so significant.
+FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
+_SEGMENT_MINIMUM = 5
+#: Blocks on each side of an edge that say what the level was and is.
+BEFORE_BLOCKS, AFTER_BLOCKS = REFERENCE_BLOCKS, 90
+#: Places at most at which a run is asked how much it moves anyway.
+_PLACES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A change of level at `block`: logarithms of the levels before and after it, and its significance."""
+
+    block: int
+    before: float
+    after: float
+    significance: float
+
+    @property
+    def height(self) -> float:
+        return self.after - self.before
+
+
+def filled(column: Array) -> Array:
+    """Without holes: what was last measured stands for what was not."""
+    known = np.isfinite(column)
+    if not known.any():
+        return np.zeros_like(column)
+    last = np.maximum.accumulate(np.where(known, np.arange(len(column)), -1))
+    return np.asarray(column[np.where(last < 0, int(np.argmax(known)), last)])
+
+
+def rolling_median(column: Array, width: int) -> Array:
+    """Of `width` blocks around each; the ends see fewer, mirrored."""
+    half = width // 2
+    if len(column) <= 2 * half:
+        return np.full_like(column, float(np.median(column)))
+    padded = np.concatenate((column[half:0:-1], column, column[-2 : -half - 2 : -1]))
+    return np.asarray(np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1))
+
+
+def long_run_sigma(column: Array) -> float:
+    """The standard deviation that means of many blocks go by: autocorrelation is in it, changes of level are not."""
+    sigmas = []
+    for length in (1, 5, 20, 30):
+        count = len(column) // length
+        if count < 12:
+            break
+        means = column[len(column) - count * length :].reshape(count, length).mean(axis=1)
+        step = np.abs(np.diff(means))
+        sigmas.append(1.4826 * float(np.median(step)) / 2**0.5 * length**0.5)
+    return max(sigmas, default=0.1) or 1e-3
+
+
+def candidates(columns: list[Array]) -> list[int]:
+    """Blocks at which the columns change together: kernel segmentation of what is within its usual noise.
+
+    The penalty counts autocorrelation, because each column is scaled by its own long-run standard deviation.
+    """
+    prepared = []
+    for column in columns:
+        smooth = rolling_median(column, 15)
+        sigma = long_run_sigma(column)
+        prepared.append(np.clip(column, smooth - 3 * sigma, smooth + 3 * sigma) / sigma)
+    signal = np.column_stack(prepared)
+    if len(signal) < 4 * _SEGMENT_MINIMUM:
+        return []
+    penalty = (1 + len(columns)) * 1.5 * float(np.log(len(signal)))
+    edges = ruptures.KernelCPD(kernel="linear", min_size=_SEGMENT_MINIMUM).fit(signal).predict(pen=penalty)
+    return [int(edge) for edge in edges[:-1]]
+
+
+def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
+    """Edges without those of excursions that came back within `returns` blocks."""
+    kept = list(edges)
+    while True:
+        bounds = [0, *kept, len(column)]
+        levels = [float(np.median(column[a:b])) for a, b in pairwise(bounds)]
+        shortest: tuple[int, int] | None = None
+        for index in range(1, len(levels) - 1):
+            length = bounds[index + 1] - bounds[index]
+            before, here, after = levels[index - 1], levels[index], levels[index + 1]
+            apart = abs(here - before)
+            comes_back = (here - before) * (after - here) < 0 and abs(after - before) < 0.5 * apart
+            if length < returns and comes_back and (shortest is None or length < shortest[0]):
+                shortest = (length, index)
+        if shortest is None:
+            return kept
+        # Both edges of the excursion; what was on its two sides is one segment again.
+        del kept[shortest[1] - 1 : shortest[1] + 1]
+
+
+def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
+    """Robust spread of the difference of medians across a block, over the run's blocks that are no candidates."""
+    stride = max(1, after // 4, len(column) // _PLACES)
+    at = np.arange(before, len(column) - after + 1, stride)
+    edges = np.sort(np.array(away_from))
+    near = np.searchsorted(edges, at + after, side="left") - np.searchsorted(edges, at - before, side="right")
+    places = at[near == 0].tolist()
+    if len(places) < 12:
+        return None
+    values = np.array([middle(column[at : at + after]) - middle(column[at - before : at]) for at in places])
+    centre = float(np.median(values))
+    deviation = 1.4826 * float(np.median(np.abs(values - centre)))
+    independent = max(2.0, len(places) * stride / (before + after) * 2)
+    return max(deviation, float(np.quantile(values, 0.84) - np.quantile(values, 0.16)) / 2) * (1 + 1.0 / independent)
+
+
+def judge_edge(
+    column: Array, edge: int, previous: int, following: int, away_from: list[int], until: int | None = None
+) -> Edge:
+    """The change at `edge`, between the edges around it; what was before it ended with the block `until`."""
+    until = edge if until is None else until
+    first, last = max(previous, until - BEFORE_BLOCKS), min(following, edge + AFTER_BLOCKS)
+    before, after = column[first:until], column[edge:last]
+    level_before, level_after = float(np.median(before)), float(np.median(after))
+    sigma = long_run_sigma(column)
+    inferred = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
+    measured = own_spread(column, min(len(before), 60), len(after), away_from) if len(after) >= 6 else None
+    spread = max(inferred, measured or 0.0)
+    return Edge(edge, level_before, level_after, (level_after - level_before) / spread)
+
+
+def is_effect(edge: Edge, lowest: float, ratio: float = SEGMENT_RATIO) -> bool:
+    """Large enough against what was just before and against the lowest level that the run has shown."""
+    return edge.height >= log_ratio(ratio) and edge.after - lowest >= log_ratio(ratio)
+
+
+def lowest_level(column: Array, until: int, span: int, skip: int) -> float:
+    """The lowest median of `span` blocks before `until`, without the first `skip`."""
+    first = min(skip, max(0, until - span))
+    pieces = [column[at : at + span] for at in range(first, max(first + 1, until - span + 1), max(1, span // 2))]
+    medians: NDArray[np.float64] = np.array([np.median(piece[: max(1, until - first)]) for piece in pieces])
+    return float(np.sort(medians)[:3].mean())

@@ -1,0 +1,255 @@
+"""One series as the detectors see it: logarithms, blocks, its recent level, its baseline."""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.analysis.finding import Baseline, Role, Series
+from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, is_on_tick, spread_over_tick
+from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HALF_BLOCKS, HOUR, HOUR_BLOCKS, REFERENCE_BLOCKS
+from cliffwatch.analysis.spread import Spread, middle
+from cliffwatch.model.phase import Phase
+
+_RING = 640
+#: Noise of this part of a tick makes medians of what the ticks alone would hide.
+_DITHERED = 0.8
+_LOWEST_HOURS = 3
+#: Blocks that say where a run is that improves fast, and by how much it has to.
+_LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
+#: Series whose changes are reported with their sizes.
+_REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
+#: A run that improves by this much gets a new baseline.
+_IMPROVEMENT = 0.02
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Hour:
+    """The median window of an hour (logarithm), and where nine of ten of its windows were."""
+
+    level: float
+    start: float
+    end: float
+    low: float
+    high: float
+
+
+class Channel:
+    """Bounded memory of one series. `add` takes a window's value; `deviation` is the last one's from the recent level.
+
+    All levels are natural logarithms of the series' unit.
+    """
+
+    def __init__(self, series: Series) -> None:
+        self.series = series
+        self.windows = 0
+        self.recent: deque[float] = deque(maxlen=60)
+        #: Start and level of the last windows: those before a change, and those since.
+        self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
+        self.block_count = 0
+        #: Medians of half an hour, each with its number of blocks so far and its end.
+        self.halves: deque[tuple[int, float, float]] = deque(maxlen=96)
+        self.fast_spread = Spread()
+        self.recent_level: float | None = None
+        #: By how much the last minutes are below the recent level, as in a warm-up.
+        self.below = 0.0
+        self.regime = 0
+        #: The recent level is held while a rise lasts that may be a change.
+        self.is_held = False
+        self._block: list[float] = []
+        self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
+        self._first: list[float] = []
+        self._fast: list[float] = []
+        self._window_spread = Spread(256)
+        self._hours: list[_Hour] = []
+        self._hour_values: list[float] = []
+        self._hour_start: float | None = None
+        self._hours_seen = 0
+        self._phase_values: list[float] = []
+        self._phase_start = 0.0
+        self.declared = False
+        self.baseline: Baseline | None = None
+        self._aside: tuple[Spread, Spread] | None = None
+        self._tick = 0.0
+        self._coarse_seen = 0
+
+    def add(self, value: float, start: float, end: float, phase: str | None) -> float | None:
+        """Take a window's value; returns its logarithm, or None for one that cannot be a measurement."""
+        level = self._logarithm(value)
+        if level is None:
+            return None
+        self.windows += 1
+        self.recent.append(level)
+        if self.series.role in _REMEMBERED:
+            self._history.append((start, level))
+        if not self.declared:
+            self._hour_values.append(level)
+        if self.recent_level is None:
+            self._first.append(level)
+            if len(self._first) >= 2 * BLOCK:
+                self.recent_level = middle(np.array(self._first))
+                self._first = []
+        elif not self.is_held:
+            self._fast.append(level - self.recent_level)
+            self._window_spread.add(level - self.recent_level)
+            if len(self._fast) == FAST:
+                self.fast_spread.add(sorted(self._fast)[FAST // 2])
+                self._fast.clear()
+        self._follow_phase(level, start, phase)
+        if self._hour_start is None:
+            self._hour_start = start
+        self._block.append(level)
+        if len(self._block) == BLOCK:
+            self._end_block(end)
+        return level
+
+    def last_blocks(self, count: int, skip: int = 0) -> NDArray[np.float64]:
+        """Up to `count` blocks in order, without the last `skip`, none from before the present regime."""
+        return self._tail(max(0, min(count, self.block_count - skip - self.regime, _RING - skip)), skip)
+
+    def _tail(self, count: int, skip: int = 0) -> NDArray[np.float64]:
+        """The ring is written twice, so that any stretch of it is one slice."""
+        end = (self.block_count - skip - 1) % _RING + 1 + _RING
+        return self._ring[end - count : end]
+
+    def begin_regime(self, windows_ago: int) -> None:
+        """What was `windows_ago` and before is not part of the recent level any more."""
+        self.regime = max(0, self.block_count - windows_ago // BLOCK)
+
+    def take_out(self, windows: int) -> int:
+        """What the last `windows` held came back: blocks in which it was are as the ones before them. How many."""
+        count = min(-(-windows // BLOCK) + 1, self.block_count // 2, _RING // 2)
+        if count > 0:
+            before = self._tail(count, count).copy()
+            for index, value in enumerate(before.tolist()):
+                slot = (self.block_count - count + index) % _RING
+                self._ring[slot] = self._ring[slot + _RING] = value
+        if self._block and self.recent_level is not None:
+            present = middle(before) if count > 0 else self.recent_level
+            self._block = [present] * len(self._block)
+        return max(0, count)
+
+    def save_spreads(self) -> None:
+        """Measure anew how much the series moves: it has changed."""
+        self._aside = (self.fast_spread, self._window_spread)
+        self.fast_spread, self._window_spread = Spread(), Spread(256)
+
+    def restore_spreads(self) -> None:
+        """Go on with what was set aside."""
+        if self._aside is not None:
+            self.fast_spread, self._window_spread = self._aside
+            self._aside = None
+
+    def fast_sigma(self) -> float:
+        """Standard deviation of a median of `FAST` windows while the run was healthy."""
+        measured = self.fast_spread.sigma()
+        if measured is not None:
+            return measured
+        single = self._window_spread.sigma()
+        return 0.3 if single is None else single * FAST**-0.3
+
+    def window_sigma(self) -> float:
+        """Standard deviation of single windows around the recent level."""
+        return self._window_spread.sigma() or 0.3
+
+    def resolution(self) -> float:
+        """What one tick of the clock makes of the level (a logarithm); 0 for a clock, or noise, that hides no level."""
+        if not self._tick or self.recent_level is None:
+            return 0.0
+        part = self._tick / math.exp(self.recent_level)
+        return 0.0 if self.window_sigma() > _DITHERED * part else math.log1p(part)
+
+    def level(self, windows: int) -> float | None:
+        """The median of about so many last windows, as a logarithm."""
+        if windows <= len(self.recent):
+            recent = list(self.recent)[-windows:]
+            return sorted(recent)[len(recent) // 2] if recent else None
+        count = min(windows // BLOCK, self.block_count, _RING)
+        return middle(self._tail(count)) if count else None
+
+    def _end_block(self, end: float) -> None:
+        value = block_level(self._block)
+        self._block.clear()
+        slot = self.block_count % _RING
+        self._ring[slot] = self._ring[slot + _RING] = value
+        self.block_count += 1
+        reference = self.last_blocks(REFERENCE_BLOCKS)
+        if len(reference) >= 3 and not self.is_held:
+            self.recent_level = middle(reference)
+            below = self.recent_level - middle(reference[-_LOCAL_BLOCKS:])
+            self.below = below if below > _BELOW_LEAST else 0.0
+        if self.block_count % HALF_BLOCKS == 0:
+            self.halves.append((self.block_count, end, middle(self._tail(HALF_BLOCKS))))
+        if self.block_count % HOUR_BLOCKS == 0:
+            self._end_hour(end)
+
+    def _end_hour(self, end: float) -> None:
+        """The first hour is warm-up. The mean of the three lowest: degradation cannot raise it, one hour not set it."""
+        start, self._hour_start = self._hour_start or end, end
+        values, self._hour_values = self._hour_values, []
+        self._hours_seen += 1
+        if self._hours_seen == 1 or self.declared or not values:
+            return
+        hour = _Hour(middle(np.array(values)), start, end, *band(values))
+        self._hours = sorted([*self._hours, hour])[:_LOWEST_HOURS]
+        if len(self._hours) < _LOWEST_HOURS:
+            return
+        level = sum(each.level for each in self._hours) / _LOWEST_HOURS
+        if self.baseline is None or level < math.log(self.baseline.level) - _IMPROVEMENT:
+            self.baseline = Baseline(
+                self.series.name,
+                math.exp(level),
+                min(each.start for each in self._hours),
+                max(each.end for each in self._hours),
+                min(each.low for each in self._hours),
+                max(each.high for each in self._hours),
+            )
+
+    def baseline_before(self, onset: float) -> Baseline | None:
+        """The baseline, or what stands for it at an onset while there is none."""
+        if self.baseline is not None:
+            return self.baseline
+        return recent_baseline(self.series.name, [each for each in self._history if each[0] < onset - 1e-6])
+
+    def levels_since(self, onset: float) -> list[float]:
+        """Of the windows from an onset on, as far back as they are remembered."""
+        return [level for start, level in self._history if start >= onset - 1e-6]
+
+    def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
+        """A phase that was declared to be the baseline is where the baseline is taken."""
+        if phase == Phase.BASELINE:
+            if not self._phase_values:
+                self._phase_start = start
+            if len(self._phase_values) < 8 * HOUR_BLOCKS * BLOCK:
+                self._phase_values.append(level)
+        elif self._phase_values and not self.declared and len(self._phase_values) >= FAST:
+            values = np.array(self._phase_values)
+            hour = HOUR_BLOCKS * BLOCK
+            pieces = [values[at : at + hour] for at in range(0, max(1, len(values) - hour + 1), hour)]
+            self.declared = True
+            level = min(middle(piece) for piece in pieces)
+            self.baseline = baseline_of(self.series.name, level, self._phase_values, self._phase_start, start)
+            self._phase_values, self._hour_values = [], []
+
+    def _logarithm(self, value: float) -> float | None:
+        """A coarse clock's values are spread over its tick, so that medians move before a whole tick is passed."""
+        self._follow_tick(value)
+        if self._tick:
+            value = spread_over_tick(value, self.windows, self._tick)
+        if not (0 < value < math.inf):
+            return None
+        return math.log(value)
+
+    def _follow_tick(self, value: float) -> None:
+        for tick in (self._tick,) if self._tick else CLOCK_TICKS:
+            if is_on_tick(value, tick):
+                self._coarse_seen = min(self._coarse_seen + 1, 48)
+                if self._coarse_seen == 24:
+                    self._tick = tick
+                return
+        self._coarse_seen = max(0, self._coarse_seen - 8)
+        if self._coarse_seen == 0:
+            self._tick = 0.0

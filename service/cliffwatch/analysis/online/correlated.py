@@ -1,0 +1,128 @@
+"""What is measured around a client's latency: whether devices slowed down with it, and whether there was more load."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.excursion import ExcursionEvidence
+from cliffwatch.analysis.online.steps import SpanStatistics
+from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR_BLOCKS, log_ratio
+from cliffwatch.analysis.spread import middle
+
+#: Blocks just before a rise with which its load is compared: near enough that a daily swing is not more load.
+_BEFORE_BLOCKS = 20
+_BEFORE_MINIMUM = 10
+_BURST_SHARE = 0.2
+
+
+class CorrelatedSeries:
+    """The device and rate channels of a run."""
+
+    def __init__(self, channels: Sequence[Channel]) -> None:
+        self.devices = {one.series.name: one for one in channels if one.series.role is Role.DEVICE_LATENCY}
+        self._rate = next((one for one in channels if one.series.role is Role.RATE), None)
+        self.statistics = {name: SpanStatistics() for name in self.devices}
+        self._rate_statistics = SpanStatistics()
+
+    def end_block(self, channel: Channel) -> None:
+        """After each block of a channel that is one of these."""
+        name = channel.series.name
+        if name in self.statistics:
+            self.statistics[name].update(channel)
+        elif channel is self._rate:
+            self._rate_statistics.update(channel)
+
+    def discard_recent(self) -> None:
+        for statistics in (*self.statistics.values(), self._rate_statistics):
+            statistics.discard_recent()
+
+    def take_out(self, windows: int) -> None:
+        """An excursion of so many windows came back: the devices' part of it is ignored like the client's."""
+        for name, channel in self.devices.items():
+            count = channel.take_out(windows)
+            self.statistics[name].forget_since(channel.block_count - count)
+
+    def evidence(self, windows: int, since: int, present: Mapping[str, float]) -> ExcursionEvidence:
+        """What the last `windows` say of a rise that began `since` ago. `present`: the last window's levels."""
+        device: float | None = None
+        device_sigma = 0.0
+        names = []
+        for name, channel in self.devices.items():
+            level = channel.level(windows)
+            if level is None or channel.recent_level is None or name not in present:
+                continue
+            moved, sigma = level - channel.recent_level, channel.fast_sigma()
+            if device is None or moved > device:
+                device, device_sigma = moved, sigma
+            if moved > max(log_ratio(1.12), 3 * sigma):
+                names.append(name)
+        rate, rate_sigma = None, 0.0
+        if self._rate is not None and self._rate.recent_level is not None:
+            level = self._rate.level(windows)
+            before = self._rate.last_blocks(_BEFORE_BLOCKS, skip=max(windows, since) // BLOCK + 1)
+            recent = middle(before) if len(before) >= _BEFORE_MINIMUM else self._rate.recent_level
+            if level is not None:
+                rate, rate_sigma = level - recent, self._rate.fast_sigma()
+        return ExcursionEvidence(device, device_sigma, rate, rate_sigma, tuple(names))
+
+    def more_load(self, span: int) -> bool:
+        """Whether the client asked for more in the last `span` blocks than just before, which explains a rise."""
+        if self._rate is None:
+            return False
+        before, now = self._rate.last_blocks(_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
+        if len(before) < _BEFORE_MINIMUM:
+            return False
+        sigma, recent = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
+        if middle(now) - recent > max(log_ratio(1.04), 2 * sigma):
+            return True
+        # A burst that is longer than the span has raised what was just before, too.
+        earlier = self._rate.last_blocks(_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
+        if len(earlier) >= _BEFORE_MINIMUM and middle(now) - middle(earlier) > max(log_ratio(1.06), 2 * sigma):
+            return True
+        # A burst that was over before the span's half would still have raised its share of the blocks.
+        busy = now - recent > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
+        return float(busy.mean()) > _BURST_SHARE
+
+    def is_busy(self) -> bool:
+        """Whether there is more load than in the hours before: in a burst that has gone on for long, too."""
+        if self._rate is None or self._rate.recent_level is None:
+            return False
+        level = self._rate.level(FAST)
+        return level is not None and level - self._rate.recent_level > max(
+            log_ratio(1.06), 3.5 * self._rate.fast_sigma()
+        )
+
+    def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
+        """Whether in the last window a device was slower than its noise, and by a share of the client's `deviation`."""
+        for name, channel in self.devices.items():
+            level = present.get(name)
+            if level is None or channel.recent_level is None:
+                continue
+            needed = max(log_ratio(1.15), 4 * channel.window_sigma(), min(0.15 * deviation, log_ratio(1.4)))
+            if level - channel.recent_level > needed:
+                return True
+        return False
+
+    def trajectories(self, ends: Array) -> dict[str, Array]:
+        """The devices' medians of half an hour, as logarithms, at the times `ends`."""
+        found = {}
+        for name, channel in self.devices.items():
+            if len(channel.halves) >= len(ends) // 2:
+                _, times, levels = np.array(channel.halves).T
+                found[name] = np.asarray(np.interp(ends, times, levels))
+        return found
+
+    def risen(self, span: int, rise: float, share: float = 0.25) -> tuple[str, ...]:
+        """The devices whose last `span` blocks are above their baseline by that share of `rise`."""
+        names = []
+        for name, channel in self.devices.items():
+            blocks = channel.last_blocks(span)
+            if channel.baseline is not None and len(blocks) == span:
+                moved = middle(blocks) - math.log(channel.baseline.level)
+                if moved > max(log_ratio(1.08), share * rise):
+                    names.append(name)
+        return tuple(names)

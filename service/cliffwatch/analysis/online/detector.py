@@ -1,0 +1,383 @@
+"""Detection while a run goes on: one window at a time, in memory that does not grow.
+
+A worker that was started again rebuilds the detector by feeding it the journal's samples, with the notices, from the
+first one: `feed` is deterministic and depends on nothing but what it was given, and 36 h of windows take seconds.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from cliffwatch.analysis.cliff import is_cliff, sudden_kind
+from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
+from cliffwatch.analysis.online.absolute import SEVERE_RATIO
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.correlated import CorrelatedSeries
+from cliffwatch.analysis.online.drift import find_drift, find_joint_drift
+from cliffwatch.analysis.online.excursion import ExcursionEvidence
+from cliffwatch.analysis.online.ratios import ratios_of
+from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
+from cliffwatch.analysis.online.steps import blocks_since, find_step, is_gradual
+from cliffwatch.analysis.online.together import joins_another, together_with
+from cliffwatch.analysis.preprocessing import Mask
+from cliffwatch.analysis.primary_series import primary_series, rank_of
+from cliffwatch.analysis.sizes import Sizing
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, WARM_UP, log_ratio
+from cliffwatch.analysis.spread import middle
+from cliffwatch.analysis.thresholds import CLIFF_RATIO
+
+#: Windows after a finding in which its level settles and nothing else is judged of the series.
+SETTLING = 60
+#: A series that findings are not about has to change alone for so many windows.
+ALONE_WINDOWS = 90
+#: How much larger a further change has to be in a run that has degraded already.
+FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
+#: A finding that is over after fewer windows than this was no more than an excursion.
+RECOVERY_WINDOWS = 180
+#: What has changed already is far beyond that when it is so many times as high.
+_FAR_BEYOND = 3.0
+_ENDS_KEPT = 720
+#: A rise that came back within so many windows is no part of any level (30 min).
+_EXCURSION_WINDOWS = 180
+#: Windows after a burst of load in which what it raised is still in the medians.
+_AFTER_LOAD = 180
+
+
+class OnlineDetector:
+    """`series`: every series that samples may hold a value of; others are ignored. `window_seconds` is their length.
+    `notices`: those that are known before the first sample."""
+
+    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+        self._window_seconds = window_seconds
+        self._channels = {one.name: Channel(one) for one in series}
+        self._correlated = CorrelatedSeries(list(self._channels.values()))
+        primary = primary_series(series)
+        others = [
+            one.name for one in series if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name not in primary
+        ]
+        self._judges = [Judge(self._channels[name], True) for name in primary]
+        self._judges += [Judge(self._channels[name], False) for name in others]
+        self._mask = Mask(notices)
+        self._explained_until = 0
+        #: Up to here the hour before has a burst of load in it.
+        self._burst_until = 0
+        self._ends: deque[float] = deque(maxlen=_ENDS_KEPT)
+        self._present: dict[str, float] = {}
+
+    def notice(self, notice: Notice) -> None:
+        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        self._mask.notice(notice)
+
+    def feed(self, sample: Sample) -> list[Finding]:
+        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        self._ends.append(sample.end)
+        if not self._mask.is_judged(sample):
+            for judge in self._judges:
+                judge.found_window += 1  # what was just found has not settled while nothing was looked at
+            return []
+        self._present = {}
+        for name, value in sample.values.items():
+            channel = self._channels.get(name)
+            if channel is None:
+                continue
+            blocks = channel.block_count
+            level = channel.add(value, sample.start, sample.end, sample.phase)
+            if level is None:
+                continue
+            self._present[name] = level
+            if channel.block_count != blocks:
+                self._correlated.end_block(channel)
+        for sizing in (each for judge in self._judges if (each := judge.sizing) is not None):
+            sizing.add(self._present)
+        found: list[Finding] = []
+        for judge in self._judges:
+            level = self._present.get(judge.name)
+            if level is not None and judge.channel.recent_level is not None:
+                follow = self._primary if judge.is_primary else self._other
+                found += follow(judge, sample, level - judge.channel.recent_level)
+        return found
+
+    @property
+    def active(self) -> list[Finding]:
+        """What was found and is not over, each as large as it is by now."""
+        changes = [judge.sized(judge.active) for judge in self._judges if judge.active is not None]
+        trains = [judge.sized_train() for judge in self._judges if judge.train is not None]
+        return [*changes, *trains]
+
+    def _primary(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
+        channel = judge.channel
+        is_block = channel.windows % BLOCK == 0
+        if is_block:
+            evidence = self._evidence(8 * BLOCK)
+            if evidence.more_load:
+                self._burst_until = self._mask.window + HOUR
+            if evidence.more_load or self._correlated.is_busy():
+                self._explained_until = self._mask.window + _AFTER_LOAD
+            is_busy = self._mask.window < self._explained_until
+            judge.statistics.update(channel, is_busy or evidence.contradicts)
+            if judge.active is None and not is_busy:
+                judge.statistics.pair(self._correlated.statistics)
+            yield from self._end(judge, sample)
+        if judge.active is not None and self._mask.window - judge.found_window <= SETTLING:
+            if self._mask.window - judge.found_window == SETTLING:
+                yield from self._settled(judge)
+            return
+        if self._mask.window <= judge.quiet_until:
+            return
+        found = self._absolute(judge, sample)
+        if found is None:
+            yield from self._relative(judge, sample, deviation, is_block)
+        else:
+            yield found
+
+    def _relative(self, judge: Judge, sample: Sample, deviation: float, is_block: bool) -> Iterator[Finding]:
+        """What is a change by the run's own noise."""
+        channel = judge.channel
+        sigma = channel.fast_sigma()
+        at = sample.start / self._window_seconds
+        height = judge.excursions.follow(at, deviation + channel.below, sigma)
+        channel.is_held = 0 < judge.excursions.windows < HOUR
+        if judge.excursions.returned:
+            self._take_out(judge, judge.excursions.returned)
+        if height is not None:
+            height -= channel.below
+            evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
+            factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
+            if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
+                confidence = 0.95 if evidence.corroborates(height, sigma) else 0.6 if evidence.device is None else 0.5
+                names = evidence.device_names
+                yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
+                return
+        yield from follow_spikes(judge, deviation, self._present_for_spikes(sample, deviation))
+        if (
+            is_block
+            and not judge.excursions.is_settling
+            and not judge.excursions.returned
+            and (height is None or not is_cliff(height))
+        ):
+            yield from self._slow(judge, sample)
+
+    def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
+        """A rise that no noise explains, in a run in which nothing has changed yet."""
+        more_load = self._mask.window < self._explained_until
+        _, returned = judge.excursions.longest(log_ratio(SEVERE_RATIO), None)
+        is_first = not self._has_degraded() and returned == 0
+        level = self._present[judge.name]
+        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first=is_first)
+        if rise is None:
+            return None
+        levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
+        if levels and (judge.active is None or rise.level < max(levels) + log_ratio(_FAR_BEYOND)):
+            return None
+        height = max(rise.level - (judge.channel.recent_level or 0.0), log_ratio(CLIFF_RATIO))
+        confidence = 0.9 if rise.devices else 0.5 if self._correlated.devices else 0.6
+        finding = self._changed(judge, sample, height, rise.windows, rise.devices, confidence)
+        if judge.active is not None:
+            # The recent level may have risen with it.
+            judge.healthy = judge.base()
+        return finding
+
+    def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:
+        more_load = self._correlated.is_busy() or self._evidence(FAST).more_load
+        raised = self._correlated.is_device_raised(self._present, deviation)
+        devices = tuple(self._correlated.devices)
+        return Present(self._mask.window, sample, self._window_seconds, more_load, raised, devices)
+
+    def _take_out(self, judge: Judge, windows: int) -> None:
+        """An excursion is over: the slow detectors have not seen it."""
+        if windows > _EXCURSION_WINDOWS:
+            return
+        count = judge.channel.take_out(windows)
+        judge.statistics.forget_since(judge.channel.block_count - count)
+        self._correlated.take_out(windows)
+
+    def _other(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
+        """A series that findings are not about, such as a device's: reported when it changes and they do not."""
+        excursions = judge.excursions
+        if judge.active is not None:
+            if judge.channel.windows % BLOCK == 0:
+                yield from self._end(judge, sample)
+            return
+        sigma = judge.channel.fast_sigma()
+        height = excursions.follow(sample.start / self._window_seconds, deviation, sigma)
+        if height is None or excursions.windows < ALONE_WINDOWS:
+            return
+        evidence = self._evidence(FAST, excursions.windows)
+        if not excursions.is_change(height, sigma, evidence, judge.channel.windows, judge.channel.declared):
+            return
+        if self._has_degraded() or any(one.excursions.is_open for one in self._judges if one.is_primary):
+            return
+        yield self._changed(judge, sample, height, excursions.windows, (), 0.5)
+
+    def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
+        channel, devices = judge.channel, self._correlated.statistics
+        at = sample.start / self._window_seconds
+        shortest = 0 if channel.declared or channel.windows >= WARM_UP else 30
+
+        def may_fire(span: int, height: float) -> bool:
+            if span < shortest or self._correlated.more_load(span):
+                return False
+            if height > judge.excursions.enter and not judge.excursions.is_open:
+                return False
+            excursions = judge.excursions
+            began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
+            outlast = excursions.to_outlast(began, height, 0.6 * height if devices else None)
+            return span * BLOCK >= min(1.2 * outlast, 60 * BLOCK)
+
+        factor = FURTHER_STEP if self._has_degraded() else 1.0
+        step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
+        if step is not None and not is_gradual(channel):
+            confidence = 0.9 if step.corroborated else 0.5 if step.has_device else 0.6
+            windows = blocks_since(channel, step.span) * BLOCK
+            yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
+        elif (
+            channel.block_count % 5 == 0
+            and self._mask.window >= self._burst_until
+            and channel.baseline is not None
+            and judge.active is None
+        ):
+            yield from self._drift(judge, sample)
+
+    def _drift(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
+        base = judge.base() if judge.floor is None else judge.floor
+        channel = judge.channel
+        drift = find_drift(channel, base, judge.statistics.sigma(20), self._correlated)
+        if drift is None and channel.halves and channel.halves[-1][1] > judge.course_end:
+            judge.course_end = channel.halves[-1][1]
+            drift = find_joint_drift(channel, base, self._correlated)
+        if drift is None:
+            return
+        judge.healthy = base
+        judge.active = Finding(
+            FindingKind.DRIFT,
+            onset=sample.end - drift.blocks * BLOCK * self._window_seconds,
+            series=judge.name,
+            baseline=math.exp(base),
+            level=math.exp(base + drift.rise),
+            ratio=math.exp(drift.rise),
+            confidence=0.8 if drift.devices else 0.5,
+            detected=sample.end,
+            corroborated_by=drift.devices,
+        )
+        judge.found_window = self._mask.window
+        judge.sizing = Sizing(FindingKind.DRIFT)
+        judge.measure(judge.active, judge.sizing)
+        yield judge.sized(judge.active)
+
+    def _found(
+        self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
+    ) -> Iterator[Finding]:
+        """A change of an operation: a finding, unless it belongs to one that there is."""
+        if joins_another(judge, self._judges, self._mask.window, windows):
+            judge.quiet_until = self._mask.window + SETTLING
+        else:
+            yield self._changed(judge, sample, height, windows, names, confidence)
+
+    def _changed(
+        self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
+    ) -> Finding:
+        together = together_with(judge, self._judges, self._present, height, windows)
+        owner = min([judge, *together], key=lambda one: rank_of(one.channel.series))
+        if owner is not judge:
+            # What a client waits for is named, whichever of its parts was seen first.
+            together = [judge, *(one for one in together if one is not owner)]
+            height = (owner.channel.level(min(windows, HOUR)) or 0.0) - (owner.channel.recent_level or 0.0)
+            judge = owner
+        recent, base = judge.channel.recent_level or 0.0, judge.base()
+        level = recent + height
+        first = max(0, len(self._ends) - windows)
+        judge.began_window = self._mask.window - windows
+        finding = Finding(
+            sudden_kind(height),
+            onset=self._ends[first] - self._window_seconds,
+            series=judge.name,
+            baseline=math.exp(base),
+            level=math.exp(level),
+            ratio=math.exp(level - base),
+            confidence=confidence,
+            detected=sample.end,
+            corroborated_by=(*names, *(one.name for one in together)),
+        )
+        if judge.active is None:
+            judge.healthy = recent
+        judge.active, judge.found_window, judge.floor = finding, self._mask.window, level
+        judge.sizing = Sizing(finding.kind)
+        for one in (judge, *together):
+            one.measure(finding, judge.sizing)
+        if judge.is_primary:
+            self._correlated.discard_recent()
+            # Each series' level is what it is since; what it was is no longer the recent level.
+            for channel in self._channels.values():
+                channel.begin_regime(windows)
+        for one in self._judges if judge.is_primary else [judge]:
+            one.save_state()
+        for one in together:
+            one.quiet_until = self._mask.window + SETTLING
+        return judge.sized(finding)
+
+    def _settled(self, judge: Judge) -> Iterator[Finding]:
+        """A change's size once its level has settled."""
+        assert judge.active is not None
+        if judge.sizing is not None and judge.active.kind in SUDDEN:
+            height = math.log(judge.active.level) - judge.healthy
+            for one in together_with(judge, self._judges, self._present, height, SETTLING):
+                one.measure(judge.active, judge.sizing)
+        blocks = judge.channel.last_blocks(SETTLING // BLOCK)
+        if judge.active.kind is FindingKind.DRIFT or len(blocks) < SETTLING // BLOCK:
+            return
+        level = middle(blocks)
+        judge.active = replace(
+            judge.active, level=math.exp(level), ratio=math.exp(level - math.log(judge.active.baseline))
+        )
+        yield judge.sized(judge.active)
+
+    def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
+        """A change that has come back is over."""
+        recent = judge.channel.last_blocks(10)
+        if judge.active is None or len(recent) < 10 or self._mask.window - judge.found_window < SETTLING // 2:
+            return
+        jump, present = math.log(judge.active.level) - judge.healthy, middle(recent)
+        if present - judge.healthy > 0.3 * jump:
+            return
+        until = sample.end - 5 * BLOCK * self._window_seconds
+        ended, judge.active = judge.sized(replace(judge.active, until=until)), None
+        judge.sizing = None
+        yield ended
+        if not self._has_degraded():
+            for one in self._judges:
+                one.restore_state()
+        windows = round((until - ended.onset) / self._window_seconds)
+        if windows < 4 * HOUR:
+            judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)
+            judge.statistics.learn(jump, windows // BLOCK)
+        judge.channel.begin_regime(5 * BLOCK)
+        if windows >= RECOVERY_WINDOWS:
+            yield replace(
+                ended,
+                kind=FindingKind.RECOVERY,
+                onset=until,
+                until=None,
+                detected=sample.end,
+                level=math.exp(present),
+                ratio=math.exp(present) / ended.baseline,
+                size=None,
+                affected=(),
+            )
+
+    def _has_degraded(self) -> bool:
+        return any(one.active is not None for one in self._judges if one.is_primary)
+
+    def _evidence(self, windows: int, since: int = 0) -> ExcursionEvidence:
+        return self._correlated.evidence(windows, since, self._present)
+
+    @property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """What healthy was, by series name, once it is known; a later one replaces it only where the run improved."""
+        return {name: channel.baseline for name, channel in self._channels.items() if channel.baseline is not None}
+
+    @property
+    def ratios(self) -> Mapping[tuple[str, str], float]:
+        """Degradation ratios by (series name, span): median level of a `fast`, `slow`, `drift` span / baseline."""
+        return ratios_of(self._channels.values())

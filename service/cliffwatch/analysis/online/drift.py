@@ -1,0 +1,115 @@
+"""Drift: an hour or two against the baseline, and against the hours before, by more than a day's swing explains.
+
+And the whole course of a run, in half hours: a rise that goes on and that no swing by day describes as well.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.correlated import CorrelatedSeries
+from cliffwatch.analysis.online.rising import fit_rising
+from cliffwatch.analysis.span_lengths import HALF_BLOCKS, HOUR_BLOCKS, log_ratio
+from cliffwatch.analysis.spread import middle
+from cliffwatch.analysis.thresholds import DRIFT_RATIO
+
+#: A daily swing, from its middle, that is healthy.
+SWING = 0.1
+#: Drift is raised above `DRIFT_RATIO` to the baseline plus so much of the run's own noise.
+DRIFT_SIGNIFICANCE = 2.0
+#: Or when it rose within hours by more than a daily swing does, plus this and the run's own noise.
+MARGIN = 0.03
+SIGNIFICANCE_BEFORE = 3.0
+#: By how much more when the device is measured and has not risen.
+DRIFT_CONTRADICTED_BY = 1.15
+#: Blocks whose median is the level now, and hours' worth before it that it is compared with (0: the baseline).
+SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
+#: Which part of the noise's share a device that rises about as much takes away.
+_TOGETHER, _TOGETHER_SHARE = 0.4, 0.6
+#: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
+_INFERRED = 1.3
+_INFERRED_FROM = 20
+#: Or when its course in half hours has risen by this ratio, and a daily swing is so much worse a description of client
+#: and device together; of the client alone where no device is measured.
+JOINT_DRIFT_RATIO, JOINT_DRIFT_BY_SWING = 1.17, 1.5
+CLIENT_DRIFT_RATIO, CLIENT_DRIFT_BY_SWING = 1.22, 3.0
+#: And is this ratio above the baseline.
+JOINT_DRIFT_RATIO_MINIMUM = 1.15
+_HALVES_A_DAY = 48
+#: Fewer half hours than this show no course: what rises could be any part of a swing.
+_JOINT_DRIFT_HALVES, _DEVICE_SHARE = 12, 0.3
+#: What is this far above a run's lowest half hours at its beginning is its warm-up.
+_COLD = 0.08
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """How far the level has risen over the baseline (a logarithm), since how many blocks, and which devices rose."""
+
+    rise: float
+    blocks: int
+    devices: tuple[str, ...]
+
+
+def find_drift(channel: Channel, base: float, sigma: float | None, correlated: CorrelatedSeries) -> Drift | None:
+    """`base`: the level (logarithm) that drift is measured against; `sigma`: the spread of 20 blocks' statistic."""
+    if sigma is None:
+        return None
+    for span, hours in SPANS:
+        blocks = channel.last_blocks(span)
+        if len(blocks) < span:
+            return None
+        noise = _INFERRED * sigma * math.pow(_INFERRED_FROM / span, 0.5)
+        now = middle(blocks)
+        rise, needed = now - base, log_ratio(DRIFT_RATIO) + DRIFT_SIGNIFICANCE * noise
+        if hours:
+            before = channel.last_blocks(2 * HOUR_BLOCKS, skip=hours * HOUR_BLOCKS - HOUR_BLOCKS // 2)
+            if len(before) < HOUR_BLOCKS:
+                continue
+            rise = now - max(base, middle(before))
+            swing = 2 * SWING * math.sin(math.pi * hours / 24)
+            needed = log_ratio(1 + swing) + MARGIN + SIGNIFICANCE_BEFORE * noise
+        devices = correlated.risen(span, rise)
+        # Two that rise together are less likely to be noise than one.
+        needed -= _TOGETHER * DRIFT_SIGNIFICANCE * noise if correlated.risen(span, rise, _TOGETHER_SHARE) else 0.0
+        if rise < needed:
+            continue
+        if devices or not correlated.devices or rise >= needed + log_ratio(DRIFT_CONTRADICTED_BY):
+            return Drift(now - base, (hours or 4) * HOUR_BLOCKS, devices)
+    return None
+
+
+def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries) -> Drift | None:
+    """Drift by the course of the run; `base` as in `find_drift`."""
+    halves = [(end, level) for block, end, level in channel.halves if block - HALF_BLOCKS >= channel.regime]
+    halves = halves[0 if channel.declared or channel.regime else 2 :]
+    if len(halves) < _JOINT_DRIFT_HALVES:
+        return None
+    ends, levels = np.array(halves).T
+    first = int(np.argmax(levels <= np.sort(levels)[:6].mean() + _COLD))
+    ends, levels = ends[first:], levels[first:]
+    if len(levels) < _JOINT_DRIFT_HALVES:
+        return None
+    trajectories = correlated.trajectories(ends)
+    joint = (levels + np.mean(list(trajectories.values()), axis=0)) / 2 if trajectories else levels
+    ratio, by_swing = (
+        (JOINT_DRIFT_RATIO, JOINT_DRIFT_BY_SWING) if trajectories else (CLIENT_DRIFT_RATIO, CLIENT_DRIFT_BY_SWING)
+    )
+    client, both = fit_rising(levels, _HALVES_A_DAY), fit_rising(joint, _HALVES_A_DAY)
+    if client is None or both is None or client.rise < log_ratio(ratio) or both.by_swing < by_swing:
+        return None
+    shape = client.shape - client.shape.mean()
+    share = client.shape[-1] / float(shape @ shape)
+    devices = tuple(
+        name
+        for name, trajectory in trajectories.items()
+        if float(shape @ trajectory) * share > _DEVICE_SHARE * client.rise
+    )
+    lasting = float(levels[-2:].min()) - float(np.sort(levels)[:6].mean())
+    risen = float(levels[-1]) - base
+    if risen < log_ratio(JOINT_DRIFT_RATIO_MINIMUM) or lasting < client.rise / 2 or (trajectories and not devices):
+        return None
+    blocks = (len(levels) - client.start) * HALF_BLOCKS
+    return Drift(risen, blocks, devices)

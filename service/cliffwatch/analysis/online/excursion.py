@@ -1,0 +1,245 @@
+"""The fast detector: a rise that has lasted longer than anything that this run came back from.
+
+An excursion begins when the median of five windows leaves the recent level, and ends when it comes back. One that ends
+is an excursion, and is remembered with its start, length and height: compaction and write-back teach the detector how
+long to wait. One that lasts longer than all comparable excursions, and long enough in itself, is a change of level; one
+that begins when none of them is due need not outlast them.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+from cliffwatch.analysis.online.recurrence import Recurrence, schedule_of
+from cliffwatch.analysis.span_lengths import FAST, WARM_UP, log_ratio
+from cliffwatch.analysis.thresholds import CLIFF_RATIO
+
+#: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
+CORROBORATED = FAST
+#: The same for a rise that is not much larger than what runs come back from.
+CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
+ALONE = 30
+CONTRADICTED = 72
+DURING_MORE_LOAD = 180
+UNLEARNED = 40
+#: So many tolerances away from its moment a rise is none of those that keep a period: few of them say badly how well.
+OFF_SCHEDULE = 1.5
+#: A run's own excursions may delay a corroborated rise up to this.
+PATIENCE = 72
+_PATIENCE_OTHERWISE = 360
+#: In how many of their standard deviations client and device together rise at least where the device alone wavers.
+_TOGETHER = 12.0
+#: What is over already is not called: its last windows against its highest.
+_STILL_THERE = 0.6
+#: After so many windows below, what is below this part of its height has come back; a step that wavers has not.
+_SETTLING, _RETURNED = 8, 0.35
+
+
+@dataclass(frozen=True, slots=True)
+class PastExcursion:
+    """A rise that came back: the window at which it began, its length in windows, and the client's and the device's
+    rise as logarithms.
+
+    `had_more_load`: it came with more load, and says nothing of rises without.
+    """
+
+    start: float
+    windows: int
+    client: float
+    device: float
+    had_more_load: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExcursionEvidence:
+    """What the other series say about a rise of the client's: logarithms of the rises over the same windows.
+
+    None: not measured. `device_sigma` is the device's own spread of that statistic.
+    """
+
+    device: float | None
+    device_sigma: float
+    rate: float | None
+    rate_sigma: float
+    device_names: tuple[str, ...] = ()
+
+    def corroborates(self, client: float, client_sigma: float) -> bool:
+        """The device slowed down by a share of what the client saw, and both together by more than their noise."""
+        if self.device is None or self.device < max(log_ratio(1.12), min(0.25 * client, log_ratio(1.5))):
+            return False
+        if self.device >= 4 * self.device_sigma:
+            return True
+        own = min(client / client_sigma, 2 * _TOGETHER) if client_sigma > 0 else 0.0
+        return self.device >= 3 * self.device_sigma and own + self.device / self.device_sigma >= _TOGETHER
+
+    @property
+    def contradicts(self) -> bool:
+        """The device is measured, and is as fast as before."""
+        return self.device is not None and self.device < max(log_ratio(1.12), 3 * self.device_sigma)
+
+    @property
+    def more_load(self) -> bool:
+        """The client asked for more than before, which explains a rise."""
+        return self.rate is not None and self.rate > max(log_ratio(1.03), 3 * self.rate_sigma)
+
+
+class Excursions:
+    """The present excursion of one series, and the run's excursions. Memory is bounded."""
+
+    def __init__(self) -> None:
+        self._last: deque[float] = deque(maxlen=5)
+        self._span: deque[float] = deque(maxlen=FAST)
+        self._past: deque[PastExcursion] = deque(maxlen=64)
+        self.windows = 0
+        self.start = 0.0
+        self.enter = log_ratio(1.3)
+        #: How many windows ago that which has just come back began; 0 when nothing has.
+        self.returned = 0
+        self._peak = 0.0
+        self._highest = 0.0
+        self._closed: PastExcursion | None = None
+        self._quiet = 0
+        self._device_peak = 0.0
+        self._had_more_load = False
+
+    @property
+    def is_open(self) -> bool:
+        return self.windows > 0
+
+    def follow(self, at: float, deviation: float, sigma: float) -> float | None:
+        """Take a window's deviation from the recent level; during a rise, its height: the median of its last part.
+
+        `at` is the window's time, in windows; `sigma` is the spread of a median of `FAST` windows.
+        """
+        self.returned = 0
+        self._last.append(deviation)
+        self._span.append(deviation)
+        if len(self._last) < 5:
+            return None
+        level = sorted(self._last)[2]
+        self.enter = enter = max(log_ratio(1.3), 4.5 * sigma)
+        if not self.windows:
+            if level <= enter:
+                self._settle()
+                return None
+            self._open(at, sum(value > enter / 2 for value in self._last))
+        else:
+            self.windows += 1
+            if level < 0.6 * enter:
+                self._closed = PastExcursion(
+                    self.start, self.windows, self._peak, self._device_peak, self._had_more_load
+                )
+                self._quiet = 0
+                self._close()
+                return None
+        self._highest = max(self._highest, level)
+        span = sorted(list(self._span)[-min(self.windows, FAST) :])
+        height = span[len(span) // 2]
+        self._peak = max(self._peak, height)
+        return height
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether one has come to its end, which may not be its last word."""
+        return self._closed is not None
+
+    def _open(self, at: float, windows: int) -> None:
+        self.start, self.windows = at - windows + 1, windows
+        if self._closed is not None:
+            # It flickered: it is the one that there was.
+            one, self._closed = self._closed, None
+            self.start, self.windows = one.start, one.windows + self._quiet + 1
+            self._peak, self._device_peak, self._had_more_load = one.client, one.device, one.had_more_load
+
+    def _settle(self) -> None:
+        """A while after the end of an excursion: it came back if the level is back altogether."""
+        if self._closed is None:
+            return
+        self._quiet += 1
+        if self._quiet < _SETTLING:
+            return
+        one, self._closed = self._closed, None
+        self._past.append(one)
+        if sorted(list(self._span)[-_SETTLING:])[_SETTLING // 2] < _RETURNED * one.client:
+            self.returned = one.windows + _SETTLING
+
+    def _close(self) -> None:
+        self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
+        self._highest = 0.0
+
+    def forget(self) -> None:
+        """End the present excursion without remembering it."""
+        self._close()
+        self._closed = None
+
+    def learn(self, start: float, windows: int, client: float, device: float) -> None:
+        """What was taken for a change came back after all."""
+        self._past.append(PastExcursion(start, windows, client, device))
+
+    def is_change(
+        self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
+    ) -> bool:
+        """Whether the present excursion has outlasted what may come back. `windows`: how many the run has had."""
+        self._had_more_load = self._had_more_load or evidence.more_load
+        if evidence.device is not None:
+            self._device_peak = max(self._device_peak, evidence.device)
+        if self.windows < CORROBORATED or height < max(log_ratio(CLIFF_RATIO), 5 * sigma):
+            return False
+        if sorted(self._last)[2] < _STILL_THERE * self._highest and self.windows < PATIENCE:
+            return False
+        return self.windows >= self._needed(height, sigma, evidence, is_learned or windows >= WARM_UP)
+
+    def _needed(self, height: float, sigma: float, evidence: ExcursionEvidence, is_learned: bool) -> int:
+        corroborated = evidence.corroborates(height, sigma) and not evidence.more_load
+        learned = self._learned(height, evidence, corroborated)
+        if evidence.more_load:
+            return max(DURING_MORE_LOAD, learned)
+        if corroborated:
+            least = CORROBORATED if height >= log_ratio(SMALL_RATIO) else CORROBORATED_SMALL
+            least = least if is_learned else UNLEARNED
+        elif evidence.device is None:
+            least = ALONE if height >= log_ratio(3) else 2 * ALONE
+        else:
+            least = CONTRADICTED
+        return max(least, learned)
+
+    def _learned(self, height: float, evidence: ExcursionEvidence, corroborated: bool) -> int:
+        """What the run's own excursions ask for: to be outlasted, the longer the fewer there were to learn from."""
+        outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
+        return min(PATIENCE if corroborated else _PATIENCE_OTHERWISE, outlast)
+
+    def to_outlast(self, start: float, height: float, device: float | None) -> int:
+        """How many windows a rise that began at the window `start` may last and still be an excursion; 0: none is due.
+
+        `device`: the device's rise where it corroborates.
+        """
+        longest, seen = self.longest(height, device)
+        if not seen:
+            return 0
+        schedule = self.schedule(height, device)
+        is_due = schedule is not None and schedule.is_due(start)
+        if (
+            schedule is not None
+            and schedule.is_sure
+            and device is not None
+            and not schedule.is_due(start, OFF_SCHEDULE)
+        ):
+            return 0
+        return round((1.2 + (1.6 if is_due else 0.8) / seen) * longest) + 2
+
+    def schedule(self, height: float, device: float | None) -> Recurrence | None:
+        """The schedule of those excursions that were alike, and no shorter than the present excursion."""
+        alike = [one.start for one in self._alike(height, device) if one.windows >= CORROBORATED // 2]
+        return schedule_of(alike)
+
+    def longest(self, height: float, device: float | None) -> tuple[int, int]:
+        """Windows of the longest excursion that was alike, and how many there were of them."""
+        alike = [one.windows for one in self._alike(height, device)]
+        return max(alike, default=0), len(alike)
+
+    def _alike(self, height: float, device: float | None) -> list[PastExcursion]:
+        """Excursions about as high; with `device`, those that the device had too, and that no load explains."""
+        return [
+            one
+            for one in self._past
+            if one.client >= 0.6 * height and (device is None or (one.device >= 0.6 * device and not one.had_more_load))
+        ]

@@ -1,0 +1,65 @@
+"""What comes at intervals: when the next of a kind of excursion is due, from those that there were.
+
+Compaction and write-back keep a period. A rise that begins when none is due is not one of them.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+#: So many intervals make a period; fewer only suggest one.
+INTERVALS_LEAST = 5
+#: The last so many are looked at.
+_INTERVALS_MOST = 12
+#: How far from its moment one may be: in spreads of those seen, and at least in windows and as a part of a period.
+_SPREADS, _WINDOWS_LEAST, _PART_LEAST = 3.5, 12.0, 0.06
+#: One that is so many times as far off as usual came off schedule.
+_OFF_SCHEDULE = 6.0
+#: What is due for more than this part of a period, on either side, has none.
+_TOLERANCE_MOST = 0.4
+
+
+@dataclass(frozen=True, slots=True)
+class Recurrence:
+    """`period` and `tolerance` in windows; `last` is the window at which the last one began."""
+
+    last: float
+    period: float
+    tolerance: float
+    is_sure: bool
+
+    def is_due(self, at: float, slack: float = 1.0) -> bool:
+        """Whether one may begin at the window `at`, or at one of the moments after the next if those were missed.
+
+        `slack` times the tolerance is allowed for.
+        """
+        since = at - self.last
+        turns = max(1, round(since / self.period))
+        return abs(since - turns * self.period) <= slack * self.tolerance * math.sqrt(min(turns, 3))
+
+
+def schedule_of(starts: Sequence[float]) -> Recurrence | None:
+    """The schedule of what began at the windows `starts`, in order; None where there is none to be seen.
+
+    One that was not seen makes an interval a multiple of the period, which is no reason to doubt the period.
+    """
+    intervals = [later - earlier for earlier, later in pairwise(starts)][-_INTERVALS_MOST:]
+    if not intervals:
+        return None
+    period = median(intervals)
+    if period <= 0:
+        return None
+    turns = [max(1, round(interval / period)) for interval in intervals]
+    period = sum(intervals) / sum(turns)
+    off = sorted(abs(interval - count * period) / count**0.5 for interval, count in zip(intervals, turns, strict=True))
+    # One that came off schedule does not make the others irregular.
+    regular = off[:-1] if off[-1] > _OFF_SCHEDULE * median(off) else off
+    spread = (sum(one * one for one in regular) / len(regular)) ** 0.5 * (1 + 2 / len(off))
+    tolerance = max(_SPREADS * spread, _WINDOWS_LEAST, _PART_LEAST * period)
+    if len(intervals) == 1:
+        tolerance = max(tolerance, 0.15 * period)
+    if tolerance > _TOLERANCE_MOST * period:
+        return None
+    return Recurrence(starts[-1], period, tolerance, len(intervals) >= INTERVALS_LEAST)

@@ -1,0 +1,69 @@
+"""What detection raises while a run goes on, from the whole of it; and which finding of the whole run that was."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
+from cliffwatch.analysis.online.detector import OnlineDetector
+
+#: Online detection may see the device before the client by so many windows.
+EARLY_WINDOWS = 12
+#: What was raised so many windows before the onset, and lasted, is the same change.
+EASED_WINDOWS = 120
+
+
+def replay(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """What online detection would have said, each finding in its last version, in order of detection."""
+    detector = OnlineDetector(series, window_seconds, notices)
+    findings: dict[tuple[str, str, float], Finding] = {}
+    for sample in samples:
+        for finding in detector.feed(sample):
+            findings[finding.series, finding.kind, finding.onset] = finding
+    for finding in detector.active:
+        findings[finding.series, finding.kind, finding.onset] = finding
+    return list(findings.values())
+
+
+def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
+    """Each finding with the moment at which online detection raised it, and where it began if it `eased_before`."""
+    left = [one for one in raised if one.kind is not FindingKind.RECOVERY]
+    reported = []
+    for finding in findings:
+        mine = [one for one in left if _is_of(one, finding, window_seconds)]
+        first = min(mine, key=lambda one: one.detected or 0.0, default=None)
+        if first is not None and finding.kind is not FindingKind.RECOVERY:
+            left.remove(first)
+            onset = first.onset if eased_before(first, finding, window_seconds) else finding.onset
+            reported.append(replace(finding, detected=first.detected, onset=onset))
+        else:
+            reported.append(finding)
+    return reported
+
+
+def belongs_to(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    """Whether what was raised is this finding, which began near it: its sizes are the finding's."""
+    is_same_kind = raised.kind == finding.kind or {raised.kind, finding.kind} <= SUDDEN
+    is_near = raised.kind is FindingKind.DRIFT or abs(raised.onset - finding.onset) <= EASED_WINDOWS * window_seconds
+    return is_same_kind and is_near
+
+
+def _is_of(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    early = EARLY_WINDOWS * window_seconds
+    if raised.detected is None:
+        return False
+    if raised.detected < finding.onset - early:
+        return eased_before(raised, finding, window_seconds)
+    return finding.until is None or raised.detected <= finding.until + early
+
+
+def eased_before(raised: Finding, finding: Finding, window_seconds: float) -> bool:
+    """Whether what was raised shortly before a finding's onset still lasted then, so that it began where that did.
+
+    The latency rose, eased without being healthy again, and rose further, of which the whole run shows the last best.
+    """
+    is_before = raised.detected is not None and raised.detected < finding.onset
+    is_near = finding.onset - raised.onset <= EASED_WINDOWS * window_seconds
+    lasted = raised.until is None or raised.until > finding.onset
+    return is_before and is_near and lasted and {raised.kind, finding.kind} <= SUDDEN

@@ -1,0 +1,89 @@
+"""Rising since when, and whether a day's swing of a run that is otherwise level or improves would do as well."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.analysis.run_arrays import Array
+
+#: The logarithm of the largest daily swing that is healthy, from its middle, with a little for its shape.
+FITTED_SWING = 0.105
+#: So many hours at which a swing may be highest are tried, and forms of it: it rises as fast as it falls, or not.
+_HOURS, _SKEWS = 24, (0.0, 0.4, -0.4)
+#: A rise takes so many entries at least, and follows as many that are level.
+_LEAST = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Rising:
+    """A level that began to rise at entry `start` and has gained `rise` (a logarithm) since.
+
+    `by_swing` is how much larger the squared error of the best daily swing is than that of the rise.
+    """
+
+    start: int
+    rise: float
+    by_swing: float
+    shape: Array
+
+
+def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
+    """The best rise that goes on until the end; None where none is better than a level. Both it and the swing may come
+    on top of a straight line that falls, such as that of a run which improves."""
+    count = len(levels)
+    if count < 2 * _LEAST:
+        return None
+    at = np.arange(count, dtype=np.float64)
+    starts = np.arange(_LEAST - 1, count - _LEAST)
+    shapes = np.clip(at[None, :] - starts[:, None], 0, None)
+    best: tuple[float, int, float] | None = None
+    for line in (False, True):
+        values, slope = _without(levels, at, line)
+        others, slopes = _without_each(shapes, at, line)
+        squares, dots = (others**2).sum(axis=1), others @ values
+        gains = np.where((dots > 0) & (squares > 0), dots**2 / np.maximum(squares, 1e-12), 0.0)
+        index = int(np.argmax(gains))
+        height = float(dots[index] / max(squares[index], 1e-12))
+        if line and slope - height * slopes[index] > 0:
+            continue
+        error = float(values @ values) - float(gains[index])
+        if gains[index] > 0 and (best is None or error < best[0]):
+            best = (error, index, height * float(shapes[index][-1]))
+    if best is None:
+        return None
+    error, index, rise = best
+    floor = 1e-6 * count
+    by_swing = _swing_error(levels, at, entries_a_day) / max(error, floor)
+    return Rising(int(starts[index]), rise, by_swing, shapes[index])
+
+
+def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
+    """The least squared error of a daily swing that is no larger than `FITTED_SWING`, whatever its hour."""
+    angle = 2 * math.pi * (at[None, :] / entries_a_day + np.arange(_HOURS)[:, None] / _HOURS)
+    waves = np.concatenate([np.sin(angle + skew * np.sin(angle)) for skew in _SKEWS])
+    least = math.inf
+    for line in (False, True):
+        values, slope = _without(levels, at, line)
+        shapes, slopes = _without_each(waves, at, line)
+        squares, dots = (shapes**2).sum(axis=1), shapes @ values
+        heights = np.clip(dots / np.maximum(squares, 1e-12), 0, FITTED_SWING)
+        errors = float(values @ values) - 2 * heights * dots + heights**2 * squares
+        least = min(least, float(np.where(slope <= heights * slopes, errors, math.inf).min()))
+    return least
+
+
+def _without(values: Array, at: Array, line: bool) -> tuple[Array, float]:
+    """Without the mean, and the straight line if asked for; and the line's slope."""
+    left, slopes = _without_each(values[None, :], at, line)
+    return left[0], float(slopes[0])
+
+
+def _without_each(rows: Array, at: Array, line: bool) -> tuple[Array, Array]:
+    """The same of each row."""
+    left = rows - rows.mean(axis=1, keepdims=True)
+    if not line:
+        return left, np.zeros(len(rows))
+    centred = at - at.mean()
+    slopes = left @ centred / float(centred @ centred)
+    return left - slopes[:, None] * centred, slopes

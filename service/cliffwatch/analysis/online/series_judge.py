@@ -1,0 +1,90 @@
+"""What is judged of one latency series, and what was found in it last."""
+
+import math
+
+from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.online.absolute import Absolute
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.excursion import Excursions
+from cliffwatch.analysis.online.spikes import Spikes
+from cliffwatch.analysis.online.steps import SpanStatistics
+from cliffwatch.analysis.sizes import Sizing
+
+
+class Judge:
+    """The detectors' state for one series. `is_primary`: findings are about it; another one is reported only when it
+    changes alone.
+
+    Once something was found, what was learned from the healthy run is set aside, and restored when the finding is over.
+    """
+
+    def __init__(self, channel: Channel, is_primary: bool) -> None:
+        self.channel = channel
+        self.is_primary = is_primary
+        self.excursions = Excursions()
+        self.spikes = Spikes()
+        self.absolute = Absolute()
+        self.statistics = SpanStatistics()
+        self.active: Finding | None = None
+        #: The sizes of what is active, and of the train of spikes.
+        self.sizing: Sizing | None = None
+        self.train_sizing: Sizing | None = None
+        self.found_window = 0
+        #: The window at which what is active began.
+        self.began_window = 0
+        #: Up to this window it settles after a change that is reported for another series and was its own, too.
+        self.quiet_until = 0
+        #: The level (logarithm) before what is active began.
+        self.healthy = 0.0
+        #: The level (logarithm) that drift is measured against after a finding.
+        self.floor: float | None = None
+        #: The end of the half hour up to which the course of the run was looked at.
+        self.course_end = 0.0
+        self.train: Finding | None = None
+        self.train_gap = 0
+        self.train_last = 0
+        self._aside: tuple[Excursions, SpanStatistics] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.channel.series.name
+
+    def base(self) -> float:
+        """What ratios are against, as a logarithm: the baseline, or the recent level while there is none."""
+        if self.channel.baseline is not None:
+            return math.log(self.channel.baseline.level)
+        return self.channel.recent_level or 0.0
+
+    def sized(self, finding: Finding) -> Finding:
+        """A version of what is active, with the sizes that it has by now."""
+        return finding if self.sizing is None else self.sizing.of(finding)
+
+    def sized_train(self) -> Finding:
+        """The train of spikes, as large as it is by now."""
+        assert self.train is not None, "only called with a spike train"
+        assert self.train_sizing is not None, "every train has one"
+        return self.train_sizing.of(self.train)
+
+    def measure(self, finding: Finding, sizing: Sizing) -> None:
+        """Take this judge's series into the sizes of a finding, with what it has been since the onset."""
+        baseline = self.channel.baseline_before(finding.onset)
+        if baseline is not None:
+            sizing.follow(baseline, self.channel.levels_since(finding.onset))
+
+    def save_state(self) -> None:
+        self.statistics.discard_recent()
+        self.excursions.forget()
+        self.spikes.forget()
+        self.channel.is_held = False
+        if self._aside is None:
+            self._aside = (self.excursions, self.statistics)
+            self.excursions, self.statistics = Excursions(), SpanStatistics()
+            self.channel.save_spreads()
+
+    def restore_state(self) -> None:
+        if self._aside is not None:
+            self.excursions, self.statistics = self._aside
+            self._aside = None
+            self.statistics.values = {}
+            self.channel.restore_spreads()
+        self.floor = None

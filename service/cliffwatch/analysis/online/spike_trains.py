@@ -1,0 +1,92 @@
+"""Trains of spikes while a run goes on: when one begins, is joined by further spikes, and is over."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from cliffwatch.analysis.finding import Finding, FindingKind, Sample
+from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.online.spikes import LENGTH_MAXIMUM, QUIET, Spike
+from cliffwatch.analysis.sizes import Sizing
+from cliffwatch.analysis.span_lengths import WARM_UP
+from cliffwatch.analysis.thresholds import TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The last window: its number, whether more load explains what is seen in it, whether a device was slower too."""
+
+    window: int
+    sample: Sample
+    window_seconds: float
+    more_load: bool
+    is_device_raised: bool
+    devices: tuple[str, ...]
+
+
+def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[Finding]:
+    """Findings that are new with the last window; `deviation` is the judged series' own from its recent level."""
+    if present.more_load:
+        judge.spikes.forget()
+        return
+    if judge.excursions.windows > LENGTH_MAXIMUM:
+        # A rise that flickers is one rise.
+        judge.spikes.drop(present.window - judge.excursions.windows - QUIET)
+        return
+    spike = judge.spikes.follow(
+        present.window, present.sample.start, deviation, judge.channel.window_sigma(), present.is_device_raised
+    )
+    if judge.train is not None:
+        yield from _go_on(judge, judge.train, spike, present)
+        return
+    train = None if spike is None else judge.spikes.train(spike)
+    if train is None or judge.active is not None:
+        return
+    if judge.excursions.is_open and train[0].window > present.window - 2 * LENGTH_MAXIMUM:
+        return
+    if judge.channel.windows < WARM_UP and not judge.channel.declared:
+        return
+    yield _begin(judge, train, present)
+
+
+def _go_on(judge: Judge, train: Finding, spike: Spike | None, present: Present) -> Iterator[Finding]:
+    if spike is not None:
+        judge.train_last = present.window
+        _measure(judge, [spike])
+    elif present.window - judge.train_last > max(TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES * judge.train_gap):
+        quiet = (present.window - judge.train_last) * present.window_seconds
+        judge.train = replace(train, until=present.sample.end - quiet)
+        yield judge.sized_train()
+        judge.train = None
+
+
+def _begin(judge: Judge, train: Sequence[Spike], present: Present) -> Finding:
+    judge.train_gap = (train[-1].window - train[0].window) // (len(train) - 1)
+    judge.train_last = present.window
+    base = judge.base()
+    level = (judge.channel.recent_level or 0.0) + sorted(one.height for one in train)[len(train) // 2]
+    is_corroborated = all(one.corroborated for one in train)
+    judge.train = Finding(
+        FindingKind.SPIKES,
+        onset=train[0].start,
+        series=judge.name,
+        baseline=math.exp(base),
+        level=math.exp(level),
+        ratio=math.exp(level - base),
+        confidence=0.9 if is_corroborated else 0.6,
+        detected=present.sample.end,
+        corroborated_by=present.devices if is_corroborated else (),
+    )
+    judge.train_sizing = Sizing(FindingKind.SPIKES)
+    baseline = judge.channel.baseline_before(judge.train.onset)
+    if baseline is not None:
+        judge.train_sizing.follow(baseline, ())
+    _measure(judge, train)
+    return judge.sized_train()
+
+
+def _measure(judge: Judge, spikes: Sequence[Spike]) -> None:
+    """Take further spikes into the sizes of a train."""
+    assert judge.train_sizing is not None, "every train has one"
+    for spike in spikes:
+        judge.train_sizing.add({judge.name: (judge.channel.recent_level or 0.0) + spike.height})

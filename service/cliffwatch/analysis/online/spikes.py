@@ -1,0 +1,129 @@
+"""The spike detector: spikes that recur more often than this run's own past makes likely.
+
+A spike is a rise of up to eight windows. How often spikes of a height start by chance is counted by the run itself, so
+that compaction which was there from the beginning is normal for the run, and spikes that begin later are not.
+"""
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from cliffwatch.analysis.span_lengths import log_ratio
+
+#: A rise longer than this is not a spike.
+LENGTH_MAXIMUM = 8
+#: A new one begins after more than so many windows without: what flickers is one rise, not many spikes.
+QUIET = 5
+#: Starts further apart than this do not belong to one train (30 min).
+APART_MAXIMUM = 180
+_KEPT = 12
+_BINS = 64
+_BIN = 0.1
+#: How unlikely a train must be by chance, by whether the device has the same spikes.
+_CHANCE = 1e-6
+_CHANCE_CORROBORATED = 5e-4
+#: And what two spikes that the device had too are enough for: 12 min in 7 h.
+_CHANCE_OF_TWO, _HEIGHT_OF_TWO = 0.03, math.log(2)
+
+
+@dataclass(frozen=True, slots=True)
+class Spike:
+    """Its first window by number and by time, its height (logarithm), and whether the device had it too."""
+
+    window: int
+    start: float
+    height: float
+    corroborated: bool
+
+
+class Spikes:
+    """The spikes of one series. Memory is bounded."""
+
+    def __init__(self) -> None:
+        self._height = 0.0
+        self._open_window = 0
+        self._last_raised = -QUIET
+        self._open_start = 0.0
+        self._corroborated = False
+        self._train: deque[Spike] = deque(maxlen=_KEPT)
+        #: Spikes of the past by height, those that the device had too and all.
+        self._past = {False: [0] * _BINS, True: [0] * _BINS}
+
+    def follow(self, window: int, start: float, deviation: float, sigma: float, device_raised: bool) -> Spike | None:
+        """Take a window's deviation from the recent level; a spike when one has just ended."""
+        threshold = max(log_ratio(1.5), 4.5 * sigma)
+        if deviation > threshold:
+            if window - self._last_raised > QUIET:
+                self._open_window, self._open_start, self._corroborated = window, start, False
+                self._height = deviation
+            elif self._height:
+                self._height = max(self._height, deviation)
+            self._last_raised = window
+            self._corroborated = self._corroborated or device_raised
+            return None
+        if not self._height:
+            return None
+        spike = None
+        if self._last_raised - self._open_window < LENGTH_MAXIMUM:
+            spike = Spike(self._open_window, self._open_start, self._height, self._corroborated or device_raised)
+        self._height = 0.0
+        return spike
+
+    def train(self, spike: Spike) -> list[Spike] | None:
+        """The spikes that `spike` completes to a train that chance does not explain; else it becomes the past."""
+        self._train.append(spike)
+        best: list[Spike] | None = None
+        for corroborated in (True, False):
+            spikes = [one for one in self._train if one.corroborated] if corroborated else list(self._train)
+            if not spikes or spikes[-1] is not spike:
+                continue
+            found = self._unlikely(spikes, corroborated)
+            if found is not None and (best is None or len(found) > len(best)):
+                best = found
+        self._age(spike.window)
+        return best
+
+    def forget(self) -> None:
+        self._train.clear()
+        self._height = 0.0
+
+    def drop(self, since: int) -> None:
+        """What began at the window `since` or later was no spike."""
+        while self._train and self._train[-1].window >= since:
+            self._train.pop()
+        self._height = 0.0
+
+    def _unlikely(self, spikes: list[Spike], corroborated: bool) -> list[Spike] | None:
+        limit = _CHANCE_CORROBORATED if corroborated else _CHANCE
+        last = spikes[-1]
+        found = None
+        for count in range(2, len(spikes) + 1):
+            chosen = spikes[-count:]
+            if chosen[1].window - chosen[0].window > APART_MAXIMUM:
+                break
+            height = min(one.height for one in chosen)
+            past = self._past[corroborated]
+            seen = sum(past[max(0, int(0.7 * height / _BIN)) :])
+            expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
+            if count == 2:
+                # The first two of a kind that this run never had, close together, and the device has them too.
+                if corroborated and not seen and expected < _CHANCE_OF_TWO and height > _HEIGHT_OF_TWO:
+                    found = chosen
+            elif _chance(count - 1, expected) < limit:
+                found = chosen
+        return found
+
+    def _age(self, window: int) -> None:
+        """Spikes that began no train become part of the run's normal rate."""
+        while self._train and (window - self._train[0].window > APART_MAXIMUM or len(self._train) == _KEPT):
+            old = self._train.popleft()
+            slot = min(_BINS - 1, int(old.height / _BIN))
+            self._past[False][slot] += 1
+            if old.corroborated:
+                self._past[True][slot] += 1
+
+
+def _chance(count: int, expected: float) -> float:
+    """Probability that at least `count` happen where `expected` do on average (Poisson)."""
+    below = sum(math.exp(-expected) * expected**k / math.factorial(k) for k in range(count))
+    return max(0.0, 1 - below)

@@ -1,0 +1,266 @@
+"""The slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
+
+Both work on blocks. A step's size is held against the spread that the same statistic had in this run before:
+autocorrelation, compaction and oscillation are in that spread, so that a noisy run needs a larger step.
+"""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, REFERENCE_MINIMUM, STEP_SPANS, log_ratio
+from cliffwatch.analysis.spread import Spread, lower_middle, middle
+from cliffwatch.analysis.thresholds import STEP_ALONE_RATIO, STEP_RATIOS
+
+#: In how many of the run's own standard deviations a span exceeds the hours before, by span in blocks.
+STEP_SIGNIFICANCE = {8: 5.0, 12: 4.6, 20: 4.2, 30: 4.0, 60: 4.0}
+#: The client's own part of it; and what one of the two can contribute at most.
+STEP_OWN_SIGNIFICANCE, _ENOUGH = 2.2, 8.0
+#: Without a device that shows the same, a step has to be longer and larger (`STEP_ALONE_RATIO`).
+ALONE_SPAN = 30
+STEP_ALONE_SIGNIFICANCE = 6.0
+CONTRADICTED_SPAN = 60
+#: A device that rose by its share, but not by more than its own noise, does not contradict.
+INCONCLUSIVE_SPAN = 20
+#: Which part of what may be one tick of the clock a device has to show.
+_SHARE_OF_TICK = 0.45
+#: A span from which on a device needs to show less.
+_LONG = 20
+#: How many spans fit between two values of a spread: half of them overlap.
+_STRIDE = 2
+#: The span whose statistics are held against each other to see what noise client and device share.
+_PAIRED_SPAN = 12
+#: A run whose level falls by more than this (a logarithm) within an hour warms up.
+_FALLING = 0.06
+#: The blocks in which a step and a ramp are compared, and what share of a step's error a clearly better ramp leaves.
+_GRADUAL_BLOCKS, _CLEARLY = 150, 0.8
+#: How long after a block its statistics count as healthy, in blocks: a step would have been found by then.
+_QUARANTINE = 60
+
+
+class SpanStatistics:
+    """One channel's span statistics: the last `span` blocks against the reference before them, and their own spread."""
+
+    def __init__(self) -> None:
+        self._spreads = {span: Spread() for span in STEP_SPANS}
+        #: Block, value, and the largest value up to the next one.
+        self._waiting: dict[int, deque[tuple[int, float, float]]] = {span: deque() for span in STEP_SPANS}
+        self.values: dict[int, float] = {}
+        #: The last three blocks, and the last one, against the shortest span's reference.
+        self.present = self.last = 0.0
+        self._largest: dict[int, float] = {}
+        self._pairs: dict[str, deque[tuple[float, float]]] = {}
+        self._blocks_to_pair = 0
+
+    def update(self, channel: Channel, is_explained: bool = False) -> None:
+        """After each block of the channel. `is_explained`: more load or a device that is not slower than before."""
+        self.values = {}
+        trend = self._trend(channel)
+        falling = trend is None or trend < -_FALLING
+        for span in STEP_SPANS:
+            reference = channel.last_blocks(REFERENCE_BLOCKS, skip=span)
+            if len(reference) < REFERENCE_MINIMUM:
+                continue
+            recent = middle(reference)
+            value = lower_middle(channel.last_blocks(span)) - recent
+            if span == STEP_SPANS[0]:
+                last = channel.last_blocks(3)
+                self.present, self.last = middle(last) - recent, float(last[-1]) - recent
+            self.values[span] = value
+            if falling:
+                continue
+            waiting = self._waiting[span]
+            stride = max(1, span // _STRIDE)
+            peak = 0.0 if is_explained else value
+            if not waiting or waiting[-1][0] <= channel.block_count - stride:
+                waiting.append((channel.block_count, value, peak))
+            else:
+                waiting[-1] = (waiting[-1][0], waiting[-1][1], max(waiting[-1][2], peak))
+            while waiting and waiting[0][0] <= channel.block_count - _QUARANTINE:
+                _, aged, peak = waiting.popleft()
+                self._spreads[span].add(aged)
+                self._largest[span] = max(0.999 * self._largest.get(span, 0.0), peak)
+
+    def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
+        """Keep what this and the devices' statistics are at the same time, now and then."""
+        mine = self.values.get(_PAIRED_SPAN)
+        self._blocks_to_pair -= 1
+        if mine is None or self._blocks_to_pair > 0:
+            return
+        self._blocks_to_pair = _PAIRED_SPAN // _STRIDE
+        for name, device in devices.items():
+            other = device.values.get(_PAIRED_SPAN)
+            if other is not None:
+                self._pairs.setdefault(name, deque(maxlen=96)).append((mine, other))
+
+    def shared_noise(self, name: str) -> float:
+        """The correlation of this with a device's statistic while nothing was wrong; one half while it is not known."""
+        pairs = self._pairs.get(name)
+        if pairs is None or len(pairs) < 24:
+            return 0.5
+        # Of signs, which outliers do not rule; an estimate from few is taken to be too small.
+        values = np.array(pairs)
+        signs = np.sign(values - np.median(values, axis=0))
+        agreement = float(np.mean(signs[:, 0] * signs[:, 1]))
+        return min(1.0, max(0.0, math.sin(math.pi / 2 * agreement)) + 1 / math.sqrt(len(pairs)))
+
+    @staticmethod
+    def _trend(channel: Channel) -> float | None:
+        """The last half hour against the half hour before the last: what a warm-up does is no part of the spread."""
+        before = channel.last_blocks(30, skip=60)
+        return middle(channel.last_blocks(30)) - middle(before) if len(before) == 30 else None
+
+    def discard_recent(self) -> None:
+        """What was measured since a change began is not healthy."""
+        for waiting in self._waiting.values():
+            waiting.clear()
+
+    def forget_since(self, block: int) -> None:
+        """What was measured since `block` was an excursion that came back."""
+        for waiting in self._waiting.values():
+            while waiting and waiting[-1][0] > block:
+                waiting.pop()
+
+    def learn(self, height: float, blocks: int) -> None:
+        """A rise of `height` (logarithm) that lasted so many blocks came back after all."""
+        for span in STEP_SPANS:
+            if span < 2 * blocks:
+                self._largest[span] = max(self._largest.get(span, 0.0), height)
+
+    def sigma(self, span: int) -> float | None:
+        """The spread of `span`'s statistic; from shorter spans while it has too few values. None: not known yet.
+
+        A longer span does not move more than a shorter one, so the spread is no less than that of longer ones.
+        """
+        shorter: list[float] = []
+        own = 0.0
+        for other in STEP_SPANS:
+            sigma, count = self._spreads[other].sigma(), len(self._spreads[other])
+            if sigma is None:
+                continue
+            if other > span or (other == span and count >= 10):
+                own = max(own, sigma)
+            elif other == span or count >= 12:
+                shorter.append(sigma * math.pow(other / span, 0.3))
+        known = len(self._spreads[span]) >= 10
+        inferred = max(shorter, default=0.0)
+        return max(own, 0.75 * inferred if known else inferred) or None
+
+    def largest(self, span: int) -> float:
+        """The largest value that the run came back from."""
+        return self._largest.get(span, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step that was found: the span (blocks) that showed it, its height (logarithm), and how significant it is."""
+
+    span: int
+    height: float
+    significance: float
+    corroborated: bool
+    has_device: bool
+    device_names: tuple[str, ...] = field(default=())
+
+
+def find_step(
+    client: SpanStatistics,
+    devices: Mapping[str, SpanStatistics],
+    factor: float,
+    resolution: float,
+    may_fire: Callable[[int, float], bool],
+) -> Step | None:
+    """The shortest span that shows a step. `factor` scales what is asked for, for a run that has degraded already.
+
+    A height of no more than `resolution` may be a tick of the clock, for which a device has to stand up. `may_fire`
+    says of a span and a height whether nothing else explains them.
+    """
+    for span in STEP_SPANS:
+        value, sigma = client.values.get(span), client.sigma(span)
+        if value is None or sigma is None or value < factor * log_ratio(STEP_RATIOS[span]):
+            continue
+        if span < ALONE_SPAN and value < 1.1 * client.largest(span):
+            continue
+        # A step is still there, and is not still growing.
+        if client.last < 0.4 * value or not 0.6 * value < client.present < 1.7 * value:
+            continue
+        step = _significant(client, span, value, sigma, devices, factor, value <= 1.1 * resolution)
+        if step is not None and may_fire(span, value):
+            return step
+    return None
+
+
+def _significant(
+    client: SpanStatistics,
+    span: int,
+    value: float,
+    sigma: float,
+    devices: Mapping[str, SpanStatistics],
+    factor: float,
+    is_tick: bool,
+) -> Step | None:
+    own = value / sigma
+    share, least = (0.3, 3.5) if span < _LONG else (0.25, 2.2)
+    share = _SHARE_OF_TICK if is_tick else share
+    joint, names = 0.0, []
+    contradicted = False
+    for name, device in devices.items():
+        moved, spread = device.values.get(span), device.sigma(span)
+        if moved is None or spread is None:
+            continue
+        contradicted = contradicted or moved < share * value
+        if moved < max(share * value, log_ratio(1.04)):
+            continue
+        if moved / spread > least and own > STEP_OWN_SIGNIFICANCE:
+            names.append(name)
+            shared = client.shared_noise(name)
+            joint = max(joint, (min(own, _ENOUGH) + min(moved / spread, _ENOUGH)) / math.sqrt(2 + 2 * shared))
+    if joint >= factor * STEP_SIGNIFICANCE[span]:
+        return Step(span, value, joint, True, True, tuple(names))
+    shortest = CONTRADICTED_SPAN if contradicted else INCONCLUSIVE_SPAN if devices else ALONE_SPAN
+    if (
+        not is_tick
+        and span >= shortest
+        and own >= factor * STEP_ALONE_SIGNIFICANCE
+        and value >= factor * log_ratio(STEP_ALONE_RATIO)
+    ):
+        return Step(span, value, own, False, bool(devices))
+    return None
+
+
+def blocks_since(channel: Channel, span: int) -> int:
+    """How many blocks ago the step that the last `span` blocks show began: where a step explains most."""
+    values = channel.last_blocks(2 * span + 12)
+    values = values - values.mean()
+    count = len(values)
+    sizes = np.arange(2, count - 1, dtype=np.float64)
+    left = np.cumsum(values)[1 : count - 2]
+    return count - 2 - int(np.argmax(left**2 / sizes + left**2 / (count - sizes)))
+
+
+def is_gradual(channel: Channel) -> bool:
+    """Whether the last hours are clearly better described by a line that begins to rise than by a step."""
+    values = channel.last_blocks(_GRADUAL_BLOCKS)
+    count = len(values)
+    if count < 3 * REFERENCE_MINIMUM:
+        return False
+    centre = middle(values)
+    reach = 5 * middle(np.abs(values - centre))
+    values = np.clip(values, centre - reach, centre + reach)
+    values = values - values.mean()
+    at = np.arange(count, dtype=np.float64)
+    # What a shape explains of the sum of squares.
+    left = np.cumsum(values)[2:-3]
+    sizes = np.arange(3, count - 2, dtype=np.float64)
+    step = float((left**2 / sizes + left**2 / (count - sizes)).max())
+    ramp = 0.0
+    for start in range(0, count - STEP_SPANS[-1] + 1, 15):
+        line = np.clip(at - start, 0, None)
+        line -= line.mean()
+        ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))
+    power = float(values @ values)
+    return power - ramp < _CLEARLY * (power - step)

@@ -1,0 +1,42 @@
+"""Several operations that become slower at once: one change, and not several."""
+
+from collections.abc import Mapping, Sequence
+
+from cliffwatch.analysis.finding import SUDDEN
+from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.span_lengths import HOUR, log_ratio
+from cliffwatch.analysis.thresholds import CLIFF_RATIO
+
+#: A change of another operation that begins so many windows after one that lasts is the same.
+JOIN_WINDOWS = 60
+
+
+def together_with(
+    judge: Judge, judges: Sequence[Judge], present: Mapping[str, float], height: float, windows: int
+) -> list[Judge]:
+    """The other operations that became slower in the last `windows` too. `present`: levels of the last window."""
+    if not judge.is_primary:
+        return []
+    found = []
+    for one in judges:
+        level, recent = one.channel.level(min(windows, HOUR)), one.channel.recent_level
+        if one is judge or not one.is_primary or level is None or recent is None:
+            continue
+        needed = max(min(height / 2, log_ratio(CLIFF_RATIO)), 4 * one.channel.fast_sigma())
+        if one.name in present and level - recent > needed:
+            found.append(one)
+    return found
+
+
+def joins_another(judge: Judge, judges: Sequence[Judge], window: int, windows: int) -> bool:
+    """Whether a change that began `windows` ago, found at `window`, is one of another operation too, and taken in."""
+    began = window - windows
+    for other in judges:
+        if other is judge or not other.is_primary or other.active is None or other.active.kind not in SUDDEN:
+            continue
+        if judge.active is None and other.sizing is not None and began - other.began_window <= JOIN_WINDOWS:
+            judge.measure(other.active, other.sizing)
+            judge.channel.begin_regime(windows)
+            judge.save_state()
+            return True
+    return False

@@ -1,0 +1,175 @@
+"""What changed in a run: the one analysis that the report, the verdict and `cliffwatch analyze` share.
+
+The whole run says what changed and when exactly. What was raised while it went on, which is replayed for this and so
+does not depend on who watched, says how large each change is: by the definition in `sizes.py`, and with the very
+figures that were shown live.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
+from cliffwatch.analysis.offline.changes import analyse
+from cliffwatch.analysis.online.absolute import CORROBORATED_RATIO
+from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.replay import EASED_WINDOWS, belongs_to, replay, with_detection
+from cliffwatch.analysis.preprocessing import judged
+from cliffwatch.analysis.primary_series import primary_series, rank_of
+from cliffwatch.analysis.sizes import AFFECTED_FROM, LEVEL_WINDOWS, Rise, reported_series, sized
+
+#: Changes of several series so many windows apart are one finding: of the client's latency, and of anything.
+TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE = 30, 6
+#: What was raised and lasted so long (30 min), or to the end, and is so large and so sure, is a finding anyway.
+_LASTED_WINDOWS, _LASTED_RATIO, _LASTED_CONFIDENCE = 180, 3.0, 0.9
+
+
+def analysis(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """Every change for the worse (and back) in order of onset, each with its sizes and when it was raised."""
+    known = {one.name: one for one in series}
+    raised = replay(series, samples, notices, window_seconds)
+    found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
+    found = sorted([*found, *_lasting(raised, found, window_seconds)], key=lambda finding: finding.onset)
+    reported = with_detection(found, raised, window_seconds)
+    meter = Meter(series, samples, notices)
+    measured: list[Finding] = []
+    begun: dict[Finding, int] = {}
+    for finding in reported:
+        if finding.kind is FindingKind.RECOVERY:
+            measured.append(_recovered(finding, measured))
+            continue
+        mine = [one for one in raised if one.size is not None and belongs_to(one, finding, window_seconds)]
+        # A fall that eases and goes on was one cliff while the run went on, and is one; its size has the worst of it.
+        place = begun.get(mine[0]) if mine and finding.kind in SUDDEN else None
+        if place is not None:
+            measured[place] = _continued(measured[place], finding)
+            continue
+        one = _measured(finding, mine, meter, known)
+        # What ends within a few windows, as a stall at the end of the load does, has no level to fall to.
+        if one.kind is not FindingKind.CLIFF or one.size is None or one.size.ratio >= AFFECTED_FROM:
+            begun |= {each: len(measured) for each in mine[:1]}
+            measured.append(one)
+    return measured
+
+
+def _continued(finding: Finding, later: Finding) -> Finding:
+    """The finding with what fell further before it was over."""
+    until = None if finding.until is None or later.until is None else max(finding.until, later.until)
+    names = dict.fromkeys([*finding.corroborated_by, later.series, *later.corroborated_by])
+    names.pop(finding.series, None)
+    return replace(finding, until=until, corroborated_by=tuple(names))
+
+
+def grouped(findings: Iterable[Finding], series: Mapping[str, Series], window_seconds: float) -> list[Finding]:
+    """One finding for the series that changed together: the most significant one, corroborated by the others."""
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=lambda finding: rank_of(series[finding.series])):
+        for index, other in enumerate(kept):
+            if _are_one(other, finding, series, window_seconds):
+                names = dict.fromkeys([*other.corroborated_by, finding.series, *finding.corroborated_by])
+                names.pop(other.series, None)
+                moments = [each.detected for each in (other, finding) if each.detected is not None]
+                kept[index] = replace(other, corroborated_by=tuple(names), detected=min(moments, default=None))
+                break
+        else:
+            kept.append(finding)
+    return sorted(kept, key=lambda finding: finding.onset)
+
+
+def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_seconds: float) -> bool:
+    is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= SUDDEN
+    are_sudden = {one.kind, other.kind} <= SUDDEN and one.series != other.series
+    windows = TOGETHER_WINDOWS if are_sudden else TOGETHER_WINDOWS_OTHERWISE
+    return is_same_kind and abs(one.onset - other.onset) <= windows * window_seconds + 1e-6
+
+
+def _lasting(raised: Sequence[Finding], found: Sequence[Finding], window_seconds: float) -> list[Finding]:
+    """What was raised, is large, sure and lasted, and that the whole run does not bear out as a change of its own."""
+    worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
+    kept = []
+    for one in raised:
+        lasted = one.until is None or one.until - one.onset >= _LASTED_WINDOWS * window_seconds
+        is_sure = one.confidence >= _LASTED_CONFIDENCE or one.ratio >= CORROBORATED_RATIO
+        is_large = one.ratio >= _LASTED_RATIO and is_sure
+        is_covered = any(_covers(each, one, window_seconds) for each in worse)
+        if one.kind is FindingKind.CLIFF and lasted and is_large and not is_covered:
+            kept.append(one)
+    return kept
+
+
+def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
+    """Whether what was raised is part of a finding: it began near it, or while it lasted."""
+    if abs(finding.onset - raised.onset) <= EASED_WINDOWS * window_seconds:
+        return True
+    return finding.onset <= raised.onset and (finding.until is None or finding.until > raised.onset)
+
+
+def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:
+    """A recovery is measured against the baseline of what it came back from."""
+    worse = [one for one in before if one.series == finding.series and one.size is not None and one.until is not None]
+    if not worse:
+        return finding
+    baseline = worse[-1].baseline
+    return replace(finding, baseline=baseline, ratio=finding.level / baseline)
+
+
+def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known: Mapping[str, Series]) -> Finding:
+    """The finding with its sizes, restated for the run's primary operation if that rose with it."""
+    sizes: dict[str, Size | None] = {}
+    if raised and finding.kind in SUDDEN:
+        # A cliff and a step differ by their size alone, which has been reported.
+        finding = replace(finding, kind=raised[0].kind)
+    for one in raised[:1]:
+        assert one.size is not None, "only those with sizes are looked at"
+        sizes |= {each.series: each for each in (one.size, *one.affected)}
+    names = [finding.series, *finding.corroborated_by]
+    first = meter.primary[0] if meter.primary else finding.series
+    may_be_retold = finding.kind in SUDDEN and known[finding.series].operation is not None
+    if may_be_retold and first not in names and meter.rose(first, finding.onset):
+        names.append(first)
+    for name in names:
+        if name not in sizes and (name == finding.series or name in meter.primary):
+            sizes[name] = meter.size(name, finding)
+    if may_be_retold:
+        subject = reported_series(finding.series, sizes, known)
+        also = dict.fromkeys([finding.series, *finding.corroborated_by])
+        also.pop(subject, None)
+        finding = replace(finding, series=subject, corroborated_by=tuple(also))
+    return sized(finding, sizes)
+
+
+class Meter:
+    """Measures sizes in a whole run, as they would have been while it went on."""
+
+    def __init__(self, series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice]) -> None:
+        self._known = {one.name: one for one in series}
+        self._samples = list(judged(samples, notices))
+        #: The series that findings are about, the primary operation first.
+        self.primary = sorted(primary_series(series), key=lambda name: rank_of(self._known[name]))
+
+    def size(self, name: str, finding: Finding) -> Size | None:
+        """Of a series since the onset of a finding, up to its end; None where it was not measured."""
+        channel, rise, until = Channel(self._known[name]), None, finding.until
+        for sample in self._samples:
+            if until is not None and sample.end > until + 1e-6:
+                break
+            if rise is None and sample.start >= finding.onset - 1e-6:
+                baseline = channel.baseline_before(finding.onset)
+                if baseline is None:
+                    return None
+                rise = Rise(baseline, finding.kind)
+            value = sample.values.get(name)
+            level = None if value is None else channel.add(value, sample.start, sample.end, sample.phase)
+            if rise is not None and level is not None:
+                rise.add(level)
+        return None if rise is None else rise.size()
+
+    def rose(self, name: str, onset: float) -> bool:
+        """Whether a series rose at an onset, by the windows just before and after it."""
+        before = [s.values[name] for s in self._samples if name in s.values and s.end <= onset + 1e-6]
+        after = [s.values[name] for s in self._samples if name in s.values and s.start >= onset - 1e-6]
+        if not before or not after:
+            return False
+        return median(after[:LEVEL_WINDOWS]) > AFFECTED_FROM * median(before[-LEVEL_WINDOWS:])

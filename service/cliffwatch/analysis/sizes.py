@@ -1,0 +1,158 @@
+"""How large a change is: baseline, level, worst and ratio, by one definition for everything that states them.
+
+A live finding, the metrics that its alert quotes, the report with its charts and `cliffwatch analyze` all take their
+figures from here, so that the same moment gives the same figures everywhere. All of them are made of the quantile that
+each window measured:
+
+    baseline   the median window of the baseline phase (of a long one, of its lowest hour); in a run that declares none,
+               the mean of the medians of its three lowest hours after the first; and while a run has neither, the
+               median window of the last three hours before the onset
+    band       the 5th to the 95th percentile of those windows: where nine of ten healthy windows are
+    level      the median of the first `LEVEL_WINDOWS` windows since the onset; of a drift, of the last hour of windows;
+               of spikes, of their peaks
+    worst      the highest median of `FAST` windows in a row since the onset; of spikes, the highest peak
+    ratio      level / baseline
+
+While a change is younger than `LEVEL_WINDOWS` its level is that of the windows there are, and `worst` may rise for as
+long as it lasts. Levels in here are natural logarithms; what leaves in a `Size` is in the series' unit.
+"""
+
+import math
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from statistics import median
+
+import numpy as np
+
+from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Series, Size
+from cliffwatch.analysis.primary_series import rank_of
+from cliffwatch.analysis.span_lengths import FAST, HOUR
+
+#: Windows since the onset whose median is the level that a change has reached (10 min).
+LEVEL_WINDOWS = 60
+#: Windows before an onset that stand for the baseline of a run that has none yet (3 h).
+RECENT_WINDOWS = 3 * HOUR
+#: Another operation is affected, and the primary one is named, when it rose by this factor.
+AFFECTED_FROM = 1.3
+#: Bounds of the band in which the baseline's windows are.
+_BAND = (0.05, 0.95)
+#: Peaks of spikes of which the median is the level.
+_PEAKS = 60
+
+
+def band(levels: Sequence[float]) -> tuple[float, float]:
+    """Where nine of ten of these windows are, in the unit of their series; `levels` are logarithms."""
+    low, high = np.quantile(np.array(levels), _BAND)
+    return math.exp(float(low)), math.exp(float(high))
+
+
+def baseline_of(series: str, level: float, levels: Sequence[float], start: float, end: float) -> Baseline:
+    """A baseline of this `level`, whose windows had these `levels` (logarithms)."""
+    low, high = band(levels)
+    return Baseline(series, math.exp(level), start, end, low, high)
+
+
+def recent_baseline(series: str, before: Sequence[tuple[float, float]]) -> Baseline | None:
+    """For a run that has no baseline yet: of the (start, level) of the windows before an onset; None without any."""
+    recent = list(before)[-RECENT_WINDOWS:]
+    if not recent:
+        return None
+    levels = [level for _, level in recent]
+    return baseline_of(series, median(levels), levels, recent[0][0], recent[-1][0])
+
+
+class Rise:
+    """What one series has been since an onset. Memory is bounded."""
+
+    def __init__(self, baseline: Baseline, kind: FindingKind) -> None:
+        self._baseline = baseline
+        self._first: list[float] = []
+        self._last: deque[float] = deque(maxlen=FAST)
+        self._hour: deque[float] | None = deque(maxlen=HOUR) if kind is FindingKind.DRIFT else None
+        self._peaks: deque[float] | None = deque(maxlen=_PEAKS) if kind is FindingKind.SPIKES else None
+        self._worst = -math.inf
+
+    def add(self, level: float) -> None:
+        """Take in a window; of spikes, a peak."""
+        if self._peaks is not None:
+            self._peaks.append(level)
+            self._worst = max(self._worst, level)
+            return
+        if self._hour is not None:
+            self._hour.append(level)
+        if len(self._first) < LEVEL_WINDOWS:
+            self._first.append(level)
+        self._last.append(level)
+        if len(self._last) == FAST:
+            self._worst = max(self._worst, median(self._last))
+
+    def size(self) -> Size | None:
+        """None before anything was measured."""
+        values = self._first
+        if self._peaks is not None or self._hour is not None:
+            values = list(self._peaks or self._hour or ())
+        if not values:
+            return None
+        level = median(values)
+        return Size(self._baseline, math.exp(level), math.exp(max(self._worst, level)))
+
+
+class Sizing:
+    """The sizes of one finding: of its own series, and of the others that it affects."""
+
+    def __init__(self, kind: FindingKind) -> None:
+        self.kind = kind
+        self.rises: dict[str, Rise] = {}
+
+    def follow(self, baseline: Baseline, since: Iterable[float]) -> None:
+        """Take in a series with what it has been since the onset (logarithms)."""
+        if baseline.series not in self.rises:
+            rise = self.rises[baseline.series] = Rise(baseline, self.kind)
+            for level in since:
+                rise.add(level)
+
+    def add(self, present: Mapping[str, float]) -> None:
+        """Take in a window."""
+        for name, rise in self.rises.items():
+            if name in present:
+                rise.add(present[name])
+
+    def of(self, finding: Finding) -> Finding:
+        """The finding with the sizes that it has by now."""
+        return sized(finding, {name: rise.size() for name, rise in self.rises.items()})
+
+
+def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
+    """The finding by the operation that the run is spoken of by, if that rose with it. `known`: series by name."""
+    sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
+    if finding.kind not in SUDDEN or finding.series not in sizes or known[finding.series].operation is None:
+        return finding
+    subject = reported_series(finding.series, sizes, known)
+    others = dict.fromkeys([finding.series, *finding.corroborated_by])
+    others.pop(subject, None)
+    return sized(replace(finding, series=subject, corroborated_by=tuple(others)), sizes)
+
+
+def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mapping[str, Series]) -> str:
+    """Of a series and of those that rose with it by `AFFECTED_FROM`: the one that the finding is about."""
+    affected = [name for name, size in sizes.items() if size is not None and size.ratio >= AFFECTED_FROM]
+    return min([series, *affected], key=lambda name: rank_of(known[name]))
+
+
+def sized(finding: Finding, sizes: Mapping[str, Size | None]) -> Finding:
+    """The finding with these sizes, by series name; one without a size of its own stays as it is."""
+    own = sizes.get(finding.series)
+    if own is None:
+        return finding
+    others = tuple(size for name, size in sizes.items() if name != finding.series and size is not None)
+    names = dict.fromkeys([*finding.corroborated_by, *(size.series for size in others)])
+    return replace(
+        finding,
+        baseline=own.baseline.level,
+        level=own.level,
+        ratio=own.ratio,
+        size=own,
+        affected=others,
+        corroborated_by=tuple(names),
+    )

@@ -1,0 +1,53 @@
+"""What a table of windows gives the verdict to go by."""
+
+from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
+from cliffwatch.analysis.csv_table import CsvTable
+from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
+from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
+
+
+def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> RunEvidence:
+    """The evidence of a load that ended with the table's last row. `findings` are those that degrade."""
+    return RunEvidence(
+        load_end=LoadEnd.COMPLETED,
+        coverage=_coverage(table),
+        has_warm_up=False,
+        windows=len(table.samples),
+        target_kind="",
+        operations=None,
+        errors=table.errors,
+        findings=findings,
+        limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
+        unmeasured=_unmeasured(table),
+        left_out=_left_out(table),
+    )
+
+
+def _coverage(table: CsvTable) -> Coverage:
+    return measure_coverage(
+        [
+            MeasuredInterval(sample.start, sample.end, seconds)
+            for sample, seconds in zip(table.samples, table.measured, strict=True)
+            if sample.values
+        ],
+        min([table.samples[0].start, *(start for start, _ in table.gaps)]),
+        max([table.samples[-1].end, *(end for _, end in table.gaps)]),
+        table.window_seconds,
+        [Gap(start, end, "gap") for start, end in table.gaps],
+    )
+
+
+def _unmeasured(table: CsvTable) -> str:
+    """Why a table says nothing of a latency, or nothing at all; empty where one of its series can be judged."""
+    judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
+    most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
+    if most >= WINDOWS_LEAST:
+        return ""
+    columns = ", ".join(judged)
+    return f"Only {most} rows hold a latency above zero ({columns}); it takes {WINDOWS_LEAST} to say anything."
+
+
+def _left_out(table: CsvTable) -> str:
+    counts = [f"{count} of {column}" for column, count in table.below_zero.items()]
+    return f"Values below zero count as not measured: {', '.join(counts)}." if counts else ""

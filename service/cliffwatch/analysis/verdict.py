@@ -1,0 +1,373 @@
+"""The verdict: what the evidence of a run allows to be said about it.
+
+`RULES` is the whole of it: one row per reason, the most severe verdict first. Every row that applies contributes its
+sentence; the first one that applies names the verdict. A run to which none applies passes; rows of `pass` are what its
+reader should know all the same.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from cliffwatch.analysis.coverage import Coverage
+from cliffwatch.analysis.finding import FindingKind
+from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
+from cliffwatch.base.units import format_share, format_size
+from cliffwatch.model.state import VerdictName
+from cliffwatch.model.target import WITHOUT_DRIVE
+
+#: Below this part of the time asked for, a run cannot pass.
+COVERAGE_MINIMUM = 0.99
+#: Above this part of the latencies lost to damage, the percentiles of the run cannot be stated.
+LOST_LATENCY_MAXIMUM = 0.01
+#: Findings of these kinds say that the run did not stay as healthy as it was; the worst kind first.
+DEGRADING_KINDS = tuple(kind.value for kind in FindingKind if kind is not FindingKind.RECOVERY)
+
+
+class LoadEnd(StrEnum):
+    """How the load ended."""
+
+    COMPLETED = "completed"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingSummary:
+    """A finding as the verdict sees it: its kind (`cliff`, `step`, …) and the sentence that states it."""
+
+    kind: str
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class LimitOutcome:
+    """A limit of the workload that did not hold: broken, or (not `judged`) not to be judged by what was measured."""
+
+    sentence: str
+    judged: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEvidence:
+    """What is known of a run when it is judged.
+
+    `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began; `judged` is
+    that of what came after the warm-up and after the first engine had begun, None where that was nothing; `has_warm_up`
+    says which of the two it is. The bytes are of all windows; the device's include
+    what reached it in the cool-down, and are None when it was not watched. Shares are what the kernel charges to the
+    engine's process, None where that is not known; `drives` of them stand below the target.
+    `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
+    read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
+    limit, `not_steady` why the drive is not known to have been in its steady state, `unanalysed` what ended the
+    analysis that would have found a degradation, `unmeasured` why there is nothing that could be judged, `left_out`
+    what was read and is no measurement; each is empty where there is nothing to say. `operations` is None where only
+    windows are known, and not what was done in them.
+    """
+
+    load_end: LoadEnd | None
+    message: str = ""
+    coverage: Coverage | None
+    judged: Coverage | None = None
+    has_warm_up: bool = True
+    windows: int
+    target_kind: str
+    has_drive: bool | None = None
+    operations: int | None = 0
+    errors: int = 0
+    written_bytes: int = 0
+    read_bytes: int = 0
+    device_written_bytes: int | None = None
+    device_read_bytes: int | None = None
+    written_share: Share | None = None
+    read_share: Share | None = None
+    drives: int = 1
+    recorded_latencies: int = 0
+    lost_latencies: int = 0
+    journal_faults: int = 0
+    #: How old the oldest operation was when the load ended in a stall; it is in no percentile.
+    unfinished_seconds: float | None = None
+    findings: tuple[FindingSummary, ...] = ()
+    limits: tuple[LimitOutcome, ...] = ()
+    client_limited: str = ""
+    not_steady: str = ""
+    unanalysed: str = ""
+    unmeasured: str = ""
+    left_out: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A run's verdict and the sentences that account for it, the most severe first."""
+
+    name: VerdictName
+    reasons: tuple[str, ...]
+
+
+#: The sentence that holds of the evidence, or None where the rule does not apply.
+Rule = Callable[[RunEvidence], str | None]
+
+
+def judge(evidence: RunEvidence) -> Verdict:
+    """The verdict on a run."""
+    met = [(name, sentence) for name, rule in RULES if (sentence := rule(evidence)) is not None]
+    reasons = tuple(sentence for _, sentence in met)
+    if all(name is VerdictName.PASS for name, _ in met):
+        return Verdict(VerdictName.PASS, (_accomplished(evidence), *reasons))
+    return Verdict(met[0][0], reasons)
+
+
+def percent(ratio: float) -> str:
+    """A ratio for reading, never rounded up to a limit it misses: 0.98996 → `98.99 %`."""
+    return f"{int(ratio * 10_000 + 1e-6) / 100:.2f} %"
+
+
+def _never_began(evidence: RunEvidence) -> str | None:
+    if evidence.load_end in (None, LoadEnd.STOPPED) or evidence.coverage is not None:
+        return None
+    return _with_message("The load did not start", evidence.message)
+
+
+def _load_failed(evidence: RunEvidence) -> str | None:
+    if evidence.load_end is not LoadEnd.FAILED or evidence.coverage is None:
+        return None
+    return _with_message("The load failed permanently", evidence.message)
+
+
+def _no_window(evidence: RunEvidence) -> str | None:
+    if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
+        return None
+    claim = f"No window was measured in the {span(evidence.coverage.asked_seconds)} of load requested"
+    # Where the load failed for good, that sentence has the message.
+    return _with_message(claim, "" if evidence.load_end is LoadEnd.FAILED else evidence.message)
+
+
+def _no_operation(evidence: RunEvidence) -> str | None:
+    if evidence.windows == 0 or evidence.operations != 0 or evidence.load_end in (None, LoadEnd.STOPPED):
+        return None
+    windows = "1 window" if evidence.windows == 1 else f"{evidence.windows:,} windows"
+    errors = f"; {evidence.errors:,} failed" if evidence.errors else ""
+    return f"No operation was completed in {windows}{errors}."
+
+
+def _stopped(evidence: RunEvidence) -> str | None:
+    if evidence.load_end is not LoadEnd.STOPPED:
+        return None
+    lasted = "0s" if evidence.coverage is None else span(evidence.coverage.asked_seconds)
+    if lasted == "0s":
+        return "A user stopped the run before the load started."
+    return f"A user stopped the run after {lasted} of load."
+
+
+def _not_ended(evidence: RunEvidence) -> str | None:
+    if evidence.load_end is not None:
+        return None
+    return "The journal does not say how the load ended: the run is still in progress, or its worker was killed."
+
+
+def _unmeasured(evidence: RunEvidence) -> str | None:
+    return evidence.unmeasured or None
+
+
+def _coverage_low(evidence: RunEvidence) -> str | None:
+    """What was missed of the warm-up is shown as a gap and decides nothing: no percentile that is judged is of it."""
+    coverage = evidence.judged or evidence.coverage
+    if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
+        return None
+    count = len(coverage.gaps)
+    gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
+    why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
+    return (
+        f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured ({span(coverage.measured_seconds)} of "
+        f"{span(coverage.asked_seconds)}{gaps}), "
+        f"less than the {format_share(COVERAGE_MINIMUM)} that a verdict needs{why}."
+    )
+
+
+def _asked(evidence: RunEvidence) -> str:
+    is_all = not evidence.has_warm_up or evidence.judged in (None, evidence.coverage)
+    return "the requested time" if is_all else "the time after the warm-up"
+
+
+def _latencies_lost(evidence: RunEvidence) -> str | None:
+    recorded, lost = evidence.recorded_latencies, evidence.lost_latencies
+    if recorded == 0 or lost <= recorded * LOST_LATENCY_MAXIMUM:
+        return None
+    return (
+        f"{percent(lost / recorded)} of the recorded latencies can no longer be read (at most "
+        f"{format_share(LOST_LATENCY_MAXIMUM)} may be lost): the journal's latency.hlog is damaged or missing."
+    )
+
+
+def _no_drive(evidence: RunEvidence) -> str | None:
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is not False or evidence.written_bytes == 0:
+        return None
+    return (
+        f"No drive is below the target: the {format_size(evidence.written_bytes)} that the engine wrote went to "
+        "memory or to a device that cannot be monitored."
+    )
+
+
+def _device_not_watched(evidence: RunEvidence) -> str | None:
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False or evidence.windows == 0:
+        return None
+    unproven = [
+        f"{format_size(engine)} {verb}"
+        for engine, device, verb in (
+            (evidence.written_bytes, evidence.device_written_bytes, "written"),
+            (evidence.read_bytes, evidence.device_read_bytes, "read"),
+        )
+        if engine > 0 and device is None
+    ]
+    if not unproven:
+        return None
+    return (
+        f"There is no evidence that the I/O reached the device ({', '.join(unproven)}): its counters were not recorded."
+    )
+
+
+def _writes_cached(evidence: RunEvidence) -> str | None:
+    written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)
+    return not_reached(Direction("wrote", "reached", *written)) if _stands_on_drive(evidence) else None
+
+
+def _reads_cached(evidence: RunEvidence) -> str | None:
+    read = (evidence.read_bytes, evidence.device_read_bytes, evidence.read_share)
+    return not_reached(Direction("read", "came from", *read)) if _stands_on_drive(evidence) else None
+
+
+def _mostly_others(evidence: RunEvidence) -> str | None:
+    shares = [share for share in (evidence.written_share, evidence.read_share) if share is not None]
+    return mostly_others(shares, evidence.drives) if _stands_on_drive(evidence) else None
+
+
+def _ends_stalled(evidence: RunEvidence) -> str | None:
+    if evidence.unfinished_seconds is None:
+        return None
+    return (
+        f"The load ended in a stall: the oldest operation had been due for {span(evidence.unfinished_seconds)} and was "
+        "not completed, so it is in no percentile."
+    )
+
+
+def _stands_on_drive(evidence: RunEvidence) -> bool:
+    return evidence.target_kind not in WITHOUT_DRIVE and evidence.has_drive is not False
+
+
+def _client_limited(evidence: RunEvidence) -> str | None:
+    return f"The client was the bottleneck: {evidence.client_limited}" if evidence.client_limited else None
+
+
+def _not_steady(evidence: RunEvidence) -> str | None:
+    return evidence.not_steady or None
+
+
+def _unanalysed(evidence: RunEvidence) -> str | None:
+    if not evidence.unanalysed:
+        return None
+    return _with_message("The analysis failed; a degradation would have gone undetected", evidence.unanalysed)
+
+
+def _limits_unjudged(evidence: RunEvidence) -> str | None:
+    return " ".join(limit.sentence for limit in evidence.limits if not limit.judged) or None
+
+
+def _degraded(evidence: RunEvidence) -> str | None:
+    """The worst finding in full, since it is what the report opens with."""
+    found = [finding for finding in evidence.findings if finding.kind in DEGRADING_KINDS]
+    if not found:
+        return None
+    worst = min(found, key=lambda finding: DEGRADING_KINDS.index(finding.kind))
+    others = len(found) - 1
+    more = f" {others} more {'finding follows' if others == 1 else 'findings follow'}." if others else ""
+    return worst.sentence + more
+
+
+def _limits_broken(evidence: RunEvidence) -> str | None:
+    return " ".join(limit.sentence for limit in evidence.limits if limit.judged) or None
+
+
+def _errors(evidence: RunEvidence) -> str | None:
+    if evidence.errors == 0:
+        return None
+    if evidence.operations is None:
+        return f"{evidence.errors:,} operations failed."
+    attempts = evidence.operations + evidence.errors
+    return f"{evidence.errors:,} of {attempts:,} operations failed ({_small_percent(evidence.errors / attempts)})."
+
+
+def _left_out(evidence: RunEvidence) -> str | None:
+    return evidence.left_out or None
+
+
+def _accomplished(evidence: RunEvidence) -> str:
+    if evidence.operations is None:
+        return "No degradation was found."
+    assert evidence.coverage is not None, "a run without load does not pass"
+    proof = ""
+    if (
+        evidence.target_kind not in WITHOUT_DRIVE
+        and evidence.written_bytes
+        and evidence.device_written_bytes is not None
+    ):
+        proof = (
+            f", and the device took {format_size(evidence.device_written_bytes)} for the "
+            f"{format_size(evidence.written_bytes)} that the engine wrote"
+        )
+    judged = evidence.judged or evidence.coverage
+    return (
+        f"{evidence.operations:,} operations without an error in {span(evidence.coverage.measured_seconds)} of "
+        f"measurement, {percent(judged.ratio)} of {_asked(evidence)}{proof}."
+    )
+
+
+def _small_percent(ratio: float) -> str:
+    """Two digits of a ratio that may be tiny, without an exponent."""
+    hundredths = ratio * 100
+    return (
+        "less than 0.0001 %"
+        if hundredths < 0.0001
+        else f"{float(f'{hundredths:.2g}'):.6f}".rstrip("0").rstrip(".") + " %"
+    )
+
+
+def _with_message(claim: str, message: str) -> str:
+    reported = " ".join(message.split()).rstrip(".")
+    return f"{claim}: {reported}." if reported else f"{claim}."
+
+
+def span(seconds: float) -> str:
+    """For reading: hours stay hours, since a soak is spoken of as 36h and not as a day and a half."""
+    hours, rest = divmod(round(seconds, 1), 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (round(rest, 1), "s"))
+    return "".join(f"{number:g}{unit}" for number, unit in parts if number) or "0s"
+
+
+#: Most severe first. docs/report.md holds the same thresholds for people.
+RULES: tuple[tuple[VerdictName, Rule], ...] = (
+    (VerdictName.FAILED, _never_began),
+    (VerdictName.FAILED, _load_failed),
+    (VerdictName.FAILED, _no_window),
+    (VerdictName.FAILED, _no_operation),
+    (VerdictName.STOPPED, _stopped),
+    (VerdictName.INVALID, _not_ended),
+    (VerdictName.INVALID, _no_drive),
+    (VerdictName.INVALID, _writes_cached),
+    (VerdictName.INVALID, _reads_cached),
+    (VerdictName.INVALID, _device_not_watched),
+    (VerdictName.INVALID, _unmeasured),
+    (VerdictName.INVALID, _coverage_low),
+    (VerdictName.INVALID, _latencies_lost),
+    (VerdictName.INVALID, _client_limited),
+    (VerdictName.INVALID, _not_steady),
+    (VerdictName.INVALID, _unanalysed),
+    (VerdictName.INVALID, _limits_unjudged),
+    (VerdictName.DEGRADED, _degraded),
+    (VerdictName.DEGRADED, _limits_broken),
+    (VerdictName.DEGRADED, _errors),
+    (VerdictName.PASS, _ends_stalled),
+    (VerdictName.PASS, _mostly_others),
+    (VerdictName.PASS, _left_out),
+)

@@ -1,0 +1,259 @@
+"""Alerts on their way into the journals of the runs that they are about.
+
+An alert that names a run belongs to that run; one that names none, such as that an exporter is down, to every run that
+is live at the moment. What a journal has already is not written again: Alertmanager repeats itself, and a
+notification whose answer was lost comes twice. What cannot be written now, on a disk that is full for instance, is kept
+in the database and written later.
+"""
+
+import logging
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.journal.state import status_of
+from cliffwatch.model.state import RunState
+from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.models import KeptAlertRow, RunRow
+from cliffwatch.store.queries import unfinished_runs
+
+_LOG = logging.getLogger(__name__)
+#: Always firing: that it arrives proves that alerts arrive. It is no event of any run.
+WATCHDOG = "CliffwatchWatchdog"
+INFORMATION = "info"
+FIRING = "firing"
+#: Alerts kept for all journals together; beyond it Alertmanager is asked to come again.
+KEPT_LIMIT = 10_000
+_DELIVERED_AT_ONCE = 500
+#: Alerts of no run that are remembered at most, and for how long when nothing is heard of them: Alertmanager repeats
+#: one that fires every four hours.
+STANDING_LIMIT = 200
+STANDING_SECONDS = 5 * 3600.0
+
+#: What a repetition has in common with the first: fingerprint, start and status.
+Key = tuple[str, float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One alert of a notification. Times in seconds since the epoch; `ends_at` is None while it fires."""
+
+    name: str
+    status: str
+    fingerprint: str
+    starts_at: float
+    ends_at: float | None
+    severity: str
+    summary: str
+    description: str
+    labels: dict[str, str]
+
+    @property
+    def run_id(self) -> str | None:
+        return self.labels.get("run_id")
+
+    def event(self, at: float) -> Event:
+        """The journal's line, `at` being when it was taken."""
+        return Event(
+            at,
+            EventType.ALERT,
+            self.name,
+            {
+                "status": self.status,
+                "severity": self.severity,
+                "summary": self.summary,
+                "description": self.description,
+                "fingerprint": self.fingerprint,
+                "starts_at": self.starts_at,
+                "ends_at": self.ends_at,
+                "labels": self.labels,
+            },
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of a notification, counted in alerts times runs; `of_no_run` is counted in alerts."""
+
+    recorded: int = 0
+    repeated: int = 0
+    kept: int = 0
+    of_no_run: int = 0
+
+
+class AlertIntake:
+    """Takes notifications, and counts them for the service's metrics."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._counts = dict.fromkeys(("recorded", "repeated", "kept", "of_no_run"), 0)
+        self._watchdog_at: float | None = None
+        #: Alerts of no run that fire, by fingerprint, with the time of their last notification.
+        self._standing: dict[str, tuple[float, Alert]] = {}
+
+    def take(self, alerts: Sequence[Alert]) -> Taken:
+        """Every alert is in a journal, or kept, when this returns. Raises Problem(not_ready) when neither can be."""
+        now = self._clock.wall()
+        self._remember(alerts, now)
+        deliver_kept(self._database)
+        with self._database.snapshot() as session:
+            runs = [(row.id, Path(row.directory), RunState(row.state)) for row in unfinished_runs(session)]
+        recorded = repeated = kept = 0
+        placed: set[int] = set()
+        for run_id, directory, state in runs:
+            wanted = [index for index, alert in enumerate(alerts) if _belongs(alert, run_id, state)]
+            if not wanted:
+                continue
+            events = [alerts[index].event(now) for index in wanted]
+            try:
+                written = record(directory, events)
+            except (OSError, Problem) as error:
+                _LOG.warning("alerts of run %s are kept, since its journal cannot be written: %s", run_id, error)
+                added = self._keep(run_id, events)
+                kept += added
+                repeated += len(events) - added
+            else:
+                if written is None:
+                    continue
+                recorded += written
+                repeated += len(events) - written
+            placed.update(wanted)
+        taken = Taken(recorded, repeated, kept, len(alerts) - len(placed))
+        self._count(taken, now if any(alert.name == WATCHDOG for alert in alerts) else None)
+        return taken
+
+    def figures(self) -> tuple[dict[str, int], float | None]:
+        """Counts since the service began by what became of the alerts, and when the watchdog was last heard."""
+        with self._lock:
+            return dict(self._counts), self._watchdog_at
+
+    def standing(self) -> list[Alert]:
+        """The alerts of no run that fire, as far as this process heard of them; the newest first."""
+        oldest = self._clock.wall() - STANDING_SECONDS
+        with self._lock:
+            known = [alert for heard, alert in self._standing.values() if heard >= oldest]
+        return sorted(known, key=lambda alert: -alert.starts_at)
+
+    def _remember(self, alerts: Sequence[Alert], now: float) -> None:
+        with self._lock:
+            for alert in alerts:
+                if alert.run_id is not None or alert.severity == INFORMATION:
+                    continue
+                self._standing.pop(alert.fingerprint, None)
+                if alert.status == FIRING:
+                    self._standing[alert.fingerprint] = (now, alert)
+            for fingerprint in list(self._standing)[:-STANDING_LIMIT]:
+                del self._standing[fingerprint]
+
+    def _count(self, taken: Taken, watchdog_at: float | None) -> None:
+        with self._lock:
+            for name in self._counts:
+                self._counts[name] += getattr(taken, name)
+            self._watchdog_at = watchdog_at or self._watchdog_at
+
+    def _keep(self, run_id: str, events: list[Event]) -> int:
+        """Keep what is not kept yet; gives how many that were."""
+        added = 0
+        try:
+            with self._database.session() as session:
+                take_turns(session, "kept alerts")
+                room = KEPT_LIMIT - (session.scalar(select(func.count()).select_from(KeptAlertRow)) or 0)
+                for event in events:
+                    key = _key_of(event)
+                    if session.get(KeptAlertRow, (run_id, *key)) is not None:
+                        continue
+                    if added >= room:
+                        raise Problem(Code.NOT_READY, f"{KEPT_LIMIT} alerts wait for journals; send this one again")
+                    session.add(KeptAlertRow(**_columns(run_id, key), received_at=event.at, event=_body(event)))
+                    added += 1
+        except SQLAlchemyError as error:
+            detail = f"neither the journal nor the database can be written: {type(error).__name__}"
+            raise Problem(Code.NOT_READY, detail) from error
+        return added
+
+
+def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> int | None:
+    """Append alert events that the journal does not have; gives how many that were.
+
+    A run that has finished takes none, which is None, unless they were received before it did (`late`). Raises OSError
+    when the journal cannot be written, Problem(journal_unreadable) when it is not there.
+    """
+    over = False
+    if not (directory / files.EVENTS).exists():
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
+
+    def decide(present: list[Event]) -> list[Event]:
+        nonlocal over
+        status = status_of(present)
+        over = status is None or (status.state is RunState.FINISHED and not late)
+        if over:
+            return []
+        known = {_key_of(event) for event in present if event.type is EventType.ALERT}
+        return list({_key_of(event): event for event in events if _key_of(event) not in known}.values())
+
+    written = len(EventLog(directory).append_all(decide))
+    return None if over else written
+
+
+def deliver_kept(database: Database) -> None:
+    """Write kept alerts into their journals as far as that is possible now; those of runs that are gone are dropped."""
+    with database.snapshot() as session:
+        query = select(KeptAlertRow).order_by(KeptAlertRow.received_at).limit(_DELIVERED_AT_ONCE)
+        rows = list(session.scalars(query))
+        directories = {row.run_id: _directory(session.get(RunRow, row.run_id)) for row in rows}
+    for run_id, directory in directories.items():
+        mine = [row for row in rows if row.run_id == run_id]
+        if directory is not None:
+            try:
+                record(directory, [_event_of(row) for row in mine], late=True)
+            except (OSError, Problem):
+                continue
+        with database.session() as session:
+            for row in mine:
+                found = session.get(KeptAlertRow, (row.run_id, row.fingerprint, row.starts_at, row.status))
+                if found is not None:
+                    session.delete(found)
+        _LOG.info("%d kept alerts of run %s %s", len(mine), run_id, "are written" if directory else "are dropped")
+
+
+def count_kept(database: Database) -> int:
+    """Alerts that wait for their journals."""
+    with database.snapshot() as session:
+        return session.scalar(select(func.count()).select_from(KeptAlertRow)) or 0
+
+
+def _belongs(alert: Alert, run_id: str, state: RunState) -> bool:
+    if alert.run_id is not None:
+        return alert.run_id == run_id
+    return state is not RunState.QUEUED and alert.severity != INFORMATION
+
+
+def _key_of(event: Event) -> Key:
+    detail = event.detail
+    return str(detail.get("fingerprint")), float(detail.get("starts_at") or 0.0), str(detail.get("status"))
+
+
+def _columns(run_id: str, key: Key) -> dict[str, Any]:
+    return {"run_id": run_id, "fingerprint": key[0], "starts_at": key[1], "status": key[2]}
+
+
+def _body(event: Event) -> dict[str, Any]:
+    return {"at": event.at, "name": event.name, "detail": event.detail}
+
+
+def _event_of(row: KeptAlertRow) -> Event:
+    return Event(float(row.event["at"]), EventType.ALERT, str(row.event["name"]), dict(row.event["detail"]))
+
+
+def _directory(row: RunRow | None) -> Path | None:
+    return None if row is None else Path(row.directory)

@@ -1,0 +1,372 @@
+"""The index over journals: what the journals say, in tables that can be queried. Journals are the truth.
+
+`index_run` reads what a journal gained since it was last read, so that it costs the same at hour 36 as at hour 1. A
+database that was lost is made again by `rebuild`, from the same reading; schedules and tokens are in no journal and
+stay as they are.
+"""
+
+import logging
+import shutil
+from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from sqlalchemy import delete, not_, or_, select
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, key_in
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
+from cliffwatch.journal.state import RunStatus, advance
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.request import Submission
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.workload import Workload
+from cliffwatch.report.curve import curve_of
+from cliffwatch.report.figures import figures_of
+from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
+from cliffwatch.store.queries import is_readable
+from cliffwatch.store.workloads import add_version, digest_of
+
+_LOG = logging.getLogger(__name__)
+#: What ends a run carries its findings as the report has them.
+FINISHED_EVENT = (EventType.STATE, RunState.FINISHED.value)
+
+
+@dataclass(slots=True)
+class IndexReport:
+    """What became of a directory full of journals: how many were indexed, and by run what could not be read.
+
+    `refused` are the runs of which nothing could be read.
+    """
+
+    indexed: int = 0
+    refused: set[str] = field(default_factory=set)
+    faults: dict[str, list[str]] = field(default_factory=dict)
+
+
+def admit(database: Database, directory: Path) -> None:
+    """Index a run whose journal was just put into its place; what cannot be indexed does not stay there."""
+    try:
+        durable.sync_directory(directory.parent)
+        with database.session() as session:
+            index_run(session, directory)
+    except BaseException:
+        # Nobody has seen the run: the reconciler takes runs from the index.
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
+
+
+def index_run(session: Session, directory: Path, faults: list[JournalFault] | None = None) -> RunRow:
+    """Bring a run's row (and its findings) up to what its journal says now; the caller's transaction commits it.
+
+    Damaged events are skipped and added to `faults`. Raises Problem(journal_unreadable) when the order or the state
+    cannot be read at all.
+    """
+    reader = JournalReader(directory)
+    take_turns(session, f"run {directory.name}")
+    row = session.get(RunRow, directory.name)
+    if row is not None and _is_shorter(directory, row.events_offset_bytes):
+        session.delete(row)
+        session.flush()
+        row = None
+    if row is None:
+        row = _insert(session, reader)
+    else:
+        _fold(
+            session, row, _status_in(row), list(reader.events(row.events_offset_bytes, row.last_event_id + 1)), reader
+        )
+    try:
+        last = reader.last_window()
+    except OSError as error:
+        reader.faults.append(JournalFault(files.WINDOWS, 0, f"cannot be read: {error.strerror}"))
+        last = None
+    if last is not None:
+        row.windows, row.last_window_end = last.seq + 1, last.end
+    row.directory = str(directory)
+    if row.state == RunState.FINISHED.value and row.figures is None:
+        _read_figures(row, reader)
+    if faults is not None:
+        faults.extend(reader.faults)
+    session.flush()
+    return row
+
+
+def index_report(session: Session, directory: Path) -> RunRow:
+    """As `index_run`, of a run whose report was made anew: its figures are those of the report as it is now."""
+    row = index_run(session, directory)
+    if row.state == RunState.FINISHED.value:
+        _read_figures(row, JournalReader(directory))
+        session.flush()
+    return row
+
+
+def index_missing(session: Session, runs_directory: Path) -> IndexReport:
+    """Index the journals that have no row yet: those of a service that was killed between the two.
+
+    Also those of finished runs without figures, of an earlier version or whose report was made later; and those whose
+    row cannot be read, anew.
+    """
+    has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
+    known = set(session.scalars(select(RunRow.id).where(has_all, is_readable())))
+    damaged = set(session.scalars(select(RunRow.id).where(not_(is_readable()))))
+    return _index_all(session, [path for path in journals_in(runs_directory) if path.name not in known], damaged)
+
+
+def rebuild(session: Session, runs_directory: Path) -> IndexReport:
+    """Make runs, findings and the workload versions that runs used again from the journals, in one transaction.
+
+    A journal that cannot be read keeps the row that it has, if it has one: it may be readable again tomorrow.
+
+    Workload versions that no run used are in no journal: those that are there stay, unless a journal says that their
+    number belongs to another document; then they become newer versions.
+    """
+    paths = journals_in(runs_directory)
+    names = [path.name for path in paths]
+    session.execute(delete(FindingRow).where(FindingRow.run_id.not_in(names)))
+    session.execute(delete(RunRow).where(RunRow.id.not_in(names)))
+    session.expire_all()
+    report = _index_all(session, paths, anew=names)
+    _restore_workloads(session, [path for path in paths if path.name not in report.refused])
+    return report
+
+
+def journals_in(runs_directory: Path) -> list[Path]:
+    """The journals below a directory. Names that begin with a dot are of runs that are only being made."""
+    if not runs_directory.is_dir():
+        return []
+    return sorted(path for path in runs_directory.iterdir() if path.is_dir() and not path.name.startswith("."))
+
+
+def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:
+    """`anew`: the runs of which what a row said before does not count, unless the journal cannot be read."""
+    report = IndexReport()
+    for path in paths:
+        faults: list[JournalFault] = []
+        try:
+            with session.begin_nested():
+                row = session.get(RunRow, path.name) if path.name in anew else None
+                if row is not None:
+                    session.delete(row)
+                    session.flush()
+                index_run(session, path, faults)
+            report.indexed += 1
+        except (Problem, OSError) as error:
+            report.refused.add(path.name)
+            report.faults.setdefault(path.name, []).append(str(error))
+        except OperationalError:
+            raise  # It is the database that fails, not this journal.
+        except Exception as error:
+            # Whatever a journal holds: one that cannot be read keeps no other from being indexed, nor a start.
+            _LOG.debug("the journal of run %s cannot be indexed", path.name, exc_info=True)
+            report.faults.setdefault(path.name, []).append(f"it cannot be indexed: {error!r:.500}")
+        for fault in faults:
+            message = f"{fault.file}, line {fault.line}: {fault.message}"
+            report.faults.setdefault(path.name, []).append(message)
+    return report
+
+
+def _insert(session: Session, reader: JournalReader) -> RunRow:
+    directory = reader.directory
+    order = read_order(reader)
+    events = list(reader.events())
+    first = next((stored.event for stored in events if stored.event.type is EventType.STATE), None)
+    if first is None:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
+    submission = Submission.from_detail(first.detail, str(order.target))
+    imported_at = _imported_at(reader)
+    row = RunRow(
+        id=order.run_id,
+        directory=str(directory),
+        workload_name=order.workload.name,
+        # Versions are counted by each service for itself.
+        workload_version=submission.workload_version if imported_at is None else None,
+        engine=order.workload.engine,
+        target=str(order.target),
+        target_key=submission.target_key,
+        request_digest=submission.request_digest,
+        state=RunState.QUEUED.value,
+        since=first.at,
+        phase=None,
+        verdict=None,
+        reasons=[],
+        stop_requested=False,
+        created_at=order.created_at,
+        started_at=None,
+        finished_at=None,
+        load_start=None,
+        load_stop=None,
+        planned_seconds=order.workload.phases.load_seconds,
+        schedule_id=order.schedule_id,
+        created_by=order.created_by,
+        imported_at=imported_at,
+        windows=0,
+        last_window_end=None,
+        figures=None,
+        curve=None,
+        events_offset_bytes=0,
+        last_event_id=0,
+    )
+    session.add(row)
+    session.flush()
+    _fold(session, row, None, events, reader)
+    return row
+
+
+def _read_figures(row: RunRow, reader: JournalReader) -> None:
+    """Leaves a run without a report, or with one that cannot be read, without figures."""
+    if not (reader.directory / files.REPORT_JSON).exists():
+        return
+    try:
+        figures = figures_of(reader.document(files.REPORT_JSON))
+    except (Problem, KeyError, TypeError, AttributeError) as error:
+        reader.faults.append(JournalFault(files.REPORT_JSON, 1, f"not a report: {error!r}"))
+        return
+    row.figures, row.curve = asdict(figures), list(curve_of(reader.directory))
+
+
+def _imported_at(reader: JournalReader) -> float | None:
+    """None for a run of this service's own."""
+    if not (reader.directory / files.IMPORTED).exists():
+        return None
+    try:
+        return datetime.fromisoformat(str(reader.document(files.IMPORTED).get("at"))).timestamp()
+    except (Problem, ValueError):
+        # Whatever the file says: its purpose is to mark the run as not this service's own.
+        return (reader.directory / files.IMPORTED).stat().st_mtime
+
+
+def read_order(reader: JournalReader) -> RunOrder:
+    """Raises Problem(journal_unreadable)."""
+    path = reader.directory / files.ORDER
+    try:
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+    except ValidationError as error:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} does not hold an order: {error}") from error
+    if order.run_id != reader.directory.name:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} belongs to another run, {order.run_id}")
+    return order
+
+
+def _fold(
+    session: Session, row: RunRow, status: RunStatus | None, events: list[StoredEvent], reader: JournalReader
+) -> None:
+    for stored in events:
+        event = stored.event
+        try:
+            status = advance(status, event)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            reader.faults.append(JournalFault(files.EVENTS, stored.id, f"not a change of state: {error!r}"))
+        if event.type is EventType.FINDING:
+            finding = FindingRow(run_id=row.id, event_id=stored.id, at=event.at, name=event.name, detail=event.detail)
+            session.add(finding)
+        for detail in _restated(event):
+            _update_finding(session, row.id, detail)
+        row.events_offset_bytes, row.last_event_id = stored.offset_bytes, stored.id
+    if status is not None:
+        write_status(row, status)
+
+
+def _restated(event: Event) -> list[dict[str, Any]]:
+    """What an event says of findings that were raised before."""
+    if event.type is EventType.NOTE and event.name in (UPDATED_NOTE, ENDED_NOTE):
+        return [event.detail]
+    findings = event.detail.get("findings") if (event.type, event.name) == FINISHED_EVENT else None
+    return [each for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
+
+
+def _update_finding(session: Session, run_id: str, detail: dict[str, Any]) -> None:
+    """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
+    try:
+        key = key_in(detail)
+    except (KeyError, TypeError, ValueError):
+        return
+    for finding in session.scalars(select(FindingRow).where(FindingRow.run_id == run_id)):
+        with suppress(KeyError, TypeError, ValueError):
+            if key_in(finding.detail) == key:
+                finding.detail = (
+                    finding.detail | detail | {"raised": dict(zip(("kind", "series", "onset"), key, strict=True))}
+                )
+
+
+def status_in(directory: Path) -> RunStatus:
+    """What a run's journal says now. Raises Problem(journal_unreadable) when it says nothing."""
+    status = None
+    for stored in JournalReader(directory).events():
+        with suppress(ValueError, KeyError, TypeError, OverflowError):
+            status = advance(status, stored.event)
+    if status is None:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
+    return status
+
+
+def write_status(row: RunRow, status: RunStatus) -> None:
+    row.state = status.state.value
+    row.since = status.since
+    row.started_at = status.started_at
+    row.finished_at = status.finished_at
+    row.load_start = status.load_start
+    row.load_stop = status.load_stop
+    row.verdict = status.verdict.value if status.verdict else None
+    row.reasons = list(status.reasons)
+    row.phase = status.phase
+    row.stop_requested = status.stop_requested
+
+
+def _status_in(row: RunRow) -> RunStatus:
+    return RunStatus(
+        state=RunState(row.state),
+        since=row.since,
+        created_at=row.created_at,
+        started_at=row.started_at,
+        load_start=row.load_start,
+        load_stop=row.load_stop,
+        finished_at=row.finished_at,
+        verdict=VerdictName(row.verdict) if row.verdict else None,
+        reasons=tuple(row.reasons),
+        phase=row.phase,
+        stop_requested=row.stop_requested,
+    )
+
+
+def _is_shorter(directory: Path, offset_bytes: int) -> bool:
+    """Whether the events end before what was read of them: they are not the ones that were read."""
+    path = directory / files.EVENTS
+    return path.exists() and path.stat().st_size < offset_bytes
+
+
+def _restore_workloads(session: Session, paths: list[Path]) -> None:
+    """Give every workload version that a run names the document that the run was made from."""
+    known = {(row.name, row.version): row for row in session.scalars(select(WorkloadRow))}
+    displaced: list[Workload] = []
+    for path in paths:
+        reader = JournalReader(path)
+        order = read_order(reader)
+        row = session.get_one(RunRow, path.name)
+        if row.workload_version is None:
+            continue
+        first = next(stored.event for stored in reader.events() if stored.event.type is EventType.STATE)
+        original = Submission.from_detail(first.detail, row.target).original_of(order.workload)
+        key = (original.name, row.workload_version)
+        present = known.get(key)
+        if present is None:
+            known[key] = add_version(session, original, row.workload_version, order.created_at)
+        elif present.digest != digest_of(original):
+            displaced.append(Workload.model_validate(present.document))
+            present.document = original.model_dump(mode="json")
+            present.digest = digest_of(original)
+    for workload in displaced:
+        versions = [row for (name, _), row in known.items() if name == workload.name]
+        if all(row.digest != digest_of(workload) for row in versions):
+            version = max(row.version for row in versions) + 1
+            known[(workload.name, version)] = add_version(
+                session, workload, version, min(r.created_at for r in versions)
+            )
+    session.flush()

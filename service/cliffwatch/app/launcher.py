@@ -1,0 +1,100 @@
+"""Starting a run's worker, checking whether it lives, and stopping it.
+
+A worker is alive for as long as it holds the lock of its journal; its pid in the heartbeat serves only to signal it.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from cliffwatch.base import locks
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import open_log
+from cliffwatch.base.processes import start_detached
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal.state import change_state, status_of
+from cliffwatch.model.state import RunState
+from cliffwatch.worker.heartbeat import Heartbeat
+
+_WORKER_OUTPUT = "worker.log"
+_SETTLE_SECONDS = 5.0
+_BY_FORCE = "a forced stop was requested"
+
+
+def launch(directory: Path) -> subprocess.Popen[bytes]:
+    """Start the worker of a run; it outlives whoever started it."""
+    with open_log(log_of(directory)) as log:
+        return start_detached([sys.executable, "-m", "cliffwatch.worker", str(directory)], log, Path("/"))
+
+
+def log_of(directory: Path) -> Path:
+    """What the workers of a run print."""
+    return directory / _WORKER_OUTPUT
+
+
+def worker_is_alive(directory: Path) -> bool:
+    """Whether a worker executes the run."""
+    return locks.is_held(directory / files.WORKER_LOCK)
+
+
+def request_stop(directory: Path, force: bool) -> None:
+    """Ask a run to stop: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
+
+    Raises Problem: wrong_state when the run is past stopping, not_ready when a frozen worker holds its journal.
+    """
+    status = status_of(stored.event for stored in JournalReader(directory).events())
+    if status is None or status.state is not RunState.STOPPING:
+        _enter_stopping(directory, force)
+    if force:
+        kill_worker(directory, _BY_FORCE)
+    elif (heartbeat := Heartbeat.read(directory)) is not None:
+        heartbeat.worker.send(signal.SIGTERM)
+
+
+def _enter_stopping(directory: Path, force: bool) -> None:
+    def enter() -> None:
+        change_state(EventLog(directory), RunState.STOPPING, time.time(), {"force": force})
+
+    try:
+        enter()
+    except TimeoutError as error:
+        if not force:
+            detail = f"{error}; where it is the run's worker, which may be frozen, `--force` kills it"
+            raise Problem(Code.NOT_READY, detail) from error
+        kill_worker(directory, _BY_FORCE)
+        enter()
+
+
+def kill_worker(directory: Path, reason: str) -> None:
+    """Kill a run's worker and engine and wait until they are gone."""
+    heartbeat = Heartbeat.read(directory)
+    if heartbeat is None:
+        return
+    log, note = EventLog(directory), Event(time.time(), EventType.NOTE, "worker_killed", {"reason": reason})
+    noted = _append_unless_held(log, note)
+    heartbeat.worker.send(signal.SIGKILL)
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    # The lock goes with the last of its threads, which may be a moment after the process counts as dead.
+    while (heartbeat.worker.is_alive() or worker_is_alive(directory)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    kill_orphaned_engine(directory)
+    if not noted:
+        log.append(note)
+
+
+def _append_unless_held(log: EventLog, event: Event) -> bool:
+    """False where the file's lock is held: by the very worker that is to be killed, if it was frozen at it."""
+    try:
+        log.append(event)
+    except TimeoutError:
+        return False
+    return True
+
+
+def kill_orphaned_engine(directory: Path) -> None:
+    """Kill the engine that a dead worker's heartbeat names, should it have survived its worker."""
+    heartbeat = Heartbeat.read(directory)
+    if heartbeat is not None and heartbeat.engine is not None:
+        heartbeat.engine.send(signal.SIGKILL)

@@ -1,0 +1,198 @@
+"""Keeping what the service believes of its runs and what is true of them the same.
+
+Once a second: read what journals gained, start the runs whose target is free, give interrupted runs a new worker, and
+force those that overstay their grace. Everything it needs is in the journals, so a service that was killed goes on
+where it stood, and a worker never notices.
+"""
+
+import logging
+import subprocess
+from collections.abc import Callable, Container, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.app import launcher
+from cliffwatch.app.alerts import deliver_kept
+from cliffwatch.app.index import index_run
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.logs import last_line_of
+from cliffwatch.base.rounds import Rounds
+from cliffwatch.base.units import format_duration
+from cliffwatch.gate.safety import targets_overlap
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader
+from cliffwatch.journal.following import StatusFollower
+from cliffwatch.journal.state import RunStatus, change_state
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.state import ACTIVE, RunState
+from cliffwatch.store.database import Database
+from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.worker.reporting import unanalysed
+from cliffwatch.worker.restarts import GIVE_UP_SECONDS, GIVEN_UP, Losses, losses_of
+
+_LOG = logging.getLogger(__name__)
+_LOG_LINE_CHARACTERS = 300
+PERIOD_SECONDS = 1.0
+#: A worker may take so long from its start until it holds the journal's lock.
+START_GRACE_SECONDS = 15.0
+#: On top of the workload's own grace, for the report of what there is.
+FORCE_MARGIN_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRun:
+    """An unfinished run, as the index has it."""
+
+    run_id: str
+    directory: Path
+    target_key: str
+
+
+class Reconciler:
+    """The service's background thread."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        self._troubles: dict[str, str] = {}
+        self._followers: dict[str, StatusFollower] = {}
+        self._rounds = Rounds("reconciler", PERIOD_SECONDS, self.tick, "the reconciler's round failed")
+
+    def start(self) -> None:
+        self._rounds.start()
+
+    def stop(self) -> None:
+        """Returns when the tick in progress is over. Workers go on."""
+        self._rounds.stop()
+
+    def tick(self) -> None:
+        """One round. A run that cannot be looked after does not keep the others from it."""
+        with self._database.session() as session:
+            runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
+        busy: list[str] = []
+        queued: list[LiveRun] = []
+        for run in runs:
+            state = self._guarded(run, self._check_run)
+            if state is RunState.QUEUED:
+                queued.append(run)
+            elif state is not RunState.FINISHED:
+                busy.append(run.target_key)
+        for run in queued:
+            if not any(targets_overlap(run.target_key, key) for key in busy):
+                self._guarded(run, self._begin)
+            # Whoever waits for a part of this run's target waits behind it.
+            busy.append(run.target_key)
+        self._reap({run.run_id for run in runs})
+        deliver_kept(self._database)
+
+    def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
+        """One run cannot keep the others from being looked after, whatever its journal or its disk holds."""
+        try:
+            state = act(run)
+            with self._database.session() as session:
+                index_run(session, run.directory)
+        except (Problem, OSError, ValueError, KeyError, TypeError, SQLAlchemyError) as error:
+            self._log_failure(run, error)
+            return None
+        self._troubles.pop(run.run_id, None)
+        return state
+
+    def _log_failure(self, run: LiveRun, error: Exception) -> None:
+        """Once, and not each second for as long as it lasts: the log may be on the disk that is full."""
+        trouble = f"{type(error).__name__}: {error}"
+        if self._troubles.get(run.run_id) != trouble:
+            self._troubles[run.run_id] = trouble
+            _LOG.error("run %s could not be checked", run.run_id, exc_info=error)
+
+    def _check_run(self, run: LiveRun) -> RunState:
+        status = self._status(run)
+        if status.state is RunState.FINISHED or status.state is RunState.QUEUED:
+            return status.state
+        if status.state in ACTIVE and self._worker_lives(run, status):
+            return self._limit_stop(run, status)
+        launcher.kill_orphaned_engine(run.directory)
+        if status.state in ACTIVE:
+            windows = self._windows(run)
+            status = self._change(run, RunState.INTERRUPTED, reason="the worker died", windows=windows)
+        return self._resume(run, status)
+
+    def _begin(self, run: LiveRun) -> RunState:
+        self._change(run, RunState.STARTING)
+        self._workers[run.run_id] = launcher.launch(run.directory)
+        return RunState.STARTING
+
+    def _resume(self, run: LiveRun, status: RunStatus) -> RunState:
+        """Give an interrupted run a new worker when it is time for that, or end it when none could do anything."""
+        now = self._clock.wall()
+        losses = losses_of(self._events(run), self._windows(run))
+        if losses.is_exhausted(now):
+            return self._give_up(run, losses)
+        if losses.wait_seconds(now, status.stop_requested) > 0:
+            return status.state
+        return self._begin(run)
+
+    def _give_up(self, run: LiveRun, losses: Losses) -> RunState:
+        """The load is over; one more worker removes the files and makes the report. When not even that succeeds, the
+        run ends without, and says how it is made."""
+        if not losses.ended:
+            said = last_line_of(launcher.log_of(run.directory))[:_LOG_LINE_CHARACTERS] or "nothing"
+            message = (
+                f"no worker measured anything for {format_duration(GIVE_UP_SECONDS)}; {losses.count} were started, and "
+                f"the last one said: {said}"
+            )
+            ended = {"how": LoadEnd.FAILED.value, "message": message, GIVEN_UP: True}
+            EventLog(run.directory).append(Event(self._clock.wall(), EventType.ENGINE, "load_ended", ended))
+            return self._begin(run)
+        judgement = unanalysed(run.directory, f"{losses.count} workers died; see worker.log")
+        self._change(run, RunState.FINISHED, **judgement.detail())
+        return RunState.FINISHED
+
+    def _worker_lives(self, run: LiveRun, status: RunStatus) -> bool:
+        worker = self._workers.get(run.run_id)
+        if worker is not None and worker.poll() is None:
+            return True
+        if launcher.worker_is_alive(run.directory):
+            return True
+        # Another service instance may have started it a moment ago.
+        just_started = status.state is RunState.STARTING and self._clock.wall() - status.since < START_GRACE_SECONDS
+        return just_started and worker is None
+
+    def _limit_stop(self, run: LiveRun, status: RunStatus) -> RunState:
+        if status.state is RunState.STOPPING:
+            grace = RunOrder.model_validate(JournalReader(run.directory).document("order.json")).workload.stop_grace
+            if self._clock.wall() - status.since > grace + FORCE_MARGIN_SECONDS:
+                launcher.kill_worker(run.directory, "the stop took longer than its grace period")
+        return status.state
+
+    def _status(self, run: LiveRun) -> RunStatus:
+        status = self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
+        if status is None:
+            raise ValueError(f"{run.directory} holds no state event")
+        return status
+
+    @staticmethod
+    def _events(run: LiveRun) -> Iterator[Event]:
+        return (stored.event for stored in JournalReader(run.directory).events())
+
+    def _change(self, run: LiveRun, to: RunState, **detail: object) -> RunStatus:
+        return change_state(EventLog(run.directory), to, self._clock.wall(), detail)
+
+    def _reap(self, live: Container[str]) -> None:
+        """Collect the workers of runs that are over: one writes so before it ends, and may be seen in between."""
+        self._followers = {run_id: each for run_id, each in self._followers.items() if run_id in live}
+        over = [run_id for run_id in self._workers if run_id not in live]
+        for run_id in over:
+            if self._workers[run_id].poll() is not None:
+                del self._workers[run_id]
+
+    def _windows(self, run: LiveRun) -> int:
+        """Windows in the journal; -1 while that is unknown."""
+        try:
+            last = JournalReader(run.directory).last_window()
+        except OSError:
+            return -1
+        return 0 if last is None else last.seq + 1

@@ -1,0 +1,290 @@
+"""What can be asked of the service about runs: plan one, submit one, stop one.
+
+A run exists once its journal does. The journal is made under another name and renamed when it is whole, so a refusal,
+and a crash at any moment, leaves either a run or nothing.
+"""
+
+import logging
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from cliffwatch.app import launcher
+from cliffwatch.app.index import admit, index_run, status_in, write_status
+from cliffwatch.base import durable
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.engines.contract import EngineContext
+from cliffwatch.engines.registry import check_target_kind, checked_workload, engine_of, load_of
+from cliffwatch.gate.examination import Examination, confirmation_sentence, examine, place_of, targets_overlap
+from cliffwatch.gate.objections import Objection, require_clear
+from cliffwatch.gate.space import notes_on_plan, objections_to_plan
+from cliffwatch.journal import EventLog, files
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.request import RunRequest, Submission, parse_reference
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.state import ACTIVE, RunState, VerdictName
+from cliffwatch.model.target import bootstrap_servers_of
+from cliffwatch.model.workload import Workload, format_workload, workload_from
+from cliffwatch.store.database import DATABASE_ERRORS, Database
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.store.workloads import require_workload
+from cliffwatch.worker.timeline import Timeline
+
+_LOG = logging.getLogger(__name__)
+#: How long a stop that is written down waits for the database, before it is answered without.
+_INDEX_PATIENCE_SECONDS = 0.5
+#: Journals that are only being made begin so; see `store.index.journals_in`.
+_PENDING_PREFIX = ".new-"
+#: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
+_NAME_IN_ID = 42
+#: What the worker of another run on the same target causes. That run will end, and this one waits for it.
+_CAUSED_BY_RUN = frozenset({"in_use"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunPlan:
+    """What a request would do, and all that stands in its way. `confirmation` is None where none is needed."""
+
+    run_id: str
+    workload: Workload
+    submission: Submission
+    examination: Examination
+    plan: LoadPlan
+    notes: tuple[str, ...]
+    objections: tuple[Objection, ...]
+    confirmation: str | None
+
+
+class RunService:
+    """The use cases. `request_stop` has a run's worker stop (gracefully, or by force where that is True)."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        database: Database,
+        clock: Clock,
+        request_stop: Callable[[Path, bool], None] = launcher.request_stop,
+    ) -> None:
+        self._runs_directory = settings.runs_directory
+        self._state_directory = settings.state_directory
+        self._database = database
+        self._clock = clock
+        self._request_stop = request_stop
+
+    def sweep(self) -> None:
+        """Make the runs' directory, and remove what a service that was killed had begun there."""
+        self._runs_directory.mkdir(mode=durable.PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        for path in self._runs_directory.glob(f"{_PENDING_PREFIX}*"):
+            shutil.rmtree(path)
+
+    def plan(self, request: RunRequest, run_id: str | None = None) -> RunPlan:
+        """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
+        workload, version, replaced = self.resolve(request)
+        run_id = run_id or self._new_id(workload)
+        examination = examine(request.target, run_id, journals=self._runs_directory)
+        engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
+        plan = engine.plan(load, context)
+        probe = engine.probe(load, context)
+        objections = [
+            *examination.objections,
+            *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
+            *(Objection("brokers_unreachable", message) for message in probe.unreachable),
+            *(Objection("load_refused", message) for message in probe.refused),
+        ]
+        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, _memory_bytes())]
+        holder = self._run_on(examination.target_key)
+        if holder is not None:
+            objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
+            notes.append(f"run {holder} has this target; this run would wait until it ends")
+        return RunPlan(
+            run_id=run_id,
+            workload=workload,
+            submission=Submission(
+                examination.target_key, request.digest, version, replaced, target_path=place_of(examination)
+            ),
+            examination=examination,
+            plan=plan,
+            notes=tuple(notes),
+            objections=tuple(objections),
+            confirmation=confirmation_sentence(examination) or None,
+        )
+
+    def submit(
+        self, request: RunRequest, created_by: str, run_id: str | None = None, schedule_id: str | None = None
+    ) -> tuple[str, bool]:
+        """Queue a run: its id, and whether it is new. Raises Problem, and then nothing is left behind.
+
+        With a `run_id` of the caller's choice the same request may be repeated and makes one run; another request with
+        that id is a conflict.
+        """
+        if run_id is not None and self._exists_for(run_id, request):
+            return run_id, False
+        plan = self.plan(request, run_id)
+        require_clear(plan.objections)
+        order = RunOrder(
+            run_id=plan.run_id,
+            workload=plan.workload,
+            target=request.target,
+            created_at=self._clock.wall(),
+            created_by=created_by,
+            schedule_id=schedule_id,
+        )
+        return plan.run_id, self._begin(order, plan.submission, request)
+
+    def stop(self, run_id: str, force: bool) -> RunRow:
+        """Stop a run: at once when it only waits, else through its worker; gives its row as it is then.
+
+        The request goes into the journal, and the database follows when it can: one that is locked keeps nobody from
+        stopping a run. Raises Problem(wrong_state) when it is late.
+        """
+        with self._database.snapshot() as session:
+            row = self._row(session, run_id)
+        directory = Path(row.directory)
+        if status_in(directory).state is RunState.FINISHED:
+            raise Problem(Code.WRONG_STATE, f"run {run_id}is already finished")
+        if status_in(directory).state is not RunState.QUEUED or not self._finish_queued(directory):
+            self._request_stop(directory, force)
+        try:
+            with self._database.session(_INDEX_PATIENCE_SECONDS) as session:
+                return index_run(session, directory)
+        except DATABASE_ERRORS as error:
+            _LOG.warning("run %s: stop requested; the database is updated later: %s", run_id, error)
+            write_status(row, status_in(directory))
+            return row
+
+    def resolve(self, request: RunRequest) -> tuple[Workload, int | None, dict[str, str]]:
+        """The workload to run, its version, and the durations of that version that the request replaces.
+
+        Raises Problem: not_found, or workload_invalid when the workload, its load or the target's kind is wrong.
+        """
+        if isinstance(request.workload, str):
+            name, version = parse_reference(request.workload)
+            with self._database.snapshot() as session:
+                row = require_workload(session, name, version)
+            original, version = workload_from(row.document), row.version
+        else:
+            original, version = checked_workload(request.workload), None
+        workload = original.with_durations(request.durations)
+        load_of(workload)
+        check_target_kind(workload, request.target.kind)
+        return workload, version, _replaced(original, workload) if version is not None else {}
+
+    def _context(self, workload: Workload, examination: Examination) -> EngineContext:
+        timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
+        return EngineContext(
+            run_id=examination.run_id,
+            path=examination.path,
+            is_device=examination.is_device,
+            scratch=self._runs_directory / examination.run_id / "engine",
+            window_seconds=workload.window,
+            start=timeline.load_start,
+            stop=timeline.load_stop,
+            state_directory=self._state_directory,
+            bootstrap_servers=bootstrap_servers_of(examination.target),
+        )
+
+    def waits_for(self, row: RunRow) -> list[str]:
+        """The runs that were asked for before this one and have or want its target, which a queued run waits for."""
+        if row.state != RunState.QUEUED.value:
+            return []
+        with self._database.snapshot() as session:
+            before = takewhile(lambda other: other.id != row.id, unfinished_runs(session))
+            return [other.id for other in before if targets_overlap(other.target_key, row.target_key)]
+
+    def _run_on(self, target_key: str) -> str | None:
+        """A run that a worker executes on the same target."""
+        with self._database.snapshot() as session:
+            for row in unfinished_runs(session):
+                if RunState(row.state) in ACTIVE and targets_overlap(row.target_key, target_key):
+                    return row.id
+        return None
+
+    def _new_id(self, workload: Workload) -> str:
+        stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(self._clock.wall()))
+        return f"{workload.name[:_NAME_IN_ID]}-{stamp}-{secrets.token_hex(2)}"
+
+    def _exists_for(self, run_id: str, request: RunRequest) -> bool:
+        """Whether the run is there already, made by the same request. Raises Problem(conflict) when by another one."""
+        with self._database.snapshot() as session:
+            row = session.get(RunRow, run_id)
+        directory = self._runs_directory / run_id
+        if row is None and not directory.exists():
+            return False
+        if row is None:
+            # Begun by a request that is just about to index it: whoever is first does.
+            with self._database.session() as session:
+                row = index_run(session, directory)
+        if row.request_digest != request.digest:
+            fault = FieldFault("run_id", "use another id, or repeat the request that created this run")
+            raise Problem(
+                Code.CONFLICT, f"there is a run {run_id} already, and something else was asked of it", [fault]
+            )
+        return True
+
+    def _begin(self, order: RunOrder, submission: Submission, request: RunRequest) -> bool:
+        """Make the journal and index it; False when the same run was begun by another caller in the meantime."""
+        pending = self._runs_directory / f"{_PENDING_PREFIX}{order.run_id}-{secrets.token_hex(4)}"
+        directory = self._runs_directory / order.run_id
+        try:
+            self._write_journal(pending, order, submission)
+            # Fails when the name is taken: a journal is never empty.
+            pending.rename(directory)
+        except OSError:
+            shutil.rmtree(pending, ignore_errors=True)
+            if directory.exists():
+                return not self._exists_for(order.run_id, request)
+            raise
+        admit(self._database, directory)
+        return True
+
+    @staticmethod
+    def _write_journal(directory: Path, order: RunOrder, submission: Submission) -> None:
+        directory.mkdir(mode=durable.PRIVATE_DIRECTORY)
+        durable.write_json_durably(directory / files.ORDER, order.model_dump(mode="json"))
+        durable.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
+        change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())
+
+    def _finish_queued(self, directory: Path) -> bool:
+        """False when the run was started in the meantime."""
+        detail = {"verdict": VerdictName.STOPPED.value, "reasons": ["it was stopped before the load started"]}
+        try:
+            change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), detail)
+        except Problem as problem:
+            if problem.code is Code.WRONG_STATE:
+                return False
+            raise
+        return True
+
+    @staticmethod
+    def _row(session: Session, run_id: str) -> RunRow:
+        row = session.get(RunRow, run_id)
+        if row is None:
+            raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+        return row
+
+
+def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
+    """The durations of `original` that are different in `workload`, as DurationOverrides writes them."""
+    before, after = _durations(original), _durations(workload)
+    return {name: text for name, text in before.items() if after[name] != text}
+
+
+def _durations(workload: Workload) -> dict[str, Any]:
+    document = workload.model_dump(mode="json")
+    return {"window": document["window"], **document["phases"]}
+
+
+def _memory_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,0 +1,206 @@
+"""Queueing runs when schedules are due. APScheduler wakes this up; the schedules table says what is due.
+
+A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
+the row says so. A service that is killed in between leaves a firing that failed, never one that nobody knows of. What
+came due while no service ran is recorded as missed and not run late; so is what comes due while the run that the
+schedule queued before still waits for its target, or a schedule that is too fast would fill the queue.
+"""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from apscheduler.events import EVENT_JOB_MISSED, JobExecutionEvent
+from apscheduler.jobstores.base import JobLookupError
+from apscheduler.schedulers.background import BackgroundScheduler
+from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from cliffwatch.app.scheduler_lock import SchedulerLock
+from cliffwatch.app.stored_schedules import read_schedule, reason_of
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Problem
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.state import RunState
+from cliffwatch.model.trigger import fire_times, fire_times_until
+from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
+
+_LOG = logging.getLogger(__name__)
+QUEUED, MISSED, FAILED = "queued", "missed", "failed"
+#: Missed fire times that are recorded one by one; the last such row says how many more there were.
+MISSED_LISTED = 100
+#: So many are counted at most.
+_MISSED_COUNTED = 10_000
+#: What reading a damaged row may raise.
+_UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
+#: (request, who asked, schedule) → run id.
+Submit = Callable[[RunRequest, str, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """A fire time that was settled and is to be acted on."""
+
+    firing_id: int
+    request: RunRequest
+    schedule_name: str
+
+
+class Scheduler:
+    """The service's schedules. One at a time: `start` takes the lock, and every firing makes sure it still holds."""
+
+    def __init__(
+        self, database: Database, clock: Clock, lock: SchedulerLock, misfire_grace_seconds: float, submit: Submit
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._lock = lock
+        self._grace_seconds = misfire_grace_seconds
+        self._submit = submit
+        self._turn = threading.Lock()
+        self._scheduler = BackgroundScheduler(
+            timezone=UTC,
+            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": misfire_grace_seconds},
+        )
+        self._scheduler.add_listener(self._on_missed, EVENT_JOB_MISSED)
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self._scheduler.running) and self._lock.is_held()
+
+    def start(self) -> None:
+        """Record what was missed and begin. Raises Problem(conflict) when another scheduler has the lock."""
+        self._lock.acquire()
+        now = self._clock.wall()
+        with self._database.snapshot() as session:
+            identifiers = list(session.scalars(select(ScheduleRow.id).where(ScheduleRow.enabled)))
+        for schedule_id in identifiers:
+            self._pass_over(schedule_id, now)
+        self._scheduler.start()
+        for schedule_id in identifiers:
+            self.refresh(schedule_id)
+
+    def _pass_over(self, schedule_id: str, now: float) -> None:
+        """Record what was missed of a schedule while no service ran."""
+        try:
+            with self._database.session() as session:
+                row = session.get(ScheduleRow, schedule_id)
+                if row is not None:
+                    self._settle(session, row, now, grace_seconds=0.0)
+        except (*_UNREADABLE, IntegrityError) as error:
+            # `refresh` logs why it is not scheduled.
+            _LOG.debug("schedule %s cannot be settled: %r", schedule_id, error)
+
+    def stop(self) -> None:
+        """Returns when no firing is in progress any more."""
+        if self._scheduler.running:
+            self._scheduler.shutdown(wait=True)
+        self._lock.release()
+
+    def refresh(self, schedule_id: str) -> None:
+        """Take a schedule as the table has it now: new, changed, disabled, gone, or such that it cannot be read."""
+        with self._database.snapshot() as session:
+            row = session.get(ScheduleRow, schedule_id)
+        if row is None or not row.enabled or row.next_fire_at is None:
+            self._remove(schedule_id)
+            return
+        try:
+            self._scheduler.add_job(
+                self.fire,
+                trigger=read_schedule(row).trigger.trigger(),
+                args=[schedule_id],
+                id=schedule_id,
+                replace_existing=True,
+                next_run_time=datetime.fromtimestamp(row.next_fire_at, UTC),
+            )
+        except _UNREADABLE as error:
+            self._remove(schedule_id)
+            reason = reason_of(error) if isinstance(error, Problem) else repr(error)
+            _LOG.error("schedule %s (%s) does not fire, because it cannot be read: %s", row.name, schedule_id, reason)
+
+    def _remove(self, schedule_id: str) -> None:
+        with suppress(JobLookupError):
+            self._scheduler.remove_job(schedule_id)
+
+    def fire(self, schedule_id: str) -> None:
+        """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed."""
+        # The listener for misfires runs beside the jobs.
+        with self._turn:
+            if not self._lock.is_held():
+                _LOG.error("schedule %s does not fire: another scheduler has taken over", schedule_id)
+                return
+            now = self._clock.wall()
+            with self._database.session() as session:
+                take_turns(session, f"schedule {schedule_id}")
+                row = session.get(ScheduleRow, schedule_id)
+                due = None if row is None else self._settle(session, row, now, self._grace_seconds)
+            if due is not None:
+                self._act(schedule_id, due)
+
+    def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
+        """Record every fire time up to now and move the schedule on. The last is to be acted on if it is not too old.
+
+        A grace of 0 is of a service that was down: whatever has passed was missed.
+        """
+        first = row.next_fire_at
+        if first is None or first > now or not row.enabled:
+            return None
+        stored = read_schedule(row)
+        trigger = stored.trigger.trigger()
+        passed = [first, *fire_times_until(trigger, first, now, _MISSED_COUNTED)]
+        row.next_fire_at = next(iter(fire_times(trigger, now, 1)), None)
+        last = passed[-1]
+        in_time = grace_seconds > 0 and now - last <= grace_seconds
+        missed = passed[:-1] if in_time else passed
+        reason = "no service was running" if grace_seconds == 0 else "the service was delayed"
+        for number, due_at in enumerate(missed[:MISSED_LISTED], start=1):
+            more = len(missed) - MISSED_LISTED if number == MISSED_LISTED else 0
+            detail = f"{reason}; {more} more were missed after this one" if more > 0 else reason
+            session.add(FiringRow(schedule_id=row.id, due_at=due_at, outcome=MISSED, run_id=None, detail=detail))
+        if not in_time:
+            return None
+        firing = FiringRow(
+            schedule_id=row.id,
+            due_at=last,
+            outcome=FAILED,
+            run_id=None,
+            detail="the service ended before it had queued the run",
+        )
+        session.add(firing)
+        session.flush()
+        return _Due(firing.id, stored.request, row.name)
+
+    def _act(self, schedule_id: str, due: _Due) -> None:
+        outcome, run_id, detail = self._outcome(schedule_id, due)
+        with self._database.session() as session:
+            firing = session.get(FiringRow, due.firing_id)
+            if firing is not None:
+                firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
+
+    def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
+        """Queue the run, unless one waits already: what came of it, the run's id, and why there is none."""
+        if (waiting := self._waiting_run(schedule_id)) is not None:
+            return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
+        try:
+            return QUEUED, self._submit(due.request, f"schedule {due.schedule_name}", schedule_id), ""
+        except Problem as problem:
+            return FAILED, None, str(problem)
+        except Exception as error:
+            _LOG.exception("schedule %s could not queue its run", schedule_id)
+            return FAILED, None, f"the run could not be queued: {error!r}"
+
+    def _waiting_run(self, schedule_id: str) -> str | None:
+        waits = (RunRow.schedule_id == schedule_id, RunRow.state == RunState.QUEUED.value)
+        with self._database.snapshot() as session:
+            return session.scalars(select(RunRow.id).where(*waits).limit(1)).first()
+
+    def _on_missed(self, event: JobExecutionEvent) -> None:
+        try:
+            self.fire(event.job_id)
+        except Exception:
+            _LOG.exception("a missed fire time of schedule %s could not be recorded", event.job_id)

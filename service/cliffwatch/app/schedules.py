@@ -1,0 +1,139 @@
+"""What can be done with schedules: make, change and remove them.
+
+What is stored can be carried: a trigger whose fire times cannot be computed is refused before it is stored.
+"""
+
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from cliffwatch.app.runs import RunService
+from cliffwatch.app.scheduler import Scheduler
+from cliffwatch.app.stored_schedules import read_request
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
+from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
+from cliffwatch.model.workload import DurationOverrides
+from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.models import ScheduleRow
+
+Value = TypeVar("Value")
+#: So many of the next fire times are shown, and computed before a schedule is stored.
+NEXT_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleService:
+    """Schedules as rows of the database, each known to the scheduler as soon as it is changed."""
+
+    database: Database
+    clock: Clock
+    runs: RunService
+    scheduler: Scheduler
+
+    def create(self, request: ScheduleRequest, created_by: str) -> str:
+        """The new schedule's id. Its workload is looked up and checked now, and again each time it fires.
+
+        Raises Problem: schedule_invalid, workload_invalid, not_found, or conflict where the name is taken.
+        """
+        self.runs.resolve(request.run)
+        now = self.clock.wall()
+        trigger = anchored(parse_trigger(request.trigger), now)
+        row = ScheduleRow(
+            id=secrets.token_hex(4),
+            name=request.name,
+            request=request.run.model_dump(mode="json"),
+            trigger=trigger,
+            enabled=request.enabled,
+            next_fire_at=_next_fire_at(trigger, request.enabled, now),
+            created_at=now,
+            created_by=created_by,
+        )
+        schedule_id = row.id
+        try:
+            with self.database.session() as session:
+                session.add(row)
+        except IntegrityError as error:
+            raise _name_taken(request.name) from error
+        self.scheduler.refresh(schedule_id)
+        return schedule_id
+
+    def change(self, schedule_id: str, change: ScheduleChange) -> None:
+        """Enable, disable or change a schedule. Raises Problem as `create` does."""
+        now = self.clock.wall()
+        given = None if change.trigger is None else anchored(parse_trigger(change.trigger), now)
+        try:
+            with self.database.session() as session:
+                take_turns(session, f"schedule {schedule_id}")
+                row = row_of(session, schedule_id)
+                # Read and written in one transaction: of two changes at once, neither is lost.
+                if change.workload is not None or change.target is not None or change.durations is not None:
+                    row.request = self._changed(row, change).model_dump(mode="json")
+                row.name = _either(change.name, row.name)
+                enabled = _either(change.enabled, row.enabled)
+                if given is not None or enabled != row.enabled:
+                    row.trigger, row.enabled = given or row.trigger, enabled
+                    row.next_fire_at = _next_fire_at(row.trigger, enabled, now)
+        except IntegrityError as error:
+            raise _name_taken(change.name) from error
+        self.scheduler.refresh(schedule_id)
+
+    def delete(self, schedule_id: str) -> None:
+        """Remove a schedule and the record of its firings. Raises Problem(not_found)."""
+        with self.database.session() as session:
+            session.delete(row_of(session, schedule_id))
+        self.scheduler.refresh(schedule_id)
+
+    def _changed(self, row: ScheduleRow, change: ScheduleChange) -> RunRequest:
+        """The run to queue from now on, which is looked up and checked. Raises Problem."""
+        if change.workload is not None and change.target is not None:
+            durations = change.durations if change.durations is not None else DurationOverrides()
+            with suppress(Problem):
+                durations = _either(change.durations, read_request(row).durations)
+            request = RunRequest(workload=change.workload, target=change.target, durations=durations)
+        else:
+            stored = read_request(row)
+            request = RunRequest(
+                workload=_either(change.workload, stored.workload),
+                target=_either(change.target, stored.target),
+                durations=_either(change.durations, stored.durations),
+            )
+        self.runs.resolve(request)
+        return request
+
+
+def row_of(session: Session, schedule_id: str) -> ScheduleRow:
+    """Raises Problem(not_found)."""
+    row = session.get(ScheduleRow, schedule_id)
+    if row is None:
+        raise Problem(Code.NOT_FOUND, f"there is no schedule {schedule_id}")
+    return row
+
+
+def _next_fire_at(trigger: dict[str, Any], enabled: bool, now: float) -> float | None:
+    """Raises Problem(schedule_invalid) for a date that has passed."""
+    if not enabled:
+        return None
+    # As many as are ever shown: what cannot be computed is refused here and not stored.
+    times = fire_times(parse_trigger(trigger).trigger(), now, NEXT_SHOWN)
+    if not times:
+        it_is = format(datetime.fromtimestamp(now, UTC), "%Y-%m-%d %H:%M:%SZ")
+        fault = FieldFault("trigger", f"this time has passed; it is {it_is}")
+        raise Problem(Code.SCHEDULE_INVALID, "the schedule would never fire", [fault])
+    return times[0]
+
+
+def _name_taken(name: str | None) -> Problem:
+    fault = FieldFault("name", "use another name, or change the existing schedule")
+    return Problem(Code.CONFLICT, f"there is a schedule {name} already", [fault])
+
+
+def _either(given: Value | None, present: Value) -> Value:
+    return present if given is None else given

@@ -1,0 +1,112 @@
+"""The few primitives that make a write whole, durable, and private to its owner."""
+
+import errno
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+#: Modes of what a run leaves: whoever can read a lock can hold it, so nobody but the owner reads anything.
+PRIVATE_FILE = 0o600
+PRIVATE_DIRECTORY = 0o700
+
+
+def is_full(error: OSError) -> bool:
+    """Whether a write failed for want of room, which may be made: of the disk, or of the user's share of it."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def takes_nothing(error: OSError) -> bool:
+    """Whether a write failed because its disk is full, was made read-only, or fails."""
+    return is_full(error) or error.errno in (errno.EROFS, errno.EIO)
+
+
+def is_temporary(error: OSError) -> bool:
+    """Whether a write failed for a reason that may go away by itself: no room, or a lock that was held too long."""
+    return is_full(error) or error.errno == errno.ETIMEDOUT
+
+
+def private(path: str, flags: int) -> int:
+    """An opener for `open` that makes files for their owner alone."""
+    return os.open(path, flags, PRIVATE_FILE)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True) -> Iterator[BinaryIO]:
+    """A file to write to that takes the place of `path` when the block ends: the old or the new content is there.
+
+    A durable one is on disk then; after a crash, too, either is there whole. Raises OSError; that, and whatever the
+    block raises, leaves the old content and nothing of the new: a disk that is full stays no fuller.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(unfinished, "wb", opener=private if is_private else None) as file:
+            yield file
+            if is_durable:
+                file.flush()
+                os.fsync(file.fileno())
+        unfinished.replace(path)
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    if is_durable:
+        sync_directory(path.parent)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file that somebody asked for by name: it has that only once it is whole, and the umask says who may read it.
+
+    Raises OSError, and then leaves nothing.
+
+    What is there and is no plain file is written through, since taking its place would destroy it: a device such as
+    /dev/null, a pipe, a link such as /dev/stdout.
+    """
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        with path.open("wb") as file:
+            yield file
+        return
+    with replacement(path, is_durable=False, is_private=False) as file:
+        yield file
+
+
+def write_durably(path: Path, content: str | bytes) -> None:
+    """Replace a file durably, as `replacement` does, and for its owner alone. Raises OSError."""
+    with replacement(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+def write_json_durably(path: Path, content: Any) -> None:
+    write_durably(path, json.dumps(content, indent=2, sort_keys=True) + "\n")
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte; the kernel may take fewer than it was given (a full disk raises OSError)."""
+    view = memoryview(content)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def append_durably(descriptor: int, content: bytes) -> None:
+    """Append to a file that nobody else writes to meanwhile: on disk when this returns.
+
+    Raises OSError, and then takes back what had been written of it: half of it is worth nothing to anybody.
+    """
+    size_bytes = os.fstat(descriptor).st_size
+    try:
+        write_all(descriptor, content)
+        os.fsync(descriptor)
+    except OSError:
+        os.ftruncate(descriptor, size_bytes)
+        raise

@@ -1,0 +1,64 @@
+"""Locks between processes, on a file or a directory: only one holds such a lock at a time.
+
+The kernel releases one at the moment its last descriptor is closed, so it ends with the process, however that ends:
+whoever holds it lives. Looking at one holds it for an instant, for which who wants to have it must be prepared to wait.
+"""
+
+import errno
+import fcntl
+import math
+import os
+import time
+from pathlib import Path
+
+from cliffwatch.base import durable
+
+_POLL_SECONDS = 0.01
+
+
+def take(descriptor: int, name: Path, patience_seconds: float = math.inf) -> None:
+    """Lock what is open as `descriptor`, until that is closed; without patience it is tried once.
+
+    Raises OSError: TimeoutError, which names it by `name`, while another process holds the lock for so long.
+    """
+    if math.isinf(patience_seconds):
+        return fcntl.flock(descriptor, fcntl.LOCK_EX)
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                held = f"has held its lock for {patience_seconds:g} s" if patience_seconds > 0 else "holds its lock"
+                raise TimeoutError(errno.ETIMEDOUT, f"another process {held}", str(name)) from None
+            time.sleep(_POLL_SECONDS)
+
+
+def hold(path: Path, patience_seconds: float = math.inf) -> int:
+    """Lock a file, which is made if it is not there, until the descriptor that this returns is closed.
+
+    Raises OSError, as `take` does.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
+    try:
+        take(descriptor, path, patience_seconds)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def is_held(path: Path) -> bool:
+    """Whether a living process holds the lock of a file; nobody does where there is no file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        # Shared, so that those who look do not take one another for a holder.
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,0 +1,21 @@
+"""A limit of the kernel on the memory of this process, on top of what it needed to start."""
+
+import resource
+from pathlib import Path
+
+#: What a process with such a limit is started with: Arrow's own allocator reserves a gigabyte of addresses at once, and
+#: every arena some, all of which count towards the limit.
+ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "OPENBLAS_NUM_THREADS": "1"}
+
+
+def limit_memory(limit_bytes: int) -> None:
+    """From here on no more than that: what asks for more gets a MemoryError."""
+    started = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    lower(resource.RLIMIT_AS, started + limit_bytes)
+
+
+def lower(kind: int, limit: int) -> None:
+    """Set a limit of `resource`, but never above one that is there."""
+    _, hard = resource.getrlimit(kind)
+    given = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+    resource.setrlimit(kind, (given, given))

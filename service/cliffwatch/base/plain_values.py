@@ -1,0 +1,64 @@
+"""What a document from outside may be, before anything else looks at it: plain values, not too many and not too deep.
+
+A mebibyte can hold half a million values, aliases of YAML stand for any number of them, and what walks over a document
+(checks, messages, copies) pays for each. So documents are counted first, which costs next to nothing.
+"""
+
+import math
+from typing import Any
+
+from cliffwatch.base.finite_json import DEPTH_LIMIT, strict_json
+
+#: A notification of some thousand alerts has so many; a workload has some dozens.
+VALUES_LIMIT = 100_000
+#: Keys of one mapping.
+KEYS_LIMIT = 1000
+_INTEGER_BITS = 64
+
+
+def read_json(text: bytes) -> Any:
+    """A request's JSON. Raises json.JSONDecodeError where it is none, ValueError for what is not taken."""
+    return plain(strict_json(text, unique_keys=True))
+
+
+def plain(document: Any) -> Any:
+    """The document unchanged. Raises ValueError: too large, too deep, or of values that JSON does not have."""
+    left = VALUES_LIMIT
+    level: list[Any] = [document]
+    for _ in range(DEPTH_LIMIT):
+        left -= len(level)
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                _check_keys(value)
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+            else:
+                _check_value(value)
+            # While it grows: what aliases stand for is never there as a whole.
+            if len(below) > left:
+                raise ValueError(f"it holds more than {VALUES_LIMIT} values; no valid document does")
+        if not below:
+            return document
+        level = below
+    raise ValueError(f"it is nested more than {DEPTH_LIMIT} deep; no valid document is")
+
+
+def _check_keys(mapping: dict[Any, Any]) -> None:
+    if len(mapping) > KEYS_LIMIT:
+        raise ValueError(f"a mapping in it has {len(mapping)} keys; it may have {KEYS_LIMIT}")
+    for key in mapping:
+        if not isinstance(key, str):
+            raise ValueError(f"a key in it is {str(key)[:40]!r}, which is no text; put it in quotes")
+
+
+def _check_value(value: Any) -> None:
+    if isinstance(value, int):
+        if value.bit_length() > _INTEGER_BITS:
+            raise ValueError(f"a number in it has more than {_INTEGER_BITS} bits")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"{value} is no number; write one that is finite")
+    elif not (value is None or isinstance(value, str)):
+        raise ValueError(f"it holds a {type(value).__name__}, {str(value)[:40]}; put it in quotes to make it text")

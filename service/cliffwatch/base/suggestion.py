@@ -1,0 +1,31 @@
+"""What somebody who mistyped a name may have meant."""
+
+import re
+from collections.abc import Iterable
+from difflib import SequenceMatcher
+
+#: Less alike than this, a name is another one and no misspelling.
+_ALIKE = 0.6
+#: A nested name has to be more alike by this much than one that would fit where it was typed.
+_NESTED_LEAD = 0.15
+
+
+def did_you_mean(typed: str, known: Iterable[str], nested: Iterable[str] = ()) -> str:
+    """The end of a sentence, such as `; did you mean 'quick-soak'?`; empty where nothing known is like it.
+
+    `nested` are dotted names, of which the last part is compared.
+    """
+    form = _form(typed)
+    ranked = [(_likeness(form, name), name) for name in known]
+    ranked += [(_likeness(form, name.rpartition(".")[2]) - _NESTED_LEAD, name) for name in nested]
+    likeness, name = max(ranked, key=lambda item: item[0], default=(0.0, ""))
+    return f"; did you mean {name!r}?" if likeness >= _ALIKE else ""
+
+
+def _likeness(form: str, name: str) -> float:
+    return SequenceMatcher(a=_form(name), b=form).ratio()
+
+
+def _form(name: str) -> str:
+    """In small letters, with one word separator and one word for a size, since that is what people mix up."""
+    return re.sub(r"_bytes?$", "_size", name.lower().replace("-", "_"))

@@ -1,0 +1,1 @@
+"""`cliffwatch drill`: the whole chain, proven on a small aging drive in minutes."""

@@ -1,0 +1,157 @@
+"""What a drill is to show, and whether it did: pure functions of what was observed."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from statistics import median
+from typing import Any
+
+from cliffwatch.base.units import format_amplification, format_ratio
+from cliffwatch.cli.drill.progress import WindowFigures
+from cliffwatch.cli.output import ABSENT, show_latency
+from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.model.state import VerdictName
+
+CLIFF_ALERT = "CliffwatchLatencyCliff"
+GARBAGE_COLLECTION = "drive_garbage_collection"
+#: What the untouched drive has to show, and what the others must stay below.
+AMPLIFICATION_AT_CLIFF = 2.0
+AMPLIFICATION_HEALTHY = 1.5
+LATENCY_RATIO_AT_CLIFF = 5.0
+
+
+class VariantName(StrEnum):
+    """What is done about garbage collection."""
+
+    AGING = "aging"
+    TRIM = "trim"
+    OVER_PROVISIONED = "over-provisioned"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How the drive is mounted, and whether it is to fall off the cliff."""
+
+    name: VariantName
+    story: str
+    discard: bool = False
+    unpartitioned: float = 0.0
+    has_cliff: bool = False
+
+
+VARIANTS = {
+    variant.name: variant
+    for variant in (
+        Variant(
+            VariantName.AGING,
+            "a drive without spare space and without TRIM: a latency cliff is expected",
+            has_cliff=True,
+        ),
+        Variant(
+            VariantName.TRIM,
+            "the same drive with TRIM (mount option discard): no cliff is expected",
+            discard=True,
+        ),
+        Variant(
+            VariantName.OVER_PROVISIONED,
+            "the same drive with 25 % of its space left unpartitioned: no cliff is expected",
+            unpartitioned=0.25,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What came of the drill: run and report as the API shows them, the drive's kernel name, what was seen besides."""
+
+    run: dict[str, Any]
+    report: dict[str, Any]
+    device: str
+    windows: Sequence[WindowFigures]
+    amplifications: Sequence[tuple[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """`what` was expected, whether it holds, and what was found."""
+
+    what: str
+    holds: bool
+    detail: str
+
+
+def expectations(variant: Variant, observed: Observed) -> list[Expectation]:
+    """Everything that the variant is to show."""
+    return _of_the_cliff(observed) if variant.has_cliff else _of_health(observed)
+
+
+def _of_the_cliff(observed: Observed) -> list[Expectation]:
+    found = [finding for finding in observed.report.get("findings", []) if finding["kind"] == "cliff"]
+    drives = [str((finding.get("drive") or {}).get("name")) for finding in found]
+    causes = [(finding.get("cause") or {}) for finding in found]
+    verdict = observed.run.get("verdict")
+    highest = max((value for _, value in observed.amplifications), default=None)
+    # A cliff is as large here as in the report; the windows speak for themselves only where it has none.
+    before, after = (found[0]["baseline"], found[0]["level"]) if found else _latency(observed.windows)
+    ratio = after / before if before and after else None
+    received = _cliff_alerts(observed)
+    return [
+        Expectation(
+            f"write amplification rose above {AMPLIFICATION_AT_CLIFF:g}",
+            highest is not None and highest > AMPLIFICATION_AT_CLIFF,
+            ABSENT if highest is None else f"up to {format_amplification(highest)}",
+        ),
+        Expectation(
+            f"latency rose at least {format_ratio(LATENCY_RATIO_AT_CLIFF)}",
+            ratio is not None and ratio >= LATENCY_RATIO_AT_CLIFF,
+            f"p99 from {show_latency(before)} to {show_latency(after)}",
+        ),
+        Expectation("the verdict is degraded", verdict == VerdictName.DEGRADED, str(verdict)),
+        Expectation("the report has a cliff", bool(found), _sentences(found)),
+        Expectation(f"it names the drive {observed.device}", observed.device in drives, _listed(drives)),
+        Expectation(
+            "it names garbage collection as the likely cause",
+            any(cause.get("name") == GARBAGE_COLLECTION for cause in causes),
+            _listed([str(cause.get("title")) for cause in causes]),
+        ),
+        Expectation(f"the alert {CLIFF_ALERT} arrived", bool(received), _listed(received)),
+    ]
+
+
+def _of_health(observed: Observed) -> list[Expectation]:
+    verdict = observed.run.get("verdict")
+    found = [finding for finding in observed.report.get("findings", []) if finding["degrades"]]
+    last = observed.amplifications[-1][1] if observed.amplifications else None
+    received = _cliff_alerts(observed)
+    return [
+        Expectation(
+            f"write amplification stayed below {AMPLIFICATION_HEALTHY:g}",
+            last is not None and last < AMPLIFICATION_HEALTHY,
+            ABSENT if last is None else f"{format_amplification(last)} at the end",
+        ),
+        Expectation("the verdict is a pass", verdict == VerdictName.PASS, str(verdict)),
+        Expectation("the report has no degradation", bool(observed.report) and not found, _sentences(found)),
+        Expectation(f"no alert {CLIFF_ALERT} arrived", bool(observed.report) and not received, _listed(received)),
+    ]
+
+
+def _latency(windows: Sequence[WindowFigures]) -> tuple[float | None, float | None]:
+    """The middle of the windows' p99: of the first third that is judged, and of the last."""
+    judged = [window.p99_seconds for window in windows if window.phase in JUDGED_PHASES]
+    measured = [value for value in judged if value is not None]
+    third = len(measured) // 3
+    return (median(measured[:third]), median(measured[-third:])) if third else (None, None)
+
+
+def _cliff_alerts(observed: Observed) -> list[str]:
+    alerts = observed.report.get("alerts", [])
+    return [f"{alert['received']}: {alert['description']}" for alert in alerts if alert["name"] == CLIFF_ALERT]
+
+
+def _sentences(findings: Sequence[dict[str, Any]]) -> str:
+    return _listed([str(finding["sentence"]) for finding in findings])
+
+
+def _listed(texts: Sequence[str]) -> str:
+    return "; ".join(texts) or "none"

@@ -1,0 +1,125 @@
+"""A drill as it goes on: a line every few seconds, the drive's own figures beside the client's, alerts as they come."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.units import format_amplification, format_byte_rate, format_share
+from cliffwatch.cli.live import RunSeen, Update, WindowSeen
+from cliffwatch.cli.output import ABSENT, say, show_latency
+from cliffwatch.cli.progress import Picture, span_seconds, update_text
+from cliffwatch.labs.aging.lifecycle import AgingDrive
+from cliffwatch.model.operation import primary_latency
+
+LINE_SECONDS = 5.0
+#: Write amplification is that of the last so many seconds.
+AMPLIFICATION_SECONDS = 10.0
+_TIMEOUT_SECONDS = 2.0
+_PREFIX = "cliffwatch_drive_"
+
+
+@dataclass(frozen=True, slots=True)
+class DriveFigures:
+    """What the drive has counted since it was made, and the share of its blocks that are clean."""
+
+    host_bytes: float
+    media_bytes: float
+    clean_ratio: float
+
+
+class DriveMeter:
+    """Reads the drive's own metrics."""
+
+    def __init__(self, drive: AgingDrive) -> None:
+        self._url = f"{drive.url}/metrics"
+
+    def read(self) -> DriveFigures | None:
+        """None when the drive does not answer in time: the drill goes on without this line's figures."""
+        try:
+            text = httpx.get(self._url, timeout=_TIMEOUT_SECONDS, trust_env=False).text
+        except httpx.HTTPError:
+            return None
+        values = {
+            line.partition("{")[0].removeprefix(_PREFIX): float(line.rpartition(" ")[2])
+            for line in text.splitlines()
+            if line.startswith(_PREFIX) and "_bucket" not in line
+        }
+        return DriveFigures(
+            values["host_written_bytes_total"], values["media_written_bytes_total"], values["free_blocks_ratio"]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WindowFigures:
+    """A window of the run as the drill judges it. Latency in seconds, of what the client waits longest for."""
+
+    phase: str
+    p99_seconds: float | None
+
+
+@dataclass(slots=True)
+class DrillProgress:
+    """Takes updates, says what is worth saying, and keeps what the drill is judged by."""
+
+    meter: DriveMeter
+    clock: Clock
+    windows: list[WindowFigures] = field(default_factory=list)
+    #: By phase, in the order in which they were read.
+    amplifications: list[tuple[str, float]] = field(default_factory=list)
+    _picture: Picture = field(init=False)
+    _readings: deque[tuple[float, DriveFigures]] = field(default_factory=deque)
+    _said_at: float | None = None
+
+    def __post_init__(self) -> None:
+        self._picture = Picture(self.clock)
+
+    def take(self, update: Update) -> None:
+        if reported := update_text(update):
+            say(f"  {reported}")
+        self._picture.take(update)
+        if isinstance(update, WindowSeen):
+            self.windows.append(WindowFigures(self._picture.phase, _p99(update.window)))
+            amplification = self._amplification()
+            if amplification is not None:
+                self.amplifications.append((self._picture.phase, amplification))
+        now = self.clock.monotonic()
+        is_due = self._said_at is None or now - self._said_at >= LINE_SECONDS
+        if is_due and isinstance(update, WindowSeen | RunSeen):
+            self._said_at = now
+            say(self._line())
+
+    def _amplification(self) -> float | None:
+        """Media bytes by host bytes over the last seconds; None before there are two readings."""
+        figures = self.meter.read()
+        if figures is None:
+            return None
+        now = self.clock.monotonic()
+        self._readings.append((now, figures))
+        while now - self._readings[0][0] > AMPLIFICATION_SECONDS:
+            self._readings.popleft()
+        first = self._readings[0][1]
+        host_bytes = figures.host_bytes - first.host_bytes
+        return (figures.media_bytes - first.media_bytes) / host_bytes if host_bytes > 0 else None
+
+    def _line(self) -> str:
+        picture = self._picture
+        reported = [f"{picture.elapsed_seconds:4.0f} s  {picture.phase:<9}"]
+        if picture.window is not None:
+            seconds = span_seconds(picture.window)
+            rate = picture.window["counters"].get("bytes", 0) / seconds if seconds else 0.0
+            reported.append(f"p99 {show_latency(_p99(picture.window)):<8}  {format_byte_rate(rate)}")
+        if self._readings:
+            amplification = format_amplification(self.amplifications[-1][1]) if self.amplifications else ABSENT
+            clean = self._readings[-1][1].clean_ratio
+            reported.append(f"write amplification {amplification}  free blocks {format_share(clean)}")
+        return "  ".join(reported)
+
+
+def _p99(window: dict[str, Any]) -> float | None:
+    latency = window["latency"]
+    name = primary_latency(latency)
+    value = (latency.get(name) or {}).get("p99")
+    return None if value is None else float(value)

@@ -1,0 +1,121 @@
+"""`cliffwatch run start`: from flags to the order that the API takes, and the plan that a dry run prints."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cliffwatch.base.documents import load_yaml, why_unreadable
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.units import format_size, parse_duration
+from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.output import say
+from cliffwatch.cli.paths import is_directory
+from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
+
+
+def workload_reference(text: str) -> str | dict[str, Any]:
+    """The name (`name` or `name@version`) as it is; the document when `text` is the path of a YAML file."""
+    if not ("/" in text or text.endswith((".yaml", ".yml"))):
+        return text
+    return read_document(Path(text))
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
+    try:
+        document = load_yaml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
+    except yaml.YAMLError as error:
+        raise Problem(Code.WORKLOAD_INVALID, f"{path} is not YAML: {why_unreadable(error)}") from error
+    if not isinstance(document, dict):
+        raise Problem(
+            Code.WORKLOAD_INVALID, f"{path} does not hold a YAML mapping; a workload begins with `version: 1`"
+        )
+    return document
+
+
+def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
+    """Have the service know the workload of a run that was started from a file; what is to be said of it, if anything.
+
+    A name that is known stays what it is: schedules and other people's runs refer to it.
+    """
+    name = str(document["name"])
+    path = path_of("workloads", name)
+    try:
+        known = api.get(path)["document"]
+    except Problem as problem:
+        if problem.code is not Code.NOT_FOUND:
+            raise
+        body = api.put(path, document)
+        return f"its workload was saved as {body['name']}"
+    if known == api.post("/workloads/validate", document):
+        return None
+    remedy = "`cliffwatch workload add FILE` saves this one as its next version"
+    return f"the service has a different workload {name}; {remedy}"
+
+
+def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
+    """The target as the API takes it; a directory may be given relative to where one is. Raises Problem."""
+    kind, separator, rest = text.partition(":")
+    if kind == "directory" and separator and rest:
+        text = f"directory:{Path(rest).expanduser().absolute()}"
+    target = parse_target(text)
+    if isinstance(target, DeviceTarget):
+        target = target.model_copy(update={"confirmation": confirmation or ""})
+    elif confirmation:
+        fault = FieldFault("--confirm", "applies to devices only; omit it")
+        raise Problem(Code.BAD_REQUEST, "the target is not a device", [fault])
+    if isinstance(target, DirectoryTarget) and not is_directory(target.path):
+        say(f"note: {target.path} is not a directory on this machine; the path is resolved on the service's machine")
+    return target.model_dump(mode="json")
+
+
+def duration_overrides(**given: str | None) -> dict[str, str]:
+    """The durations that were given, checked one by one so that the fault names the flag. Raises Problem."""
+    faults = []
+    for name, text in given.items():
+        if text is not None:
+            try:
+                parse_duration(text)
+            except ValueError as error:
+                faults.append(FieldFault("--" + name.replace("_", "-"), str(error)))
+    if faults:
+        raise Problem(Code.BAD_REQUEST, "a duration is not valid", faults)
+    return {name: text for name, text in given.items() if text is not None}
+
+
+def print_plan(plan: dict[str, Any]) -> None:
+    """What a run would do, for people, on stdout."""
+    writes = plan.get("writes") or []
+    for write in writes:
+        print(f"would write  {write['path']}  {format_size(write['size_bytes'])} at most")
+    total = plan.get("written_bytes")
+    if not writes:
+        print(f"would write  {'nothing' if total == 0 else 'no file and no drive of this machine itself'}")
+    bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
+    print(f"in all       {bound}")
+    print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    for note in plan.get("notes") or []:
+        print(f"note         {note}")
+    for objection in standing_objections(plan):
+        print(f"objection    {objection['message']} ({objection['code']})")
+    if plan.get("confirmation"):
+        print(f"confirm      {plan['confirmation']}")
+
+
+def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
+    """The safety gate's objections but the one that `confirm` answers: a dry run is how to learn the sentence."""
+    return [objection for objection in plan.get("objections") or [] if objection["code"] != "confirmation_missing"]
+
+
+def ask_for_confirmation(plan: dict[str, Any]) -> str:
+    """Have the sentence typed that names what will be lost. Raises Problem when nobody can type it."""
+    sentence = str(plan["confirmation"])
+    print_plan(plan)
+    if not sys.stdin.isatty():
+        raise Problem(Code.TARGET_UNSAFE, f"writing to this device must be confirmed: --confirm {sentence!r}")
+    say("Everything on this device will be lost. Type the sentence after `confirm` to go on.")
+    return input("> ")

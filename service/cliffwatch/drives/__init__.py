@@ -1,1 +1,0 @@
-"""Drives: what is there, what may be written to, and what a drive says of itself."""

@@ -1,0 +1,199 @@
+"""What an engine is: how its `load` is validated, what it would write, how it is started, how its output is read.
+
+An engine is a process of its own. It stops on `stop_signal` after reporting what it measured last. Its stdout becomes
+records (windows, events, an end) through a `Translator`; an engine that prints the contract's JSON lines needs only
+`JsonLines`. Nothing here touches a disk: the worker does, after the safety gate has seen the plan.
+"""
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pydantic import BaseModel
+
+from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.window import EngineEvent, EngineRecord, parse_engine_line
+
+
+@dataclass(frozen=True, slots=True)
+class EngineContext:
+    """Where and when an engine works.
+
+    `path` is the directory that is the run's own, or the device node; `entry` is how an engine gets into that
+    directory, of which `descriptor` is one: its name may lead elsewhere by then. `scratch` is a directory for the
+    engine's job files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which
+    is the multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an
+    earlier engine of this run may be there. `load_start` is when the run's first engine began, where that was another
+    one. `bootstrap_servers` are where the brokers of a broker target are found. `state_directory` is the service's own,
+    where this project's programs are built.
+    """
+
+    run_id: str
+    path: Path
+    is_device: bool
+    scratch: Path
+    window_seconds: float
+    start: float
+    stop: float
+    state_directory: Path
+    resumed: bool = False
+    load_start: float | None = None
+    bootstrap_servers: tuple[str, ...] = ()
+    descriptor: int | None = None
+
+    @property
+    def entry(self) -> Path:
+        """The run's own directory for a `Launch`, which is entered before this process's descriptors are closed."""
+        return self.path if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
+
+    @property
+    def begun(self) -> float:
+        """When the run's load began, in seconds since the epoch."""
+        return self.start if self.load_start is None else self.load_start
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the run's load begins with this engine: it may then begin late, and ends as much later."""
+        return self.begun == self.start
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """The process to start, in `directory` where that is given.
+
+    What an engine writes into the run's own directory is named relative to it; `directory` is the context's `entry`.
+    """
+
+    command: Sequence[str]
+    environment: dict[str, str] = field(default_factory=dict)
+    directory: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineFacts:
+    """What was found of an engine where it is to run.
+
+    `versions` are of what it runs. `ways` say how it does here what it could do otherwise, by what that is.
+    `warnings` are sentences about what that does to the measurement.
+    """
+
+    versions: dict[str, str] = field(default_factory=dict)
+    ways: dict[str, str] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What whoever is to be loaded said when asked, before a run: notes, and what would keep the load from beginning.
+
+    `unreachable` says who does not answer and why; `refused` what was answered and cannot work.
+    """
+
+    notes: tuple[str, ...] = ()
+    unreachable: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+class Translator(Protocol):
+    """Turns what an engine prints into records; keeps no more than one window of it."""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        """Records completed by `chunk`; `received_at` is on the run's time line."""
+        ...
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        """Records that only the end of the output completes."""
+        ...
+
+
+class Engine(Protocol):
+    """One kind of load generator."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def load_model(self) -> type[BaseModel]:
+        """Pydantic model of the workload's `load`."""
+        ...
+
+    @property
+    def target_kinds(self) -> frozenset[str]:
+        """Kinds of target that it can load: `directory`, `device`, `synthetic`, `broker`."""
+        ...
+
+    @property
+    def stop_signal(self) -> signal.Signals:
+        """Asks the engine to finish its window and exit."""
+        ...
+
+    def is_virtual(self, load: Any) -> bool:
+        """True when the engine's windows set the pace of time, faster than the clock on the wall."""
+        ...
+
+    def plan(self, load: Any, context: EngineContext) -> LoadPlan: ...
+
+    def probe(self, load: Any, context: EngineContext) -> Probe:
+        """Ask whoever is to be loaded whether the load could begin. Takes seconds at most, and changes nothing.
+
+        A drive cannot be asked: the safety gate examines it. Raises Problem for what cannot be asked as it stands.
+        """
+        ...
+
+    def prepare(self, load: Any, context: EngineContext) -> Launch | None:
+        """What must run to its end before the load can begin, such as laying out files; None when nothing must.
+
+        Its stdout is not read. It must bear being run again on what a killed one left. Raises Problem.
+        """
+        ...
+
+    def launch(self, load: Any, context: EngineContext) -> Launch:
+        """Write job files into `context.scratch` and say what to start. Raises Problem(component_missing).
+
+        The process is started shortly before `context.start` and waits for it. One that is not ready by then, and is
+        the run's first, begins on a later line of the grid, lasts as long as it was to, and says so first (`BEGUN`).
+        """
+        ...
+
+    def translator(self, load: Any, context: EngineContext) -> Translator: ...
+
+    def facts(self, load: Any, context: EngineContext) -> EngineFacts:
+        """What facts.json says of the engine. Takes no more than a second, and writes nothing."""
+        ...
+
+
+class JsonLines:
+    """The contract's own output: one JSON object a line. A line that is not of the contract becomes an event."""
+
+    #: A line longer than this is not a window but an engine that has lost its mind.
+    LINE_LIMIT_BYTES = 16 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > self.LINE_LIMIT_BYTES:
+            self._rest = b""
+            return [*self._parse(lines, received_at), EngineEvent(received_at, "output_line_too_long")]
+        return self._parse(lines, received_at)
+
+    def finish(self, exit_status: int) -> list[EngineRecord]:
+        return []
+
+    @staticmethod
+    def _parse(lines: list[bytes], received_at: float) -> list[EngineRecord]:
+        records: list[EngineRecord] = []
+        for line in lines:
+            if not line.strip():
+                continue
+            try:
+                records.append(parse_engine_line(line))
+            except ValueError as error:
+                sample = line[:200].decode("utf-8", "replace")
+                records.append(
+                    EngineEvent(received_at, "output_not_understood", {"message": str(error), "line": sample})
+                )
+        return records

@@ -1,0 +1,1 @@
+"""May this be written to? No, unless there is proof."""

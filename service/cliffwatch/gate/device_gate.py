@@ -1,0 +1,196 @@
+"""All reasons not to overwrite a drive: who uses it, under this or another name, and what is written on it."""
+
+import errno
+import os
+import time
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from cliffwatch.gate.objections import Objection
+from cliffwatch.machine.backing import is_locked_by_another, read_loops
+from cliffwatch.machine.exports import exports
+from cliffwatch.machine.inventory import Drive
+from cliffwatch.machine.signatures import Signature, SignaturesUnreadable, read_signatures
+from cliffwatch.machine.sysfs import PROC, SYS
+from cliffwatch.machine.twins import twins_of
+from cliffwatch.machine.usage import StackedDevice, file_writers, layers_above, mount_points, swap_areas, writers
+
+#: Whoever looks whether a drive is free holds it for an instant, as `losetup` does with each that it tries: in use is
+#: what stays so for that long.
+INSTANT_SECONDS = 0.5
+_POLL_SECONDS = 0.02
+#: What a drive that is not free for long is, besides `in_use`.
+_TAKEN = frozenset({"mounted", "swap", "holder_md", "holder_dm", "holder_loop", "holder_other"})
+
+
+def lasting_objections(
+    drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
+) -> list[Objection]:
+    """What `device_objections` finds, without a use of the drive that is over in an instant."""
+    deadline = time.monotonic() + INSTANT_SECONDS
+    while True:
+        objections = device_objections(drive, held=held, sys=sys, proc=proc)
+        codes = {objection.code for objection in objections}
+        if "in_use" not in codes or codes & _TAKEN or time.monotonic() >= deadline:
+            return objections
+        time.sleep(_POLL_SECONDS)
+
+
+def open_exclusively(node: Path) -> int:
+    """A descriptor that nobody else has exclusively; whoever has it for an instant is waited for. Raises OSError."""
+    deadline = time.monotonic() + INSTANT_SECONDS
+    while True:
+        try:
+            return os.open(node, os.O_RDONLY | os.O_EXCL)
+        except OSError as error:
+            if error.errno != errno.EBUSY or time.monotonic() >= deadline:
+                raise
+        time.sleep(_POLL_SECONDS)
+
+
+def device_objections(
+    drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
+) -> list[Objection]:
+    """All reasons not to overwrite the drive at this moment, whoever asked.
+
+    `held`: what this process has opened exclusively, as major:minor.
+    """
+    layers = layers_above(drive.major_minor, sys)
+    objections = _use_objections(drive, layers, sys, proc)
+    if drive.read_only:
+        objections.append(Objection("read_only", f"{drive.name} is read-only; use a drive that can be written to"))
+    objections += _content_objections(drive, layers)
+    objections += _backing_objections(drive, sys, proc)
+    if drive.major_minor not in held:
+        objections += _exclusive_objections(drive)
+    return [*objections, *_twin_objections(drive, layers, held, sys, proc)]
+
+
+def not_exclusive(node: Path, error: OSError) -> Objection:
+    """Why the kernel did not grant the device exclusively."""
+    remedy = "stop what uses it" if error.errno == errno.EBUSY else "root may open devices"
+    return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
+
+
+def _use_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
+    objections = [_holder_objection(layer) for layer in layers[1:] if not layer.is_partition]
+    for layer in layers:
+        if (layer.directory / "bcache").is_dir():
+            message = f"{layer.name} is part of a bcache; stop and unregister it first"
+            objections.append(Objection("holder_other", message))
+    for mount_point in mount_points(layers, sys, proc):
+        objections.append(Objection("mounted", f"{drive.name} is mounted at {mount_point}; unmount it"))
+    for area in swap_areas(layers, proc=proc):
+        objections.append(Objection("swap", f"{area} is swapped to; take it out of use with swapoff"))
+    numbers = {layer.major_minor for layer in layers}
+    for export in exports(sys):
+        if export.major_minor in numbers:
+            message = f"{drive.name} is exported as {export.name} ({export.path}); remove that"
+            objections.append(Objection("in_use", message))
+    for writer in writers(layers, proc):
+        objections.append(Objection("in_use", f"{writer} has {drive.name} open for writing; end it"))
+    return objections
+
+
+def _holder_objection(layer: StackedDevice) -> Objection:
+    families = {"md": "holder_md", "dm-": "holder_dm", "loop": "holder_loop"}
+    codes = [code for prefix, code in families.items() if layer.name.startswith(prefix)]
+    return Objection([*codes, "holder_other"][0], f"{layer.description} is in use; take it down first")
+
+
+def _twin_objections(
+    drive: Drive, layers: list[StackedDevice], held: Collection[str], sys: Path, proc: Path
+) -> list[Objection]:
+    """A use of the same blocks under another name is a use of the drive."""
+    own = {layer.major_minor for layer in layers}
+    twins = twins_of(drive, sys, proc)
+    objections = []
+    for twin in twins.known:
+        # What lies on the drive itself was reported for it.
+        others = [layer for layer in layers_above(twin.drive.major_minor, sys) if layer.major_minor not in own]
+        found = _use_objections(twin.drive, others, sys, proc)
+        if twin.original.backing_file is not None:
+            # It may begin elsewhere in the file, and show what nothing on the drive itself shows.
+            found += _content_objections(twin.drive, others)
+        if twin.drive.major_minor not in held:
+            found += _exclusive_objections(twin.drive)
+        objections += [replace(each, message=f"{twin.reason}: {each.message}") for each in found]
+    for loop in twins.unknown:
+        message = (
+            f"what {loop.name} lies on cannot be determined, and it may be what {drive.name} lies on; run the service "
+            f"as root with the node /dev/{loop.name}, or detach {loop.name}"
+        )
+        objections.append(Objection("in_use", message))
+    for loop in twins.relayed:
+        message = (
+            f"{loop.name} lies on {loop.backing_file}, which may be the file that {drive.name} lies on: one of the two "
+            "is on an overlay, on FUSE or on a network's file system, which gives a file another identity; detach "
+            f"{loop.name}, or use a file of another size"
+        )
+        objections.append(Objection("in_use", message))
+    return objections
+
+
+def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
+    """What is known of the files behind loop devices, of which the drive is one or is made."""
+    numbers = {leaf.major_minor: leaf.name for leaf in drive.leaves if leaf.backing_file is not None}
+    objections = []
+    for loop in read_loops(sys) if numbers else []:
+        if loop.major_minor not in numbers or loop.backing is None:
+            continue
+        file, identity = loop.backing_file, loop.backing.file
+        if loop.backing.block_device is not None:
+            message = f"{loop.name} is a loop device over {file}; name the drive that this is on"
+            objections.append(Objection("backed_by_device", message))
+            continue
+        behind = f"{file}, the file behind {loop.name}"
+        for export in exports(sys):
+            if export.file == identity:
+                message = f"{behind}, is exported as {export.name} ({export.path}); remove that"
+                objections.append(Objection("in_use", message))
+        users = file_writers(identity, proc)
+        for writer in users:
+            objections.append(Objection("in_use", f"{writer} has {behind}, open for writing; end it"))
+        if not users and is_locked_by_another(file, identity):
+            message = f"a process that cannot be seen from here has a lock on {behind}; end it"
+            objections.append(Objection("in_use", message))
+        for area in swap_areas([], [identity], proc):
+            objections.append(Objection("swap", f"{area} is {behind}, and swapped to; take it out of use with swapoff"))
+    return objections
+
+
+def _content_objections(drive: Drive, layers: list[StackedDevice]) -> list[Objection]:
+    objections = []
+    partitions = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
+    try:
+        signatures = read_signatures(drive.node)
+    except SignaturesUnreadable as error:
+        signatures = ()
+        message = f"what is on {drive.name} cannot be determined: {error}"
+        objections.append(Objection("signatures_unknown", message))
+    kinds: dict[str, list[str]] = {"partition_table": partitions} if partitions else {}
+    for signature in signatures:
+        kinds.setdefault(_signature_code(signature), []).append(signature.kind)
+    for code, names in kinds.items():
+        message = f"{drive.name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
+        objections.append(Objection(code, message))
+    return objections
+
+
+def _signature_code(signature: Signature) -> str:
+    # libblkid counts a member of a ZFS pool or of a multi-device file system among the file systems.
+    if signature.kind.endswith("_member") or signature.usage in {"raid", "crypto"}:
+        return "member_signature"
+    codes = {"filesystem": "filesystem_signature", "partition-table": "partition_table"}
+    return codes.get(signature.usage, "other_signature")
+
+
+def _exclusive_objections(drive: Drive) -> list[Objection]:
+    # The kernel grants this only when no file system, holder or other exclusive opener has any part of the drive,
+    # including those in mount namespaces that cannot be seen from here.
+    try:
+        os.close(os.open(drive.node, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        return [not_exclusive(drive.node, error)]
+    return []

@@ -1,0 +1,265 @@
+"""The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.gate.device_gate import lasting_objections
+from cliffwatch.gate.journal_directories import directory_with_journals, drive_with_journals, notes_on_journals
+from cliffwatch.gate.objections import Objection
+from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory
+from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.inventory import (
+    Drive,
+    Volume,
+    drive_at,
+    drives_by_identity,
+    list_drives,
+    member_differences,
+    volume_of,
+)
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
+from cliffwatch.machine.twins import twins_of
+from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
+
+#: Stands where a path is asked for and nothing is written.
+_NOWHERE = Path("/nonexistent")
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is known of a target before anything is written.
+
+    `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
+    machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
+    whose keys overlap (`targets_overlap`) must not go on at once. `drives` is the device under test, or the drives at
+    the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they say what to
+    mind when its result is read.
+    """
+
+    target: AnyTarget
+    run_id: str
+    path: Path
+    is_device: bool
+    target_key: str
+    drives: tuple[Drive, ...] = ()
+    volume: Volume | None = None
+    directory: FileIdentity | None = None
+    objections: tuple[Objection, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def examine(
+    target: AnyTarget, run_id: str, *, journals: Path | None = None, sys: Path = SYS, proc: Path = PROC
+) -> Examination:
+    """Look at a target without writing a byte. `journals` is the directory of all runs' journals.
+
+    Raises Problem(target_missing) when the target is not there.
+    """
+    try:
+        if isinstance(target, DirectoryTarget):
+            return _examine_directory(target, run_id, journals, sys, proc)
+        if isinstance(target, DeviceTarget):
+            return _examine_device(target, run_id, journals, sys, proc)
+        if isinstance(target, BrokerTarget):
+            return _examine_brokers(target, run_id, sys, proc)
+    except FileNotFoundError as error:
+        fault = FieldFault("target", f"{error.filename} disappeared while it was examined; try again")
+        raise Problem(Code.TARGET_MISSING, f"{target} is gone", [fault]) from error
+    return Examination(target, run_id, _NOWHERE, is_device=False, target_key=str(target))
+
+
+def confirmation_sentence(examination: Examination) -> str:
+    """What must be typed to have a device erased, such as `erase serial S4EVNX0R512345`; empty for other targets."""
+    target = examination.target
+    if not isinstance(target, DeviceTarget):
+        return ""
+    return _sentence(target, examination.drives[0])
+
+
+def place_of(examination: Examination) -> str | None:
+    """The directory that the target led to, through whatever links; None for other targets."""
+    return None if examination.directory is None else str(examination.path.parent)
+
+
+def targets_overlap(one_key: str, other_key: str) -> bool:
+    """Whether two target keys name a physical drive (or place) in common."""
+    return bool(_places(one_key) & _places(other_key))
+
+
+def _reason(error: OSError | RuntimeError) -> str:
+    """Why a path cannot be reached. RuntimeError is how a loop of symbolic links is reported."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
+
+
+def _examine_directory(
+    target: DirectoryTarget, run_id: str, journals: Path | None, sys: Path, proc: Path
+) -> Examination:
+    given = Path(target.path)
+    try:
+        real = given.resolve(strict=True)
+        volume, directory = volume_of(real, sys, proc), FileIdentity.of(real.stat())
+    except (OSError, RuntimeError) as error:
+        fault = FieldFault("target.path", f"{given} cannot be reached: {_reason(error)}; make the directory first")
+        raise Problem(Code.TARGET_MISSING, f"the directory {given} is not there", [fault]) from error
+    path = run_directory(real, run_id)
+    notes = [*_notes_on_drives(volume.drives), *_notes_on_volume(volume)]
+    if real != given:
+        notes.append(f"{given} leads to {real} through symbolic links")
+    objections = _directory_objections(real, volume)
+    if journals is not None:
+        objections += directory_with_journals(real, journals)
+        notes += notes_on_journals(real, volume, journals, sys, proc)
+    if not objections and ownership(path, run_id) == "foreign":
+        objections.append(foreign_directory(path))
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=path,
+        is_device=False,
+        target_key=_key(volume.drives, sys) or f"path:{volume.mount_point}",
+        drives=volume.drives,
+        volume=volume,
+        directory=directory,
+        objections=tuple(objections),
+        notes=tuple(notes),
+    )
+
+
+def _directory_objections(real: Path, volume: Volume) -> list[Objection]:
+    if not real.is_dir():
+        message = f"{real} is {_kind_of(real)}, not a directory; name a directory, and files are made below it"
+        return [Objection("not_a_directory", message)]
+    if volume.read_only:
+        return [Objection("read_only", f"{volume.mount_point} is mounted read-only; mount it read-write")]
+    if not os.access(real, os.W_OK | os.X_OK, effective_ids=True):
+        return [Objection("not_writable", f"this user may not write to {real}; change its owner or its mode")]
+    return []
+
+
+def _kind_of(path: Path) -> str:
+    kinds = {
+        stat.S_IFREG: "a file",
+        stat.S_IFIFO: "a FIFO",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a character device",
+        stat.S_IFBLK: "a block device",
+    }
+    return kinds.get(stat.S_IFMT(path.lstat().st_mode), "something else")
+
+
+def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -> Examination:
+    """The run writes to the brokers over the network; below their data directories it only watches."""
+    drives: dict[str, Drive] = {}
+    for place, directory in enumerate(target.data_directories):
+        try:
+            volume = volume_of(Path(directory).resolve(strict=True), sys, proc)
+        except (OSError, RuntimeError) as error:
+            fault = FieldFault(
+                f"target.data_directories.{place}", f"{directory} cannot be reached: {_reason(error)}; correct it"
+            )
+            raise Problem(Code.TARGET_MISSING, f"the directory {directory} is not there", [fault]) from error
+        drives |= {drive.major_minor: drive for drive in volume.drives}
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=_NOWHERE,
+        is_device=False,
+        target_key="broker:" + ",".join(sorted(target.bootstrap_servers)),
+        drives=tuple(drives.values()),
+    )
+
+
+def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sys: Path, proc: Path) -> Examination:
+    objections = []
+    partition = _partition_number(target.identity, sys)
+    found = [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
+    drive = found[0]
+    if partition:
+        message = f"{target.identity} is a partition of {drive.name}; name a whole drive that is not in use"
+        objections.append(Objection("is_partition", message))
+    if len(found) > 1:
+        names = " and ".join(each.name for each in found)
+        message = f"{target.identity!r} names {names}; use an identity that names a single drive"
+        objections.append(Objection("identity_ambiguous", message))
+    objections += lasting_objections(drive, sys=sys, proc=proc)
+    if journals is not None:
+        objections += drive_with_journals(drive, journals, sys, proc)
+    sentence = _sentence(target, drive)
+    if target.confirmation != sentence:
+        message = f"everything on {drive.name} would be lost; to confirm, give exactly: {sentence}"
+        objections.append(Objection("confirmation_missing", message))
+    return Examination(
+        target=target,
+        run_id=run_id,
+        path=drive.node,
+        is_device=True,
+        target_key=_key(drive.leaves, sys),
+        drives=(drive,),
+        objections=tuple(objections),
+        notes=(*_notes_on_drives(drive.leaves), *_notes_on_siblings(drive, sys)),
+    )
+
+
+def _partition_number(identity: str, sys: Path) -> str | None:
+    number = device_number(identity) if identity.startswith("/") else None
+    if number is None or not (device_directory(number, sys) / "partition").exists():
+        return None
+    return number
+
+
+def _sentence(target: DeviceTarget, drive: Drive) -> str:
+    words = [word for word, value in drive.named_identities.items() if value == target.identity]
+    return " ".join(["erase", *words[:1], target.identity])
+
+
+def _key(drives: Iterable[Drive], sys: Path) -> str:
+    """Every number by which the drives are known, and those of what shares their flash: so that a name which comes or
+    goes while a run lasts does not make one drive two."""
+    found: dict[str, Drive] = {}
+    waiting = list(drives)
+    while waiting:
+        drive = waiting.pop()
+        if drive.major_minor not in found:
+            found[drive.major_minor] = drive
+            waiting += [*_siblings(drive, sys), *(twin.drive for twin in twins_of(drive, sys).known)]
+    return "drive:" + "+".join(sorted(found, key=major_minor_order)) if found else ""
+
+
+def _places(key: str) -> set[str]:
+    kind, _, rest = key.partition(":")
+    return set(rest.split("+")) if kind == "drive" else {key}
+
+
+def _siblings(drive: Drive, sys: Path) -> list[Drive]:
+    """Other block devices on the same flash: further namespaces of an NVMe controller."""
+    hardware = device_directory(drive.major_minor, sys) / "device"
+    if not hardware.exists():
+        return []
+    return [
+        other
+        for other in list_drives(sys)
+        if other.major_minor != drive.major_minor
+        and (device_directory(other.major_minor, sys) / "device").resolve() == hardware.resolve()
+    ]
+
+
+def _notes_on_drives(drives: tuple[Drive, ...]) -> list[str]:
+    notes = member_differences(drives)
+    for drive in drives:
+        if drive.backing_file is not None:
+            notes.append(f"{drive.name} is a loop device: what is measured is the file {drive.backing_file}")
+    return notes
+
+
+def _notes_on_volume(volume: Volume) -> list[str]:
+    if volume.drives:
+        return []
+    return [f"no drive is known below {volume.mount_point} ({volume.file_system}): no drive is measured"]
+
+
+def _notes_on_siblings(drive: Drive, sys: Path) -> list[str]:
+    return [f"{drive.name} and {other.name} share one drive: each slows the other" for other in _siblings(drive, sys)]

@@ -1,0 +1,142 @@
+"""Holding a target: the last look before the first write, and a claim that lasts as long as the run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.gate.device_gate import lasting_objections, not_exclusive, open_exclusively
+from cliffwatch.gate.examination import Examination
+from cliffwatch.gate.objections import Objection, require_clear
+from cliffwatch.gate.run_directory import claimed, clear_run_directory
+from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.descriptors import name_of, open_directory
+from cliffwatch.machine.inventory import drive_at, drives_by_identity, volume_of
+from cliffwatch.machine.sysfs import PROC, SYS, device_number, major_minor_order, number_of
+from cliffwatch.machine.twins import twins_of
+from cliffwatch.model.target import DeviceTarget
+
+
+@dataclass(frozen=True, slots=True)
+class HeldTarget:
+    """A target that this process has claimed.
+
+    `path` is its name, for people and plans. `descriptor` is the run's own directory, or the device, itself: what is
+    reached through it stays the same when the name leads elsewhere. None where nothing is written to.
+    """
+
+    path: Path
+    is_device: bool
+    descriptor: int | None = None
+
+    def check(self) -> None:
+        """Raises Problem(target_missing) when there is nothing to write to any more."""
+        if self.descriptor is None:
+            return
+        status = os.fstat(self.descriptor)
+        if self.is_device and device_number(self.path) != number_of(status):
+            message = f"{self.path} is no longer the drive that the run began with; attach that again, and start anew"
+            fault = FieldFault("target.identity", message)
+            raise Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
+        if not self.is_device and status.st_nlink == 0:
+            message = f"{self.path} was removed while the run went on; start the run anew and leave its directory alone"
+            raise Problem(Code.TARGET_MISSING, "the run's directory is gone", [FieldFault("target.path", message)])
+
+    def clear(self) -> Path | None:
+        """Remove what the run wrote into its directory, wherever that is now: the place, when it was moved elsewhere.
+
+        Raises Problem(target_unsafe) when something is mounted in it, OSError.
+        """
+        if self.descriptor is None or self.is_device or os.fstat(self.descriptor).st_nlink == 0:
+            return None
+        clear_run_directory(self.descriptor)
+        place = name_of(self.descriptor)
+        return None if place == self.path else place
+
+
+@contextmanager
+def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Iterator[HeldTarget]:
+    """Claim the examined target.
+
+    A device is kept open exclusively under each of its names, and examined again once nobody else can claim it. Of a
+    directory, the run's own one is made, marked and locked. Raises Problem(target_unsafe) when the examination had
+    objections, when the target is no longer what was examined, or when somebody else has it.
+    """
+    require_clear(examination.objections)
+    if isinstance(examination.target, DeviceTarget):
+        with _held_device(examination, examination.target, sys, proc) as descriptor:
+            yield HeldTarget(examination.path, is_device=True, descriptor=descriptor)
+    elif examination.volume is not None:
+        with _held_directory(examination, sys, proc) as descriptor:
+            yield HeldTarget(examination.path, is_device=False, descriptor=descriptor)
+    else:
+        yield HeldTarget(examination.path, is_device=False)
+
+
+@contextmanager
+def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[int]:
+    drive = examination.drives[0]
+    nodes = {drive.major_minor: examination.path}
+    nodes |= {twin.drive.major_minor: twin.drive.node for twin in twins_of(drive, sys).known}
+    with ExitStack() as stack:
+        # Always in one order, so that of two who want the same drives one gets them all.
+        descriptors = {number: _exclusive(nodes[number], stack) for number in sorted(nodes, key=major_minor_order)}
+        require_clear(_changes(examination, target, descriptors[drive.major_minor], sys))
+        require_clear(lasting_objections(drive, held=descriptors, sys=sys, proc=proc))
+        yield descriptors[drive.major_minor]
+
+
+def _exclusive(node: Path, stack: ExitStack) -> int:
+    try:
+        descriptor = open_exclusively(node)
+    except OSError as error:
+        require_clear([not_exclusive(node, error)])
+        raise
+    stack.callback(os.close, descriptor)
+    return descriptor
+
+
+def _changes(examination: Examination, target: DeviceTarget, descriptor: int, sys: Path) -> list[Objection]:
+    examined = examination.drives[0]
+    number = number_of(os.fstat(descriptor))
+    message = (
+        f"{examination.path} was the one drive named {target.identity!r} when it was examined and is not now; "
+        "examine it again"
+    )
+    changed = [Objection("target_changed", message)]
+    try:
+        named = [drive.major_minor for drive in drives_by_identity(target.identity, sys)]
+    except Problem:
+        return changed
+    if named != [number] or number != examined.major_minor:
+        return changed
+    present = drive_at(number, sys)
+    same = (present.disk_sequence, present.size_bytes) == (examined.disk_sequence, examined.size_bytes)
+    return [] if same else changed
+
+
+@contextmanager
+def _held_directory(examination: Examination, sys: Path, proc: Path) -> Iterator[int]:
+    place, examined = examination.path.parent, examination.volume
+    assert examined is not None, "a directory is on a volume"
+    try:
+        parent = open_directory(place)
+    except OSError as error:
+        remedy = "something else stands in its place by now; name the directory again"
+        require_clear([Objection("target_changed", f"{place} can no longer be opened ({error.strerror}): {remedy}")])
+        raise
+    try:
+        # Asked of the descriptor: the directory that was opened may be below a volume that was unmounted since.
+        present = volume_of(Path(f"/proc/self/fd/{parent}"), sys, proc)
+        if (present.mount_point, present.major_minor) != (examined.mount_point, examined.major_minor):
+            message = f"{place} was on {examined.mount_point} when it was examined and is on {present.mount_point} now"
+            require_clear([Objection("target_changed", message)])
+        if FileIdentity.of(os.fstat(parent)) != examination.directory:
+            message = f"{place} is not the directory that was examined; examine it again"
+            require_clear([Objection("target_changed", message)])
+        with claimed(parent, examination.path, examination.run_id) as directory:
+            yield directory
+    finally:
+        os.close(parent)

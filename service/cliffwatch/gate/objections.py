@@ -1,0 +1,87 @@
+"""What the safety gate objects to: a code for programs, a message for people, one table of both."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """A reason not to write. `code` is a row of OBJECTIONS; `message` names the thing and the remedy."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectionKind:
+    """The field of the order that is at fault, and what the code means."""
+
+    field: str
+    meaning: str
+
+
+OBJECTIONS: dict[str, ObjectionKind] = {
+    "mounted": ObjectionKind("target.identity", "the drive, a part of it or something that lies on it is mounted"),
+    "swap": ObjectionKind("target.identity", "the drive or a part of it is swapped to"),
+    "holder_md": ObjectionKind("target.identity", "an md array lies on the drive"),
+    "holder_dm": ObjectionKind(
+        "target.identity", "a device-mapper device lies on the drive: LVM, encryption, multipath or other"
+    ),
+    "holder_loop": ObjectionKind("target.identity", "a loop device lies on the drive"),
+    "holder_other": ObjectionKind(
+        "target.identity", "another kind of block device lies on the drive: bcache, DRBD or other"
+    ),
+    "in_use": ObjectionKind("target", "a process has the target exclusively or writes to it, or another run has it"),
+    "partition_table": ObjectionKind("target.identity", "there is a partition table on the drive"),
+    "filesystem_signature": ObjectionKind("target.identity", "there is a file system on the drive"),
+    "member_signature": ObjectionKind(
+        "target.identity", "the drive is a member of a RAID, volume group or pool, or encrypted"
+    ),
+    "other_signature": ObjectionKind(
+        "target.identity", "there is a known signature of another kind on the drive, such as swap"
+    ),
+    "signatures_unknown": ObjectionKind("target.identity", "what is on the drive could not be found out"),
+    "is_partition": ObjectionKind("target.identity", "the target is a partition, not a whole drive"),
+    "backed_by_device": ObjectionKind("target.identity", "the target is a loop device over a block device"),
+    "identity_ambiguous": ObjectionKind("target.identity", "the identity names several drives"),
+    "confirmation_missing": ObjectionKind(
+        "target.confirmation", "the sentence that confirms the erasure was not given"
+    ),
+    "target_changed": ObjectionKind("target", "the target is no longer the one that was examined"),
+    "read_only": ObjectionKind("target", "the drive or file system is read-only"),
+    "not_a_directory": ObjectionKind("target.path", "the path is not a directory"),
+    "journals": ObjectionKind("target.path", "the directory is that of the runs' journals, or in it"),
+    "holds_journals": ObjectionKind("target.identity", "the runs' journals are on the drive"),
+    "not_writable": ObjectionKind("target.path", "this user may not write to the directory"),
+    "foreign_directory": ObjectionKind("target.path", "the run's own directory is there and is not this run's"),
+    "outside_target": ObjectionKind("workload.load", "the workload would write outside the target"),
+    "file_exists": ObjectionKind("workload.load", "the workload would write to a file that is there already"),
+    "reserve": ObjectionKind("workload.load", "too little space would stay free"),
+    "brokers_unreachable": ObjectionKind("target.bootstrap_servers", "a broker does not answer"),
+    "load_refused": ObjectionKind(
+        "workload.load", "the brokers answer and would refuse the load, such as its replicas"
+    ),
+    "device_too_small": ObjectionKind("workload.load", "the workload would write beyond the end of the drive"),
+}
+
+#: These say that the workload is too large; all others that the target is not safe.
+_SPACE = frozenset({"reserve", "device_too_small"})
+#: These say that the load could not begin.
+_BROKERS = frozenset({"brokers_unreachable", "load_refused"})
+
+
+def require_clear(objections: Iterable[Objection]) -> None:
+    """Raise Problem with one fault an objection: space_insufficient when it is space alone, target_missing when it is
+    brokers alone, else target_unsafe."""
+    standing = list(objections)
+    if not standing:
+        return
+    only_space = all(objection.code in _SPACE for objection in standing)
+    faults = [FieldFault(OBJECTIONS[objection.code].field, objection.message) for objection in standing]
+    if only_space:
+        raise Problem(Code.SPACE_INSUFFICIENT, "the workload does not fit on the target", faults)
+    if all(objection.code in _BROKERS for objection in standing):
+        raise Problem(Code.TARGET_MISSING, "the brokers cannot take the load", faults)
+    raise Problem(Code.TARGET_UNSAFE, "the safety gate refuses to write to the target", faults)

@@ -1,0 +1,177 @@
+"""A run's own directory: made by one run, marked with its id, locked while the run goes on, removed by nobody else.
+
+Everything is done relative to an open descriptor and follows no symbolic link, so that nobody can put another directory
+in its place between two steps.
+"""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from cliffwatch.base import locks
+from cliffwatch.gate.objections import Objection, require_clear
+from cliffwatch.machine.descriptors import name_of, open_beneath, open_directory
+from cliffwatch.machine.mounts import read_mounts
+
+MARKER = ".cliffwatch-run"
+_MARKER_IN_PROGRESS = ".cliffwatch-run.new"
+
+Ownership = Literal["absent", "unclaimed", "own", "foreign"]
+
+
+def run_directory(parent: Path, run_id: str) -> Path:
+    """Where the run's own directory is, or would be."""
+    return parent / f"cliffwatch-{run_id}"
+
+
+def ownership(path: Path, run_id: str) -> Ownership:
+    """Whose the directory at `path` is. Unclaimed: empty, as a run leaves it that was killed while it was made."""
+    if not os.path.lexists(path):
+        return "absent"
+    try:
+        descriptor = open_directory(path.parent.resolve() / path.name)
+    except OSError:
+        return "foreign"
+    try:
+        return _ownership_of(descriptor, run_id)
+    finally:
+        os.close(descriptor)
+
+
+def foreign_directory(path: Path) -> Objection:
+    return Objection("foreign_directory", f"{path} is there and does not carry this run's mark; move it away")
+
+
+@contextmanager
+def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
+    """Make (or take up again) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
+
+    Yields a descriptor of it, which stays that of this very directory, whatever becomes of its name. Raises
+    Problem(target_unsafe) when the directory is another's or a living process has it.
+    """
+    with suppress(FileExistsError):
+        os.mkdir(path.name, 0o700, dir_fd=parent)
+    try:
+        directory = open_beneath(parent, Path(path.name))
+    except OSError:
+        require_clear([foreign_directory(path)])
+        raise
+    try:
+        _lock(directory, path)
+        state = _ownership_of(directory, run_id)
+        if state == "foreign":
+            require_clear([foreign_directory(path)])
+        if state == "unclaimed":
+            _mark(directory, run_id)
+        yield directory
+    finally:
+        os.close(directory)
+
+
+def remove_run_directory(path: Path, run_id: str) -> None:
+    """Remove the run's own directory and all in it; nothing happens when it is gone already.
+
+    Raises Problem(target_unsafe), and removes nothing, when it is not this run's, something is mounted in it, or a
+    living process holds it. The mark goes last, so that a removal that was cut short can be done again.
+    """
+    try:
+        parent = open_directory(path.parent.resolve())
+    except FileNotFoundError:
+        return
+    try:
+        _remove_in(parent, path, run_id)
+    finally:
+        os.close(parent)
+
+
+def clear_run_directory(directory: int) -> None:
+    """Remove all but the mark in a run's own directory, which this process holds. Raises Problem, OSError."""
+    _refuse_mounts(directory)
+    _empty(directory)
+
+
+def _remove_in(parent: int, path: Path, run_id: str) -> None:
+    try:
+        directory = open_beneath(parent, Path(path.name))
+    except FileNotFoundError:
+        return
+    except OSError:
+        require_clear([foreign_directory(path)])
+        raise
+    try:
+        if path.name != run_directory(path.parent, run_id).name or _ownership_of(directory, run_id) == "foreign":
+            require_clear([foreign_directory(path)])
+        _lock(directory, path)
+        _refuse_mounts(directory)
+        _empty(directory)
+        with suppress(FileNotFoundError):
+            os.unlink(MARKER, dir_fd=directory)
+        # Its owner may have put another in its place, which would have to be empty to be removed.
+        if os.path.samestat(os.stat(path.name, dir_fd=parent, follow_symlinks=False), os.fstat(directory)):
+            os.rmdir(path.name, dir_fd=parent)
+    finally:
+        os.close(directory)
+
+
+def _refuse_mounts(directory: int) -> None:
+    path = name_of(directory)
+    inside = [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
+    if inside:
+        require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
+
+
+def _ownership_of(directory: int, run_id: str) -> Ownership:
+    if os.fstat(directory).st_uid != os.geteuid():
+        return "foreign"
+    # An unfinished mark is nobody's data.
+    if not set(os.listdir(directory)) - {_MARKER_IN_PROGRESS}:
+        return "unclaimed"
+    try:
+        marker = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    except OSError:
+        return "foreign"
+    try:
+        return "own" if os.read(marker, 4096) == _mark_of(run_id) else "foreign"
+    except OSError:
+        return "foreign"
+    finally:
+        os.close(marker)
+
+
+def _mark_of(run_id: str) -> bytes:
+    return f"{run_id}\n".encode()
+
+
+def _mark(directory: int, run_id: str) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(_MARKER_IN_PROGRESS, dir_fd=directory)
+    marker = os.open(_MARKER_IN_PROGRESS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+    try:
+        os.write(marker, _mark_of(run_id))
+        os.fsync(marker)
+    finally:
+        os.close(marker)
+    os.rename(_MARKER_IN_PROGRESS, MARKER, src_dir_fd=directory, dst_dir_fd=directory)
+    os.fsync(directory)
+
+
+def _lock(directory: int, path: Path) -> None:
+    try:
+        locks.take(directory, path, patience_seconds=0)
+    except TimeoutError:
+        require_clear([Objection("in_use", f"a living process holds {path}; wait until it ends")])
+    except OSError as error:
+        require_clear([Objection("not_writable", f"{path} cannot be locked: {error.strerror}; use a local directory")])
+
+
+def _empty(directory: int) -> None:
+    with os.scandir(directory) as entries:
+        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries if entry.name != MARKER]
+    for name, is_directory in found:
+        if is_directory:
+            shutil.rmtree(name, dir_fd=directory)
+        else:
+            os.unlink(name, dir_fd=directory)

@@ -1,0 +1,112 @@
+"""What every route needs: the service's parts, and who asks."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Path, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from cliffwatch.app.alerts import AlertIntake
+from cliffwatch.app.imports import ImportService
+from cliffwatch.app.runs import RunService
+from cliffwatch.app.scheduler import Scheduler
+from cliffwatch.app.schedules import ScheduleService
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import NAME_PATTERN, SHORT_ID_PATTERN
+from cliffwatch.http.figures import HttpFigures
+from cliffwatch.model.settings import Settings
+from cliffwatch.stack.watch import Watch
+from cliffwatch.store.database import Database
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.monitor import DatabaseMonitor
+from cliffwatch.store.tokens import Scope, find_token
+
+API_PREFIX = "/api/v1"
+_bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token create` prints it.")
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The parts of a running service."""
+
+    settings: Settings
+    clock: Clock
+    database: Database
+    runs: RunService
+    imports: ImportService
+    scheduler: Scheduler
+    schedules: ScheduleService
+    http: HttpFigures
+    alerts: AlertIntake
+    watch: Watch
+    database_monitor: DatabaseMonitor
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token came with the request."""
+
+    name: str
+    scope: Scope
+
+
+def services_of(request: Request) -> Services:
+    services = getattr(request.app.state, "services", None)
+    if services is None:
+        raise Problem(Code.NOT_READY, "the service is starting or stopping; try again")
+    assert isinstance(services, Services)
+    return services
+
+
+Context = Annotated[Services, Depends(services_of)]
+
+
+class Authentication:
+    """Whose token comes with a request, and whether its scope is enough."""
+
+    def __init__(self, needed: Scope) -> None:
+        self.needed = needed
+
+    def __call__(
+        self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    ) -> Caller:
+        """As a dependency: who it was found to be before the body was looked at."""
+        caller = getattr(request.state, "caller", None)
+        return caller if isinstance(caller, Caller) else self.authorise(request)
+
+    def authorise(self, request: Request) -> Caller:
+        """Raises Problem: unauthenticated, or forbidden."""
+        kind, _, token = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() != "bearer" or not token.strip():
+            raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token; send Authorization: Bearer cw_…")
+        with services_of(request).database.snapshot() as session:
+            row = find_token(session, token.strip())
+        if row is None:
+            raise Problem(Code.UNAUTHENTICATED, "the token is unknown, or it was revoked")
+        caller = Caller(row.name, Scope.of(row.scope))
+        if caller.scope < self.needed:
+            label = self.needed.label
+            raise Problem(
+                Code.FORBIDDEN, f"this needs a token of scope {label}; yours is of scope {caller.scope.label}"
+            )
+        request.state.caller = caller
+        return caller
+
+
+Reader = Annotated[Caller, Depends(Authentication(Scope.READ))]
+Operator = Annotated[Caller, Depends(Authentication(Scope.OPERATE))]
+Admin = Annotated[Caller, Depends(Authentication(Scope.ADMIN))]
+
+RunId = Annotated[str, Path(pattern=NAME_PATTERN, description="id of a run")]
+WorkloadName = Annotated[str, Path(pattern=NAME_PATTERN, description="name of a workload")]
+ShortId = Annotated[str, Path(pattern=SHORT_ID_PATTERN)]
+
+
+def find_run(services: Services, run_id: str) -> RunRow:
+    """Raises Problem(not_found)."""
+    with services.database.snapshot() as session:
+        row = session.get(RunRow, run_id)
+    if row is None:
+        raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+    return row

@@ -1,0 +1,97 @@
+"""The drives of the machine, as the API and the pages show them."""
+
+from dataclasses import asdict
+
+from pydantic import BaseModel
+
+from cliffwatch.gate.device_gate import device_objections
+from cliffwatch.http.context import Services
+from cliffwatch.http.plan_resource import ObjectionBody
+from cliffwatch.machine.inventory import Drive, list_drives
+from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.prometheus import QueryFailed
+
+
+class DriveHealthBody(BaseModel):
+    """The drive's health, as Prometheus last saw it; null where it is not reported.
+
+    `answers` is false where it was asked and did not answer. Ratios are of one; `percentage_used_ratio` may exceed it.
+    `write_amplification` is that of the last ten minutes.
+    """
+
+    answers: bool | None
+    temperature_celsius: float | None
+    percentage_used_ratio: float | None
+    spare_ratio: float | None
+    free_blocks_ratio: float | None
+    media_errors: int | None
+    write_amplification: float | None
+
+
+class DriveBody(BaseModel):
+    """A whole block device; null where the kernel does not say.
+
+    `identities` are what a target may name it by. `objections` are the reasons not to overwrite it; a missing
+    confirmation is not among them. `members` are the names of the drives below an array or a mapped device. `health`
+    is null where no watcher knows of any.
+    """
+
+    name: str
+    node: str
+    size_bytes: int
+    logical_block_bytes: int
+    model: str | None
+    firmware: str | None
+    serial: str | None
+    wwn: str | None
+    rotational: bool | None
+    discard: bool
+    read_only: bool
+    scheduler: str | None
+    queue_depth: int | None
+    backing_file: str | None
+    raid_level: str | None
+    chunk_bytes: int | None
+    members: list[str]
+    identities: list[str]
+    objections: list[ObjectionBody]
+    health: DriveHealthBody | None
+
+
+def examined_drives(services: Services) -> tuple[list[DriveBody], str | None]:
+    """All drives by name; and why the health of none is known, if so."""
+    try:
+        known, reason = drive_health(services.settings.prometheus_url, services.clock.wall()), None
+    except QueryFailed as error:
+        known, reason = {}, str(error)
+    return [_show(drive, known.get(drive.name)) for drive in list_drives()], reason
+
+
+def _show(drive: Drive, health: DriveHealth | None) -> DriveBody:
+    try:
+        objections = [ObjectionBody(code=item.code, message=item.message) for item in device_objections(drive)]
+    except OSError as error:
+        message = f"{drive.name} cannot be examined: {error.strerror}; try again"
+        objections = [ObjectionBody(code="target_changed", message=message)]
+    return DriveBody(
+        name=drive.name,
+        node=str(drive.node),
+        size_bytes=drive.size_bytes,
+        logical_block_bytes=drive.logical_block_bytes,
+        model=drive.model,
+        firmware=drive.firmware,
+        serial=drive.serial,
+        wwn=drive.wwn,
+        rotational=drive.rotational,
+        discard=drive.discard,
+        read_only=drive.read_only,
+        scheduler=drive.scheduler,
+        queue_depth=drive.queue_depth,
+        backing_file=None if drive.backing_file is None else str(drive.backing_file),
+        raid_level=drive.raid_level,
+        chunk_bytes=drive.chunk_bytes,
+        members=[member.name for member in drive.members],
+        identities=list(drive.identities),
+        objections=objections,
+        health=None if health is None else DriveHealthBody.model_validate(asdict(health)),
+    )

@@ -1,0 +1,154 @@
+"""Requests counted and timed by route template, and bodies kept below a limit: what wraps the whole application."""
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Collection, Iterable
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.problems import ProblemResponse
+
+BODY_LIMIT_BYTES = 1024 * 1024
+#: So much of a body that is too large is read and thrown away: whoever sends all of it first finds the answer then, and
+#: not a connection that was reset.
+DISCARDED_BYTES = 32 * 1024 * 1024
+#: Upper bounds of the duration buckets, in seconds.
+BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+STATUS_CLASSES = ("2xx", "3xx", "4xx", "5xx")
+#: The label of what no route answers: a path or a method that is not one of ours.
+NO_ROUTE = "none"
+
+
+class HttpFigures:
+    """Counts by (method, route, class of status) and durations by (method, route)."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[tuple[str, str, str], int] = {}
+        self._durations: dict[tuple[str, str], list[int]] = {}
+        self._sums: dict[tuple[str, str], float] = {}
+
+    def know(self, routes: Iterable[tuple[str, str]]) -> None:
+        """Begin every (method, route) at zero."""
+        for method, route in routes:
+            self._know(method, route)
+
+    def count(self, method: str, route: str, status: int, seconds: float) -> None:
+        with self._lock:
+            if (method, route) not in self._durations:
+                # Whatever word a client made up: it makes no series of its own.
+                method = NO_ROUTE
+                self._know(method, route)
+            status_class = STATUS_CLASSES[max(0, min(len(STATUS_CLASSES) - 1, status // 100 - 2))]
+            self._requests[(method, route, status_class)] += 1
+            self._durations[(method, route)][bisect_left(BUCKETS_SECONDS, seconds)] += 1
+            self._sums[(method, route)] += seconds
+
+    def snapshot(
+        self,
+    ) -> tuple[dict[tuple[str, str, str], int], dict[tuple[str, str], list[int]], dict[tuple[str, str], float]]:
+        """Copies of the counts, the bucket counts and the sums, of one moment."""
+        with self._lock:
+            durations = {key: list(counts) for key, counts in self._durations.items()}
+            return dict(self._requests), durations, dict(self._sums)
+
+    def _know(self, method: str, route: str) -> None:
+        if (method, route) not in self._durations:
+            for status_class in STATUS_CLASSES:
+                self._requests[(method, route, status_class)] = 0
+            self._durations[(method, route)] = [0] * (len(BUCKETS_SECONDS) + 1)
+            self._sums[(method, route)] = 0.0
+
+
+class Measured:
+    """ASGI middleware: counts each request under its route's template, so that run ids make no new series."""
+
+    def __init__(self, app: ASGIApp, figures: HttpFigures) -> None:
+        self._app = app
+        self._figures = figures
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        finally:
+            template = getattr(scope.get("route"), "path", NO_ROUTE)
+            self._figures.count(scope["method"], template, status, time.perf_counter() - started)
+
+
+class BodyLimit:
+    """ASGI middleware: takes a request's body whole, up to the limit, before anything else sees the request.
+
+    Routes at the paths of `streamed` read and limit their bodies themselves.
+    """
+
+    def __init__(
+        self, app: ASGIApp, limit_bytes: int = BODY_LIMIT_BYTES, streamed: Collection[str] = frozenset()
+    ) -> None:
+        self._app = app
+        self._limit_bytes = limit_bytes
+        self._streamed = frozenset(streamed)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_taken_whole = scope["type"] == "http" and scope["method"] not in {"GET", "HEAD", "OPTIONS"}
+        if not is_taken_whole or scope["path"] in self._streamed:
+            await self._app(scope, receive, send)
+            return
+        body = bytearray()
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                # Nobody reads it, and it is counted as what it is: no fault of the service's.
+                problem = Problem(Code.BAD_REQUEST, "the request ended before its body did")
+                await ProblemResponse(problem, scope["path"])(scope, receive, send)
+                return
+            body += message.get("body", b"")
+            if len(body) > self._limit_bytes:
+                problem = Problem(Code.BODY_TOO_LARGE, f"the body is larger than {self._limit_bytes} bytes")
+                response = ProblemResponse(problem, scope["path"], {"Connection": "close"})
+                await response(scope, receive, _UntilItsEnd(send, receive, message))
+                return
+            if not message.get("more_body", False):
+                break
+        whole: Message | None = {"type": "http.request", "body": bytes(body), "more_body": False}
+
+        async def replay() -> Message:
+            nonlocal whole
+            if whole is not None:
+                message, whole = whole, None
+                return message
+            return await receive()
+
+        await self._app(scope, replay, send)
+
+
+class _UntilItsEnd:
+    """A `send` that answers at once, and ends the answer after the request's body or as much of it as is read."""
+
+    def __init__(self, send: Send, receive: Receive, last: Message) -> None:
+        self._send = send
+        self._receive = receive
+        self._last = last
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await self._send(message)
+            return
+        await self._send({**message, "more_body": True})
+        received, discarded_bytes = self._last, 0
+        while received.get("more_body", False) and discarded_bytes < DISCARDED_BYTES:
+            received = await self._receive()
+            discarded_bytes += len(received.get("body", b""))
+        await self._send({"type": "http.response.body"})

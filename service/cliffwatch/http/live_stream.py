@@ -1,0 +1,129 @@
+"""A run as server-sent events, until it is over.
+
+Events are `run` (the run as GET shows it, whenever its row changed), `window` and `event`, each with an id that says
+how far the stream has come in both files of the journal; a client that sends it back as Last-Event-ID goes on from
+there. The journal is read by threads, never by the event loop.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+from fastapi.concurrency import run_in_threadpool
+from pydantic import BaseModel
+from sse_starlette import EventSourceResponse, ServerSentEvent
+
+from cliffwatch.base.errors import Problem
+from cliffwatch.http.context import Services, find_run
+from cliffwatch.http.journal_resource import event_body
+from cliffwatch.http.run_resource import run_resource, window_resource
+from cliffwatch.journal import JournalReader
+from cliffwatch.model.state import RunState
+from cliffwatch.store.models import RunRow
+
+POLL_SECONDS = 0.5
+
+
+HEARTBEAT_SECONDS = 15
+
+
+#: How long a stream may take to end when the service does.
+SHUTDOWN_SECONDS = 2.0
+
+
+#: Windows that are read in one go: the past of a long run does not fill the memory.
+_BATCH = 200
+
+
+@dataclass(slots=True)
+class _Position:
+    """How far a stream has come: the last event's id, the byte behind it, and the last window's seq."""
+
+    event_id: int = 0
+    offset_bytes: int = 0
+    window_seq: int = -1
+
+    @property
+    def token(self) -> str:
+        return f"{self.event_id}.{self.window_seq}"
+
+    @classmethod
+    def of(cls, token: str | None) -> "_Position":
+        """From a Last-Event-ID; anything that is none begins at the start."""
+        event_id, _, window_seq = (token or "").partition(".")
+        if event_id.isdecimal() and window_seq.removeprefix("-").isdecimal():
+            return cls(event_id=int(event_id), window_seq=int(window_seq))
+        return cls()
+
+
+async def _stream(
+    services: Services, run_id: str, position: _Position, stopping: anyio.Event
+) -> AsyncIterator[ServerSentEvent]:
+    shown: dict[str, object] | None = None
+    while not stopping.is_set():
+        # The row first: when it says that the run is over, all that the journal will ever hold is there.
+        row = await run_in_threadpool(_find, services, run_id)
+        if row is None:
+            return
+        batch = await run_in_threadpool(_read, Path(row.directory), position)
+        present = {column.key: getattr(row, column.key) for column in RunRow.__table__.columns}
+        is_over = row.state == RunState.FINISHED.value and not batch
+        changed = present != shown and row.state != RunState.FINISHED.value
+        for message in batch:
+            yield message
+        if changed or is_over:
+            run = await run_in_threadpool(run_resource, row, services.clock.wall())
+            yield _message("run", run, position)
+            shown = present
+        if is_over:
+            return
+        if not batch:
+            with anyio.move_on_after(POLL_SECONDS):
+                await stopping.wait()
+
+
+def _find(services: Services, run_id: str) -> RunRow | None:
+    try:
+        return find_run(services, run_id)
+    except Problem:
+        return None
+
+
+def _read(directory: Path, position: _Position) -> list[ServerSentEvent]:
+    """What the journal holds behind the position, which moves on; a batch at most."""
+    reader = JournalReader(directory)
+    messages = []
+    # Of a resumed stream only the id is known: what it has seen is passed over once.
+    resumed = position.offset_bytes == 0
+    first_id = 1 if resumed else position.event_id + 1
+    for stored in reader.events(position.offset_bytes, first_id):
+        position.offset_bytes = stored.offset_bytes
+        if stored.id > position.event_id:
+            position.event_id = stored.id
+            messages.append(_message("event", event_body(stored), position))
+        if len(messages) >= _BATCH:
+            return messages
+    for window in reader.windows(position.window_seq + 1):
+        position.window_seq = window.seq
+        messages.append(_message("window", window_resource(window), position))
+        if len(messages) >= _BATCH:
+            break
+    return messages
+
+
+def _message(name: str, body: BaseModel, position: _Position) -> ServerSentEvent:
+    return ServerSentEvent(event=name, id=position.token, data=body.model_dump_json())
+
+
+async def live_stream(services: Services, run_id: str, last_event_id: str | None) -> EventSourceResponse:
+    """The stream behind the position that a client sends back. Raises Problem(not_found)."""
+    await run_in_threadpool(find_run, services, run_id)
+    stopping = anyio.Event()
+    return EventSourceResponse(
+        _stream(services, run_id, _Position.of(last_event_id), stopping),
+        ping=HEARTBEAT_SECONDS,
+        headers={"Cache-Control": "no-store"},
+        shutdown_event=stopping,
+        shutdown_grace_period=SHUTDOWN_SECONDS,
+    )

@@ -1,0 +1,77 @@
+"""Page tokens: opaque to clients, `base64url({"v":1,"sort":…,"after":[…]})` to us.
+
+A token names the sort order that it was made for, so that it cannot be taken for a place in another list.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+
+from fastapi import Query
+from pydantic import BaseModel
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+
+Item = TypeVar("Item")
+Row = TypeVar("Row")
+_VERSION = 1
+_INTEGER_LIMIT = 2**31
+LIST_LIMIT = 500
+
+Limit = Annotated[int, Query(ge=1, le=LIST_LIMIT, description="items on a page")]
+PageToken = Annotated[str | None, Query(max_length=1000, description="`next_page` of the page before")]
+
+
+class Page(BaseModel, Generic[Item]):
+    """A page of a list. `next_page` is the token of the next one; null when this is the last."""
+
+    items: list[Item]
+    next_page: str | None
+
+
+def encode_page(sort: str, after: Sequence[Any]) -> str:
+    text = json.dumps({"v": _VERSION, "sort": sort, "after": list(after)}, separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_page(token: str | None, sort: str, types: Sequence[type]) -> list[Any] | None:
+    """The sort key to go on behind; None for the first page. Raises Problem(page_token_invalid)."""
+    if token is None:
+        return None
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        body = json.loads(base64.b64decode(padded.encode("ascii"), altchars=b"-_", validate=True))
+        after = body["after"]
+        valid = (
+            body["v"] == _VERSION
+            and body["sort"] == sort
+            and len(after) == len(types)
+            and all(_is_key(value, kind) for value, kind in zip(after, types, strict=True))
+        )
+    except (ValueError, KeyError, TypeError):
+        valid = False
+    if not valid:
+        fault = FieldFault("page", "pass `next_page` of the page before, unchanged and to the same list")
+        raise Problem(Code.PAGE_TOKEN_INVALID, "the page token is not of this list", [fault])
+    return list(after)
+
+
+def page_of(
+    rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]], show: Callable[[Row], Item]
+) -> Page[Item]:
+    """A page from up to `limit` + 1 rows: the one too many only says that there is a next page."""
+    return Page(items=[show(row) for row in rows[:limit]], next_page=next_token(rows, limit, sort, key))
+
+
+def next_token(rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]]) -> str | None:
+    """The token behind the first `limit` of up to `limit` + 1 rows; None where there is no next page."""
+    return encode_page(sort, key(rows[limit - 1])) if len(rows) > limit else None
+
+
+def _is_key(value: Any, kind: type) -> bool:
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e12
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _INTEGER_LIMIT
+    return isinstance(value, str) and value.isprintable()

@@ -1,0 +1,217 @@
+"""Every error as application/problem+json (RFC 9457): one shape, one stable `code`, no traceback."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.encoders import jsonable_encoder
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from cliffwatch.base import durable
+from cliffwatch.base.errors import KINDS, Code, FieldFault, Problem
+from cliffwatch.base.faults import FAULTS_LIMIT, message_of, with_rest
+from cliffwatch.store.database import DATABASE_ERRORS
+
+_LOG = logging.getLogger(__name__)
+MEDIA_TYPE = "application/problem+json"
+#: Where in a request FastAPI found a fault; the field is what follows.
+_PLACES = frozenset({"body", "query", "path", "header"})
+
+
+#: When a database or a service that was busy is worth another try.
+RETRY_AFTER_SECONDS = 5
+
+
+#: Problems that another try may not meet.
+_PASSING = frozenset({Code.DATABASE_UNAVAILABLE, Code.JOURNAL_UNWRITABLE, Code.TOO_MANY_CONNECTIONS})
+#: Longer than any sentence of ours.
+_TEXT_LIMIT = 2000
+
+
+class FaultBody(BaseModel):
+    """One fault in the input."""
+
+    field: str
+    message: str
+
+
+class ProblemBody(BaseModel):
+    """An error. `code` is stable and explained in docs/errors.md."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    instance: str
+    code: Code
+    errors: list[FaultBody]
+
+
+class ProblemResponse(JSONResponse):
+    """A problem about the request for `instance`."""
+
+    media_type = MEDIA_TYPE
+
+    def __init__(self, problem: Problem, instance: str, headers: dict[str, str] | None = None) -> None:
+        kind = problem.kind
+        body = ProblemBody(
+            type=f"urn:cliffwatch:problem:{problem.code}",
+            title=kind.title,
+            status=kind.status,
+            detail=shortened(problem.detail),
+            instance=instance,
+            code=problem.code,
+            errors=[
+                FaultBody(field=shortened(fault.field), message=shortened(fault.message)) for fault in problem.faults
+            ],
+        )
+        given = dict(headers or {})
+        if kind.status == KINDS[Code.UNAUTHENTICATED].status:
+            given["WWW-Authenticate"] = "Bearer"
+        if problem.code in _PASSING:
+            given["Retry-After"] = str(RETRY_AFTER_SECONDS)
+        super().__init__(jsonable_encoder(body), status_code=kind.status, headers=given)
+
+
+def shortened(text: str) -> str:
+    """A text that may hold what somebody sent, without most of it, and such that it can be sent back."""
+    half = _TEXT_LIMIT // 2
+    kept = text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
+    return kept.encode("utf-8", "replace").decode()
+
+
+def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
+    """OpenAPI's declaration of the problems that a route answers with, besides those that every route may."""
+    by_status: dict[int, list[Code]] = {}
+    for code in codes:
+        by_status.setdefault(KINDS[code].status, []).append(code)
+    schema = {"schema": {"$ref": "#/components/schemas/ProblemBody"}}
+    return {
+        status: {"description": _describe(members), "content": {MEDIA_TYPE: schema}}
+        for status, members in sorted(by_status.items())
+    }
+
+
+def declare(app: FastAPI) -> None:
+    """Add to the application's OpenAPI document the shape of a problem, and the one that any body may cause."""
+    make = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = make()
+        template = "#/components/schemas/{model}"
+        problem = ProblemBody.model_json_schema(ref_template=template)
+        document["components"]["schemas"].update(problem.pop("$defs"), ProblemBody=problem)
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                if "requestBody" in operation:
+                    too_large = responses(Code.BODY_TOO_LARGE)
+                    operation["responses"].update({str(status): body for status, body in too_large.items()})
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # how FastAPI has it replaced
+
+
+def _describe(codes: Sequence[Code]) -> str:
+    return "; ".join(f"`{code.value}`: {KINDS[code].title}" for code in codes)
+
+
+def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response]) -> None:
+    """Have every exception that reaches the application answered as a problem.
+
+    `show` makes the page for a person whose browser asked, outside of `api_prefix`, for what is not there or fails.
+    """
+
+    def is_page(request: Request) -> bool:
+        return not request.url.path.startswith(f"{api_prefix}/") and "text/html" in request.headers.get("accept", "")
+
+    def on_http(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        problem = _problem_of(request.url.path, request.method, error)
+        if problem.code is Code.NOT_FOUND and request.method == "GET" and is_page(request):
+            return show(request, problem)
+        return ProblemResponse(problem, request.url.path, dict(error.headers or {}))
+
+    def on_anything(request: Request, error: Exception) -> Response:
+        # The traceback follows in the log: Starlette raises the exception again after the answer.
+        _LOG.error("%s %s failed: %r", request.method, request.url.path, error)
+        problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
+        return show(request, problem) if is_page(request) else ProblemResponse(problem, request.url.path)
+
+    app.add_exception_handler(Problem, _on_problem)
+    for kind in DATABASE_ERRORS:
+        app.add_exception_handler(kind, _on_database)
+    app.add_exception_handler(OSError, _on_disk)
+    app.add_exception_handler(RequestValidationError, _on_validation)
+    app.add_exception_handler(HTTPException, on_http)
+    app.add_exception_handler(Exception, on_anything)
+
+
+def _on_problem(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, Problem)
+    if error.kind.status >= 500:
+        _LOG.error("%s %s: %s", request.method, request.url.path, error)
+    return ProblemResponse(error, request.url.path)
+
+
+def database_problem(error: Exception) -> Problem:
+    """What a database that is locked, away or not to be written means to whoever asked."""
+    reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+    return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); try again")
+
+
+def _on_database(request: Request, error: Exception) -> ProblemResponse:
+    problem = database_problem(error)
+    _LOG.error("%s %s: %s", request.method, request.url.path, problem)
+    return ProblemResponse(problem, request.url.path)
+
+
+def disk_problem(error: OSError) -> Problem | None:
+    """What a disk that takes nothing means to whoever asked for what has to be written; None for any other failure."""
+    if not durable.takes_nothing(error):
+        return None
+    remedy = "make room" if durable.is_full(error) else "see that it is well and mounted read-write"
+    return Problem(
+        Code.JOURNAL_UNWRITABLE, f"the journals' disk takes nothing: {error.strerror}; {remedy}, and try again"
+    )
+
+
+def _on_disk(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, OSError)
+    problem = disk_problem(error)
+    if problem is None:
+        raise error
+    return _on_problem(request, problem)
+
+
+def _on_validation(request: Request, error: Exception) -> ProblemResponse:
+    assert isinstance(error, RequestValidationError)
+    return ProblemResponse(
+        Problem(Code.BAD_REQUEST, "the request is not valid", request_faults(error)), request.url.path
+    )
+
+
+def request_faults(error: RequestValidationError) -> list[FieldFault]:
+    """What is wrong with a request, field by field, in this project's words."""
+    found = error.errors()
+    return with_rest([_fault(item) for item in found[:FAULTS_LIMIT]], len(found))
+
+
+def _fault(item: dict[str, Any]) -> FieldFault:
+    place = [str(part) for part in item["loc"]]
+    if item["type"] == "json_invalid":
+        return FieldFault("body", f"this is not JSON: {item['ctx']['error']}, at character {place[-1]}")
+    if place[0] in _PLACES and len(place) > 1:
+        place = place[1:]
+    return FieldFault(".".join(place), message_of(item))
+
+
+def _problem_of(path: str, method: str, error: HTTPException) -> Problem:
+    if error.status_code == KINDS[Code.NOT_FOUND].status:
+        return Problem(Code.NOT_FOUND, f"there is no resource at {path}")
+    if error.status_code == KINDS[Code.METHOD_NOT_ALLOWED].status:
+        return Problem(Code.METHOD_NOT_ALLOWED, f"{path} does not support {method}")
+    return Problem(Code.BAD_REQUEST, str(error.detail))

@@ -1,0 +1,170 @@
+"""A run as the API shows it: from its row alone in lists, with the journal's newest window where it is shown alone."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from cliffwatch.http.times import Time
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.target import Target, parse_target
+from cliffwatch.store.models import RunRow
+from cliffwatch.worker.heartbeat import Heartbeat
+
+#: States in which the load goes on, as far as the service knows.
+_UNDER_LOAD = frozenset({RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED})
+
+
+class WorkloadReference(BaseModel):
+    """Which workload a run was made from; `version` is null where the document came with the request."""
+
+    name: str
+    version: int | None
+
+
+class OnsetBody(BaseModel):
+    """The first finding that degraded the run: its kind, when in the load it began, and how many times as slow."""
+
+    kind: str
+    seconds: float
+    ratio: float
+
+
+class RunFiguresBody(BaseModel):
+    """Figures of the whole load, null where it was not measured. `latency` names what the percentiles are of."""
+
+    latency: str | None
+    p50_seconds: float | None
+    p99_seconds: float | None
+    max_seconds: float | None
+    operations_per_second: float | None
+    bytes_per_second: float | None
+    device_write_seconds: float | None
+    onset: OnsetBody | None
+
+
+class RunSummary(BaseModel):
+    """A run in a list.
+
+    `planned_seconds` is how long the load was to last, `elapsed_seconds` how far it has come (null before it began) and
+    `progress_ratio` the one by the other. `windows` counts committed windows. `figures` are those of the run's
+    report, null until it is made. `imported_at` is null for a run of this service's own.
+    """
+
+    id: str
+    workload: WorkloadReference
+    engine: str
+    target: Target
+    state: RunState
+    since: Time
+    phase: str | None
+    verdict: VerdictName | None
+    reasons: list[str]
+    created_at: Time
+    started_at: Time | None
+    finished_at: Time | None
+    elapsed_seconds: float | None
+    planned_seconds: float
+    progress_ratio: float
+    windows: int
+    figures: RunFiguresBody | None
+    created_by: str
+    schedule_id: str | None
+    imported_at: Time | None
+    directory: str
+
+
+class Window(BaseModel):
+    """A window as it stands in the journal: times in seconds since the epoch, latencies in seconds.
+
+    `histograms` (where asked for) are HdrHistogram V2 compressed, base64, in nanoseconds, by latency name.
+    """
+
+    seq: int
+    start: float
+    end: float
+    phase: str
+    counters: dict[str, int]
+    gauges: dict[str, float]
+    latency: dict[str, dict[str, float | None]]
+    latency_range: tuple[int, int]
+    histograms: dict[str, str] | None = None
+
+
+class Run(RunSummary):
+    """A run shown alone: `report` is the path of report.html once it is made, `metrics_port` its worker's. `waits_for`
+    are the runs that a queued one waits for, the oldest first.
+    """
+
+    last_window: Window | None
+    report: str | None
+    metrics_port: int | None
+    waits_for: list[str]
+
+
+def run_summary(row: RunRow, now: float) -> RunSummary:
+    return RunSummary.model_validate(_fields(row, now))
+
+
+def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = ()) -> Run:
+    """Reads the end of the journal besides the row."""
+    directory = Path(row.directory)
+    last = JournalReader(directory).last_window()
+    fields = _fields(row, now, last.end if last is not None else row.last_window_end)
+    report = directory / files.REPORT_HTML
+    heartbeat = Heartbeat.read(directory) if row.state != RunState.FINISHED.value else None
+    return Run(
+        **fields,
+        last_window=window_resource(last) if last is not None else None,
+        report=str(report) if report.exists() else None,
+        metrics_port=heartbeat.metrics_port if heartbeat is not None else None,
+        waits_for=list(waits_for),
+    )
+
+
+def window_resource(window: JournalWindow, histograms: dict[str, str] | None = None) -> Window:
+    return Window(**asdict(window), histograms=histograms)
+
+
+def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> dict[str, Any]:
+    planned = row.planned_seconds
+    if row.load_start is not None and row.load_stop is not None:
+        planned = row.load_stop - row.load_start
+    elapsed = _elapsed_seconds(row, now, last_window_end if last_window_end is not None else row.last_window_end)
+    return {
+        "id": row.id,
+        "workload": WorkloadReference(name=row.workload_name, version=row.workload_version),
+        "engine": row.engine,
+        "target": parse_target(row.target),
+        "state": RunState(row.state),
+        "since": row.since,
+        "phase": row.phase,
+        "verdict": VerdictName(row.verdict) if row.verdict else None,
+        "reasons": row.reasons or [],
+        "created_at": row.created_at,
+        "started_at": row.started_at,
+        "finished_at": row.finished_at,
+        "elapsed_seconds": None if elapsed is None else round(elapsed, 3),
+        "planned_seconds": planned,
+        "progress_ratio": round(min(1.0, (elapsed or 0.0) / planned), 6) if planned > 0 else 0.0,
+        "windows": row.windows,
+        "figures": row.figures,
+        "created_by": row.created_by,
+        "schedule_id": row.schedule_id,
+        "imported_at": row.imported_at,
+        "directory": row.directory,
+    }
+
+
+def _elapsed_seconds(row: RunRow, now: float, last_window_end: float | None) -> float | None:
+    """How much of the load's time has passed: by the clock while it goes on, else up to its last window."""
+    if row.load_start is None or row.load_stop is None:
+        return None
+    reached = last_window_end if last_window_end is not None else row.load_start
+    if RunState(row.state) in _UNDER_LOAD:
+        # Whichever is further: in virtual time the windows are ahead of the clock.
+        reached = max(reached, min(now, row.load_stop))
+    return max(0.0, reached - row.load_start)

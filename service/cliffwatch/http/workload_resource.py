@@ -1,0 +1,45 @@
+"""Stored workloads, as the API and the pages list them."""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+from cliffwatch.http.context import Services
+from cliffwatch.http.paging import Page, decode_page, page_of
+from cliffwatch.http.times import Time
+from cliffwatch.store.models import WorkloadRow
+from cliffwatch.store.queries import workloads_page
+
+_SORT, _KEY = "workloads:name", (str,)
+
+
+class WorkloadBody(BaseModel):
+    """A version of a workload."""
+
+    name: str
+    version: int
+    engine: str
+    description: str
+    document: dict[str, Any]
+    created_at: Time
+
+
+def workload_body(row: WorkloadRow) -> WorkloadBody:
+    """A row that cannot be read is listed too, without a document; a run of it is refused."""
+    document: dict[str, Any] = row.document if isinstance(row.document, dict) else {}
+    return WorkloadBody(
+        name=row.name,
+        version=row.version,
+        engine=str(document.get("engine", "")),
+        description=str(document.get("description", "")),
+        document=document,
+        created_at=row.created_at,
+    )
+
+
+def listed_workloads(services: Services, limit: int, page: str | None = None) -> Page[WorkloadBody]:
+    """The newest version of each workload, by name. Raises Problem(page_token_invalid)."""
+    after = decode_page(page, _SORT, _KEY)
+    with services.database.snapshot() as session:
+        rows = workloads_page(session, limit + 1, after)
+    return page_of(rows, limit, _SORT, lambda row: [row.name], workload_body)

@@ -1,0 +1,30 @@
+"""A run's status, kept up with its journal at the cost of what the journal gained."""
+
+from pathlib import Path
+
+from cliffwatch.journal import files
+from cliffwatch.journal.reader import JournalReader
+from cliffwatch.journal.state import RunStatus, advance
+
+
+class StatusFollower:
+    """What a run's events say of it. Each call of `status` reads the events that came since the one before.
+
+    A file that became shorter, or is another one than before, is read from its beginning.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._status: RunStatus | None = None
+        self._offset_bytes, self._last_id, self._inode = 0, 0, -1
+
+    def status(self) -> RunStatus | None:
+        """None when no state was recorded yet."""
+        found = (self._directory / files.EVENTS).stat()
+        if found.st_size < self._offset_bytes or found.st_ino != self._inode:
+            self._status = None
+            self._offset_bytes, self._last_id, self._inode = 0, 0, found.st_ino
+        for stored in JournalReader(self._directory).events(self._offset_bytes, self._last_id + 1):
+            self._status = advance(self._status, stored.event)
+            self._offset_bytes, self._last_id = stored.offset_bytes, stored.id
+        return self._status

@@ -1,0 +1,135 @@
+"""A run as a state machine: the table of transitions, and the one function that changes a state.
+
+The state of a run is what its events say; a change is an event, decided and written under the journal's lock. The
+worker and the service both come through here, so a change that the table does not allow cannot be written.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal.events import Event, EventLog, EventType
+from cliffwatch.journal.files import LAST_MOMENT
+from cliffwatch.model.state import TRANSITIONS, RunState, VerdictName
+
+#: Note on a finished run whose analysis could not be made at its end, and was made later.
+MENDED_NOTE = "verdict_mended"
+#: The load's start and end as they are since the first engine was there, which was later than planned.
+MOVED_NOTE = "load_moved"
+#: How workers before that note began the reason of such a run.
+_FORMER_REASON = "the verdict could not be determined"
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """What a run's events say about it. Times in seconds since the epoch; None where it has not come to that.
+
+    The load was planned from `load_start` to `load_stop`, on the window grid; a resumed run keeps both. A first engine
+    that is there later moves both.
+    """
+
+    state: RunState
+    since: float
+    created_at: float
+    started_at: float | None = None
+    load_start: float | None = None
+    load_stop: float | None = None
+    finished_at: float | None = None
+    verdict: VerdictName | None = None
+    reasons: tuple[str, ...] = ()
+    phase: str | None = None
+    stop_requested: bool = False
+
+
+def status_of(events: Iterable[Event]) -> RunStatus | None:
+    """Fold events into a status; None when there is no state event among them."""
+    status: RunStatus | None = None
+    for event in events:
+        status = advance(status, event)
+    return status
+
+
+def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
+    """One step of `status_of`."""
+    if event.type is EventType.PHASE and status is not None:
+        return replace(status, phase=event.name)
+    if event.type is EventType.NOTE and event.name == MENDED_NOTE and status is not None:
+        if status.state is not RunState.FINISHED:
+            return status
+        return replace(status, verdict=VerdictName(event.detail["verdict"]), reasons=tuple(event.detail["reasons"]))
+    if event.type is EventType.NOTE and event.name == MOVED_NOTE and status is not None:
+        start, stop = _moment(event.detail["load_start"]), _moment(event.detail["load_stop"])
+        return replace(status, load_start=start, load_stop=stop)
+    if event.type is not EventType.STATE:
+        return status
+    state = RunState(event.name)
+    if status is None:
+        return RunStatus(state=state, since=event.at, created_at=event.at)
+    changes: dict[str, Any] = {"state": state, "since": event.at}
+    if state is RunState.RUNNING and status.started_at is None:
+        changes["started_at"] = event.at
+        changes["load_start"] = _moment(event.detail["load_start"])
+        changes["load_stop"] = _moment(event.detail["load_stop"])
+    if state is RunState.STOPPING:
+        changes["stop_requested"] = True
+    if state is RunState.FINISHED:
+        changes["finished_at"] = event.at
+        changes["verdict"] = VerdictName(event.detail["verdict"])
+        changes["reasons"] = tuple(str(reason) for reason in event.detail.get("reasons", ()))
+    return replace(status, **changes)
+
+
+def _moment(value: Any) -> float:
+    """Raises ValueError or TypeError for what is no time, in seconds since 1970."""
+    moment = float(value)
+    if not 0 <= moment <= LAST_MOMENT:
+        raise ValueError(f"{moment!r} is no time, in seconds since 1970")
+    return moment
+
+
+def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] | None = None) -> RunStatus:
+    """Move a run to `to`, or raise Problem(wrong_state) and write nothing.
+
+    A new journal begins at `queued`. Asking for the state that a run is already in is an error too: whoever asks
+    believes something about the run that is not so.
+    """
+    outcome: list[RunStatus | None] = []
+
+    def decide(events: list[Event]) -> Event:
+        present = status_of(events)
+        allowed = frozenset({RunState.QUEUED}) if present is None else TRANSITIONS[present.state]
+        if to not in allowed:
+            name = "new" if present is None else present.state.value
+            options = ", ".join(sorted(allowed)) or "nothing"
+            raise Problem(
+                Code.WRONG_STATE, f"a run that is {name} cannot become {to.value}; from here it can: {options}"
+            )
+        event = Event(at, EventType.STATE, to.value, detail or {})
+        outcome.append(advance(present, event))
+        return event
+
+    log.append_if(decide)
+    status = outcome[0]
+    assert status is not None, "a state event always makes a status"
+    return status
+
+
+def mend_verdict(log: EventLog, verdict: VerdictName, reasons: Iterable[str], at: float) -> bool:
+    """Give a finished run the verdict that it could not be given at its end; says whether that was missing.
+
+    A verdict that was found stands, whatever a later version of the program would make of the same journal.
+    """
+
+    def decide(events: list[Event]) -> Event | None:
+        ended = [event for event in events if event.type is EventType.STATE and event.name == RunState.FINISHED.value]
+        if not ended or any(event.name == MENDED_NOTE for event in events) or _was_analysed(ended[-1]):
+            return None
+        return Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, "reasons": list(reasons)})
+
+    return log.append_if(decide) is not None
+
+
+def _was_analysed(finished: Event) -> bool:
+    reasons = finished.detail.get("reasons") or [""]
+    return finished.detail.get("analysed", True) is not False and not str(reasons[0]).startswith(_FORMER_REASON)

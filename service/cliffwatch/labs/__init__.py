@@ -1,0 +1,1 @@
+"""Products built on the rest, none of which the rest knows of."""

@@ -1,0 +1,210 @@
+"""Where an aging drive keeps everything: one directory, `drives/<name>/` in the state directory.
+
+drive.json      what was asked for: serial, file system, mount options, and for whom the drive is kept
+profile.yaml    the modelled drive, as `cliffwatch-drive mount --profile` reads it
+content         the sparse file behind it; content.state is the age of the flash
+flash/          where the drive's file is served
+files/          where its file system is mounted
+ready.json      what the serving process said when it was ready; output.log what it said besides
+alive           locked by the serving process for as long as it lives
+turn            locked by whoever attaches or detaches
+"""
+
+import json
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.base import locks
+from cliffwatch.base.durable import write_durably, write_json_durably
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.processes import ProcessIdentity
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_UNPARTITIONED_MAXIMUM = 0.9
+
+
+class FileSystem(StrEnum):
+    """What is made on the drive; none leaves the disk as it is."""
+
+    EXT4 = "ext4"
+    XFS = "xfs"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What was asked for when the drive was made.
+
+    `unpartitioned` is the share at the end of the disk that the file system leaves alone, `formatted` whether the file
+    system has been made. `keeper` is the process that the drive is for: when that has gone, the drive is orphaned.
+    None: the drive stays until somebody detaches it.
+    """
+
+    serial: str
+    file_system: FileSystem = FileSystem.EXT4
+    discard: bool = False
+    unpartitioned: float = 0.0
+    formatted: bool = False
+    keeper: ProcessIdentity | None = None
+
+    def is_abandoned(self) -> bool:
+        return self.keeper is not None and not self.keeper.is_alive()
+
+
+@dataclass(frozen=True, slots=True)
+class DriveDirectory:
+    """The directory of one drive."""
+
+    directory: Path
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    @property
+    def profile(self) -> Path:
+        return self.directory / "profile.yaml"
+
+    @property
+    def content(self) -> Path:
+        return self.directory / "content"
+
+    @property
+    def age(self) -> Path:
+        return self.directory / "content.state"
+
+    @property
+    def flash(self) -> Path:
+        return self.directory / "flash"
+
+    @property
+    def file(self) -> Path:
+        """What the loop device is attached to."""
+        return self.flash / "drive"
+
+    @property
+    def files(self) -> Path:
+        return self.directory / "files"
+
+    @property
+    def ready(self) -> Path:
+        return self.directory / "ready.json"
+
+    @property
+    def log(self) -> Path:
+        return self.directory / "output.log"
+
+    def exists(self) -> bool:
+        return (self.directory / "drive.json").exists()
+
+    def make(self, description: Description, profile_yaml: str, content_directory: Path | None) -> None:
+        """Write down what the drive is to be; a drive begins to exist when this returns.
+
+        Its content goes into `content_directory` where one is given.
+        """
+        for directory in (self.flash, self.files):
+            directory.mkdir(parents=True, exist_ok=True)
+        write_durably(self.profile, profile_yaml)
+        if content_directory is not None:
+            self.content.symlink_to(content_directory / f"cliffwatch-drive-{description.serial}")
+        self.write(description)
+
+    def read(self) -> Description:
+        """What was asked for. Raises Problem(drive_invalid) when that cannot be read."""
+        path = self.directory / "drive.json"
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            keeper = ProcessIdentity.from_json(body["keeper"]) if body["keeper"] else None
+            return Description(
+                serial=str(body["serial"]),
+                file_system=FileSystem(body["file_system"]),
+                discard=bool(body["discard"]),
+                unpartitioned=float(body["unpartitioned"]),
+                formatted=bool(body["formatted"]),
+                keeper=keeper,
+            )
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            detail = f"{path} cannot be read ({error}); remove {self.directory} with `cliffwatch drive detach --delete`"
+            raise Problem(Code.DRIVE_INVALID, detail) from error
+
+    def write(self, description: Description) -> None:
+        body = asdict(description) | {"keeper": description.keeper.to_json() if description.keeper else None}
+        write_json_durably(self.directory / "drive.json", body)
+
+    def remove(self) -> None:
+        """Remove the directory and everything in it, and the content; nothing may be mounted there any more."""
+        for directory in (self.files, self.flash):
+            if directory.exists():
+                # Not a tree: what is still in there would be a drive's, or a mount's.
+                directory.rmdir()
+        self.content.resolve().unlink(missing_ok=True)
+        shutil.rmtree(self.directory)
+
+    def served(self) -> dict[str, Any] | None:
+        """What the serving process said when it was ready (`file`, `size_bytes`, `url`, `pid`); None before."""
+        try:
+            body: dict[str, Any] = json.loads(self.ready.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+        return body
+
+    def is_served(self) -> bool:
+        """Whether the serving process lives: the kernel releases its lock at the moment it dies."""
+        return locks.is_held(self.directory / "alive")
+
+    def is_changing(self) -> bool:
+        """Whether somebody attaches or detaches at the moment."""
+        return locks.is_held(self.directory / "turn")
+
+    def lock_for_serving(self) -> int:
+        """A descriptor that holds the serving process's lock, for that process to inherit."""
+        # Others hold it for the moment in which they look.
+        return locks.hold(self.directory / "alive")
+
+    @contextmanager
+    def exclusive_change(self) -> Iterator[None]:
+        """While the block lasts, nobody else attaches or detaches. Raises Problem(conflict) when somebody does."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        try:
+            lock = locks.hold(self.directory / "turn", patience_seconds=0)
+        except TimeoutError as error:
+            detail = f"another command is attaching or detaching the drive {self.name}; wait until it has ended"
+            raise Problem(Code.CONFLICT, detail) from error
+        try:
+            yield
+        finally:
+            os.close(lock)
+
+
+def drives_directory(state_directory: Path) -> Path:
+    return state_directory / "drives"
+
+
+def place_of(state_directory: Path, name: str) -> DriveDirectory:
+    """The place of the drive with this name. Raises Problem(drive_invalid) for what cannot be a name."""
+    if not _NAME.fullmatch(name):
+        detail = f"{name!r} cannot be a drive's name; use up to 40 of a-z, 0-9 and -, beginning with a letter or digit"
+        raise Problem(Code.DRIVE_INVALID, detail)
+    return DriveDirectory(drives_directory(state_directory) / name)
+
+
+def places(state_directory: Path) -> list[DriveDirectory]:
+    """All places where a drive was, or was to be, made, by name."""
+    directory = drives_directory(state_directory)
+    entries = sorted(directory.iterdir()) if directory.is_dir() else []
+    return [DriveDirectory(entry) for entry in entries if entry.is_dir() and _NAME.fullmatch(entry.name)]
+
+
+def check_unpartitioned(share: float) -> float:
+    """The share itself. Raises Problem(drive_invalid) when it leaves nothing to write to."""
+    if not 0.0 <= share <= _UNPARTITIONED_MAXIMUM:
+        detail = f"--unpartitioned: {share:g} is not a share of the drive; give 0 to {_UNPARTITIONED_MAXIMUM:g}"
+        raise Problem(Code.DRIVE_INVALID, detail)
+    return share

@@ -1,0 +1,290 @@
+"""Attaching and detaching aging drives, and taking down what killed processes left."""
+
+import json
+import os
+import secrets
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.base.programs import DRIVE, require_program
+from cliffwatch.labs.aging.directories import (
+    Description,
+    DriveDirectory,
+    FileSystem,
+    check_unpartitioned,
+    place_of,
+    places,
+)
+from cliffwatch.labs.aging.machine import (
+    BUSY_PATIENCE_SECONDS,
+    LoopDevice,
+    attach_loop,
+    detach_loop,
+    is_mounted,
+    loop_devices,
+    make_file_system,
+    mount,
+    unmount,
+    wait_until,
+)
+from cliffwatch.labs.aging.serving import end, serve
+from cliffwatch.labs.aging.users import mounts_elsewhere
+
+_FUSE = Path("/dev/fuse")
+
+
+@dataclass(frozen=True, slots=True)
+class AttachRequest:
+    """What a drive that is to be made is like: settings of `cliffwatch-drive mount` by name, and what goes on it.
+
+    `content_directory` is where its content is to be, if not with the rest of the drive.
+    """
+
+    settings: Mapping[str, Any]
+    file_system: FileSystem = FileSystem.EXT4
+    discard: bool = False
+    unpartitioned: float = 0.0
+    content_directory: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AgingDrive:
+    """An aging drive as the machine has it now.
+
+    `device` is None while it is not attached as a disk, `mount_point` while no file system of it is mounted, `url`
+    while nobody serves it.
+    """
+
+    name: str
+    serial: str
+    directory: Path
+    device: str | None
+    size_bytes: int | None
+    mount_point: Path | None
+    url: str | None
+    is_abandoned: bool
+
+    @property
+    def identity(self) -> str:
+        """What the safety gate calls it, whatever its kernel name is."""
+        return str(DriveDirectory(self.directory).file)
+
+
+def attach(
+    state_directory: Path,
+    name: str,
+    clock: Clock,
+    order: AttachRequest | None = None,
+    keeper: ProcessIdentity | None = None,
+) -> AgingDrive:
+    """Attach a drive as a disk and mount its file system; with `order` it is made first, without it must be there.
+
+    A drive that is attached already is given as it is. While this goes on, and afterwards where there is a `keeper`,
+    the drive counts as orphaned as soon as that process has gone. Raises Problem; what was not there before is gone
+    then.
+    """
+    place = place_of(state_directory, name)
+    program = require_program(DRIVE, state_directory)
+    _require_privilege()
+    with place.exclusive_change():
+        is_new = not place.exists()
+        _check_existence(place, order, is_new)
+        try:
+            if order is not None:
+                _describe(place, order)
+            present = look(place)
+            if present.device is not None and present.url is not None and not present.is_abandoned:
+                return present
+            _take_down(place, clock, keep_content=True)
+            description = replace(place.read(), keeper=ProcessIdentity.of(os.getpid()))
+            place.write(description)
+            _bring_up(place, description, program, clock)
+            place.write(replace(place.read(), keeper=keeper))
+        except BaseException:
+            with suppress(Problem):
+                _take_down(place, clock, keep_content=not is_new)
+                if is_new:
+                    place.remove()
+                else:
+                    place.write(replace(place.read(), keeper=None))
+            raise
+        return look(place)
+
+
+def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = False) -> None:
+    """Unmount, detach and stop serving a drive, in that order; with `delete` its content goes too.
+
+    Raises Problem(conflict) that says who uses it, and everything below that stays as it is; Problem(not_found).
+    """
+    place = place_of(state_directory, name)
+    if not place.directory.exists():
+        there = ", ".join(each.name for each in places(state_directory)) or "none"
+        raise Problem(Code.NOT_FOUND, f"there is no aging drive {name!r}; drives: {there}")
+    _require_privilege()
+    with place.exclusive_change():
+        _take_down(place, clock, keep_content=not delete)
+        if delete:
+            place.remove()
+
+
+def clean(state_directory: Path, clock: Clock) -> list[str]:
+    """Take down what killed processes left; gives a sentence for each thing. Living drives that are wanted stay.
+
+    Of this state directory: drives whose serving process, or whose keeper, has gone, and those that were taken down by
+    half. Of others: drives whose serving process has gone. Raises Problem(conflict) that names who still uses what.
+    """
+    program = require_program(DRIVE, state_directory)
+    _require_privilege()
+    said, in_use = [], []
+    for place in places(state_directory):
+        if place.is_changing():
+            # Somebody is at work on it, who undoes what does not succeed.
+            continue
+        with place.exclusive_change():
+            if _is_orphaned(place):
+                # Drives with a keeper are of no use to anybody else.
+                is_kept = place.exists() and place.read().keeper is None
+                try:
+                    _take_down(place, clock, keep_content=is_kept)
+                except Problem as problem:
+                    # The others can be taken down all the same.
+                    in_use.append(problem.detail)
+                    continue
+                if not is_kept:
+                    place.remove()
+                said.append(f"{'detached' if is_kept else 'removed'} the drive {place.name}")
+    said += _clean_others(program)
+    if in_use:
+        raise Problem(Code.CONFLICT, "; ".join([*said, *in_use]))
+    return said
+
+
+def aging_drives(state_directory: Path) -> list[AgingDrive]:
+    """The drives of a state directory, attached or not, by name."""
+    found = []
+    for place in places(state_directory):
+        # One that is being made, or whose description is damaged, hides no other.
+        with suppress(Problem):
+            found.append(look(place))
+    return found
+
+
+def look(place: DriveDirectory) -> AgingDrive:
+    """The drive as the machine has it now. Raises Problem(drive_invalid) when its description cannot be read."""
+    description = place.read()
+    loops = loop_devices(place)
+    mounts = [mount_point for loop in loops for mount_point in loop.mount_points]
+    served = place.served() if place.is_served() else None
+    return AgingDrive(
+        name=place.name,
+        serial=description.serial,
+        directory=place.directory,
+        device=loops[0].name if loops else None,
+        size_bytes=loops[0].size_bytes if loops else None,
+        mount_point=mounts[0] if mounts else None,
+        url=str(served["url"]) if served else None,
+        is_abandoned=description.is_abandoned(),
+    )
+
+
+def _check_existence(place: DriveDirectory, order: AttachRequest | None, is_new: bool) -> None:
+    if is_new and order is None:
+        raise Problem(Code.NOT_FOUND, f"there is no aging drive {place.name!r}; say what it is to be like")
+    if not is_new and order is not None:
+        detail = f"the drive {place.name} already exists; attach it as it is, or detach it with --delete first"
+        raise Problem(Code.CONFLICT, detail)
+
+
+def _describe(place: DriveDirectory, order: AttachRequest) -> None:
+    description = Description(
+        serial=f"AGING{secrets.token_hex(4).upper()}",
+        file_system=order.file_system,
+        discard=order.discard,
+        unpartitioned=check_unpartitioned(order.unpartitioned),
+        keeper=ProcessIdentity.of(os.getpid()),
+    )
+    place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False), order.content_directory)
+
+
+def _bring_up(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
+    serve(place, description, program, clock)
+    name = attach_loop(place.file)
+    (device,) = [device for device in loop_devices(place) if device.name == name]
+    if description.file_system is FileSystem.NONE:
+        return
+    if not description.formatted:
+        make_file_system(device.node, device.size_bytes, description)
+        description = replace(description, formatted=True)
+        place.write(description)
+    mount(device.node, place.files, description)
+
+
+def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
+    """Everything that there is of the drive, from the top. What lies on a dead process is taken away even in use."""
+    is_dead = not place.is_served()
+    devices = loop_devices(place)
+    if not is_dead:
+        _require_no_mounts_elsewhere(place, devices, clock)
+    for device in devices:
+        for mount_point in device.mount_points:
+            unmount(mount_point, clock, lazily=is_dead, device=device)
+        detach_loop(device, clock, lazily=is_dead)
+    end(place, clock, keep_content=keep_content)
+
+
+def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice], clock: Clock) -> None:
+    """Look before anything is taken down: with such a mount, the rest could not be, and the drive would stay half."""
+    found: list[str] = []
+
+    def is_free() -> bool:
+        nonlocal found
+        found = list(
+            dict.fromkeys(
+                mount
+                for directory, number in [(place.flash, None), *((place.files, each.major_minor) for each in devices)]
+                for mount in mounts_elsewhere(directory, number)
+            )
+        )
+        return not found
+
+    if not wait_until(is_free, clock, BUSY_PATIENCE_SECONDS):
+        detail = f"the drive {place.name} is mounted at {', '.join(found)}; unmount it there, or end what is named"
+        raise Problem(Code.CONFLICT, f"{detail}, then detach again")
+
+
+def _is_orphaned(place: DriveDirectory) -> bool:
+    if not place.exists():
+        return True
+    devices = loop_devices(place)
+    is_served = place.is_served()
+    is_dead = not is_served and (bool(devices) or is_mounted(place.flash))
+    # Whoever took it down was killed, or gave up because somebody used it.
+    is_half = is_served and (not devices or any(device.is_detaching for device in devices))
+    return is_dead or is_half or place.read().is_abandoned()
+
+
+def _clean_others(program: Path) -> list[str]:
+    """What `cliffwatch-drive clean` removes: drives of any state directory whose process was killed."""
+    done = subprocess.run([str(program), "clean"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Problem(Code.DRIVE_UNAVAILABLE, done.stderr.strip().removeprefix("cliffwatch-drive: "))
+    removed: dict[str, list[str]] = json.loads(done.stdout)
+    words = {"filesystems": "unmounted", "loop_devices": "detached", "drives": "unmounted"}
+    return [f"{word} {path}" for kind, word in words.items() for path in removed[kind]]
+
+
+def _require_privilege() -> None:
+    if os.geteuid() != 0:
+        raise Problem(Code.DRIVE_UNAVAILABLE, "only root may attach drives: run the command with sudo")
+    if not _FUSE.exists():
+        detail = f"this kernel serves no drives: {_FUSE} does not exist; `modprobe fuse`, or give it to the container"
+        raise Problem(Code.DRIVE_UNAVAILABLE, detail)

@@ -1,0 +1,154 @@
+"""What the machine has of an aging drive, and the system's programs that change it."""
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import last_line
+from cliffwatch.labs.aging.directories import Description, DriveDirectory, FileSystem
+from cliffwatch.labs.aging.users import users_of, users_of_device
+from cliffwatch.machine.mounts import read_mounts
+from cliffwatch.machine.signatures import default_search_path
+from cliffwatch.machine.sysfs import SYS, read_number, read_text
+
+#: Somebody may look at a file system for a moment, such as an exporter that asks how full it is.
+BUSY_PATIENCE_SECONDS = 5.0
+_POLL_SECONDS = 0.05
+_SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDevice:
+    """A loop device over a drive's file, and where it is mounted, the newest mount first.
+
+    `is_detaching`: it was detached while somebody used it, and goes with its last user.
+    """
+
+    name: str
+    size_bytes: int
+    mount_points: tuple[Path, ...]
+    major_minor: str = ""
+    is_detaching: bool = False
+
+    @property
+    def node(self) -> Path:
+        return Path("/dev") / self.name
+
+
+def loop_devices(place: DriveDirectory) -> list[LoopDevice]:
+    """The loop devices over the drive's file, whether or not it is still served."""
+    found = []
+    for entry in sorted((SYS / "block").glob("loop*")):
+        if read_text(entry / "loop" / "backing_file") != str(place.file):
+            continue
+        number = read_text(entry / "dev")
+        mounts = tuple(mount.mount_point for mount in reversed(read_mounts()) if mount.major_minor == number)
+        size_bytes = (read_number(entry / "size") or 0) * _SECTOR_BYTES
+        is_detaching = read_text(entry / "loop" / "autoclear") == "1"
+        found.append(LoopDevice(entry.name, size_bytes, mounts, number or "", is_detaching))
+    return found
+
+
+def is_mounted(directory: Path) -> bool:
+    return any(mount.mount_point == directory for mount in read_mounts())
+
+
+def attach_loop(file: Path) -> str:
+    """The kernel name of a free loop device, over `file` with direct I/O. Raises Problem(drive_unavailable)."""
+    remedy = (
+        "detach one that is not needed (`losetup --list` shows them); a container needs /dev/loop-control and nodes"
+    )
+    printed = run_program(
+        ["losetup", "--find", "--show", "--direct-io=on", str(file)], "no loop device can be attached", remedy
+    )
+    return Path(printed.strip()).name
+
+
+def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
+    """Detach it, and wait until it is; `lazily`, one that is open goes away with its last user.
+
+    Raises Problem(conflict) when somebody keeps it open.
+    """
+    run_program(["losetup", "--detach", str(device.node)], f"{device.node} cannot be detached", "run as root")
+    attached = SYS / "block" / device.name / "loop" / "backing_file"
+    # The kernel detaches an open one when the last of its users closes it.
+    if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
+        raise Problem(Code.CONFLICT, f"{device.node} is still in use; end {listed(device)}, then detach again")
+
+
+def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
+    """Unmount; `lazily` even what is in use. Raises Problem(conflict) that says who uses it, or `device` below it."""
+    if lazily:
+        run_program(["umount", "--lazy", str(directory)], f"{directory} cannot be unmounted", "run as root")
+        return
+    said = ""
+
+    def unmounted() -> bool:
+        nonlocal said
+        done = _run(["umount", str(directory)])
+        said = last_line(done.stderr).rstrip(".")
+        return done.returncode == 0 or not is_mounted(directory)
+
+    if not wait_until(unmounted, clock, BUSY_PATIENCE_SECONDS):
+        users = listed(device) if device else ", ".join(users_of(directory)) or "whatever uses it"
+        detail = f"{directory} cannot be unmounted ({said}); end {users}, or stop the run, then detach again"
+        raise Problem(Code.CONFLICT, detail)
+
+
+def make_file_system(node: Path, size_bytes: int, description: Description) -> None:
+    """Make the file system that the description asks for on all but its unpartitioned share. Nothing is discarded."""
+    used_bytes = int(size_bytes * (1.0 - description.unpartitioned)) // 4096 * 4096
+    programs = {
+        # Nothing is left for later, when it would be counted as load.
+        FileSystem.EXT4: [
+            *("mkfs.ext4", "-q", "-F", "-m", "0", "-b", "4096"),
+            *("-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", str(node), f"{used_bytes // 1024}k"),
+        ],
+        FileSystem.XFS: ["mkfs.xfs", "-q", "-f", "-K", "-d", f"size={used_bytes}", str(node)],
+    }
+    remedy = "make the drive larger, or choose another with --file-system"
+    run_program(programs[description.file_system], f"no file system can be made on {node}", remedy)
+
+
+def mount(node: Path, directory: Path, description: Description) -> None:
+    options = f"noatime,{'discard' if description.discard else 'nodiscard'}"
+    command = ["mount", "-t", description.file_system.value, "-o", options, str(node), str(directory)]
+    run_program(command, f"{node} cannot be mounted", "see the end of the kernel's log (dmesg)")
+
+
+def run_program(command: list[str], what: str, remedy: str) -> str:
+    """What a program of the system prints. Raises Problem(drive_unavailable): `what`, what it said, `remedy`."""
+    done = _run(command)
+    if done.returncode:
+        said = last_line(done.stderr).rstrip(".") or f"{command[0]} ended with status {done.returncode}"
+        raise Problem(Code.DRIVE_UNAVAILABLE, f"{what}: {said}; {remedy}")
+    return done.stdout
+
+
+def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
+    program = shutil.which(command[0], path=default_search_path())
+    if program is None:
+        detail = f"{command[0]} is not installed; `apt-get install mount e2fsprogs xfsprogs` installs what drives need"
+        raise Problem(Code.COMPONENT_MISSING, detail)
+    environment = {"PATH": default_search_path(), "LC_ALL": "C"}
+    return subprocess.run(
+        [program, *command[1:]], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def listed(device: LoopDevice) -> str:
+    """All who use the device, for a sentence."""
+    return ", ".join(users_of_device(device.node)) or "whatever uses it"
+
+
+def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:
+    deadline = clock.monotonic() + patience_seconds
+    while not condition():
+        if clock.monotonic() >= deadline:
+            return False
+        clock.sleep(_POLL_SECONDS)
+    return True

@@ -1,0 +1,106 @@
+"""The process that serves a drive's file: `cliffwatch-drive mount`, in a session of its own."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import last_line_of, open_log
+from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
+from cliffwatch.base.programs import DRIVE
+from cliffwatch.labs.aging.directories import Description, DriveDirectory
+from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_mounted, unmount, wait_until
+from cliffwatch.labs.aging.users import mounts_elsewhere, process_ids_of
+from cliffwatch.model.settings import environment_of_children
+
+READY_PATIENCE_SECONDS = 60.0
+#: An orderly end makes the content durable, which may be as much as the whole drive.
+END_PATIENCE_SECONDS = 600.0
+_KILL_PATIENCE_SECONDS = 30.0
+NICENESS = -15
+#: The program's own status for what it was given; others are the system's doing.
+_BAD_INPUT = 2
+
+
+def serve(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
+    """Have the drive's file served. Raises Problem with what the program said, and nothing of it remains then."""
+    # What is said of a failure must be of this attempt.
+    for path in (place.ready, place.log):
+        path.unlink(missing_ok=True)
+    lock = place.lock_for_serving()
+    try:
+        process = _start(place, description, program, lock)
+    finally:
+        os.close(lock)
+    settled = wait_until(
+        lambda: place.served() is not None or process.poll() is not None, clock, READY_PATIENCE_SECONDS
+    )
+    if place.served() is not None and process.poll() is None:
+        disown(process)
+        return
+    if not settled:
+        process.kill()
+    status = process.wait()
+    if is_mounted(place.flash):
+        unmount(place.flash, clock, lazily=True)
+    # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
+    said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
+    code = Code.DRIVE_INVALID if status == _BAD_INPUT else Code.DRIVE_UNAVAILABLE
+    raise Problem(code, f"the drive {place.name} cannot be served: {said or f'{DRIVE} ended with status {status}'}")
+
+
+def _start(place: DriveDirectory, description: Description, program: Path, lock: int) -> "subprocess.Popen[bytes]":
+    command = [
+        # A drive has processors of its own; this one must not be late because the machine is busy.
+        *("nice", "-n", str(NICENESS), str(program), "mount", "--profile", str(place.profile)),
+        *("--directory", str(place.flash), "--backing", str(place.content), "--state", str(place.age)),
+        *("--serial", description.serial, "--listen", "127.0.0.1:0"),
+    ]
+    with place.ready.open("wb") as said, open_log(place.log) as log:
+        try:
+            return start_detached(command, log, place.directory, environment_of_children(), said, inherited=(lock,))
+        except OSError as error:
+            raise Problem(Code.DRIVE_UNAVAILABLE, f"{program} cannot be started: {error.strerror}") from error
+
+
+def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
+    """End the serving process and unmount what it served. No loop device may be attached any more.
+
+    With `keep_content` content and age are made durable, which takes as long as the disk below needs. Raises
+    Problem(conflict) when the file is still in use.
+    """
+    is_alive = place.is_served()
+    if is_alive and not keep_content:
+        _signal(place, signal.SIGKILL)
+        wait_until(lambda: not place.is_served(), clock, _KILL_PATIENCE_SECONDS)
+        is_alive = False
+    if is_mounted(place.flash):
+        # An unmount ends the process in its orderly way.
+        unmount(place.flash, clock, lazily=not is_alive)
+    elif is_alive:
+        _signal(place, signal.SIGTERM)
+    elsewhere: list[str] = []
+
+    def is_settled() -> bool:
+        nonlocal elsewhere
+        elsewhere = mounts_elsewhere(place.flash)
+        return not place.is_served() or bool(elsewhere)
+
+    if not wait_until(lambda: not place.is_served(), clock, BUSY_PATIENCE_SECONDS):
+        # It serves for as long as a copy of its mount is there; what is left then is to make the content durable.
+        wait_until(is_settled, clock, END_PATIENCE_SECONDS)
+    if place.is_served() and elsewhere:
+        detail = f"the drive {place.name} is still mounted at {', '.join(elsewhere)}; end that, then detach again"
+        raise Problem(Code.CONFLICT, detail)
+    if place.is_served():
+        raise Problem(Code.CONFLICT, f"the process that serves the drive {place.name} does not end; see {place.log}")
+    place.ready.unlink(missing_ok=True)
+
+
+def _signal(place: DriveDirectory, number: signal.Signals) -> None:
+    for pid in process_ids_of(place.directory / "alive"):
+        identity = ProcessIdentity.of(pid)
+        if identity is not None and pid != os.getpid():
+            identity.send(number)

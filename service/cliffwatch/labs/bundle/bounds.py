@@ -1,0 +1,52 @@
+"""What opening a bundle may take of the machine, whatever is in it: limits of the kernel on the process that does.
+
+Zstandard makes gigabytes of a few kilobytes, so what is small to send is not small to open.
+"""
+
+import resource
+import signal
+
+from cliffwatch.base.memory_limit import limit_memory, lower
+from cliffwatch.base.units import format_duration, format_size
+
+#: On top of what the process needs to start. A bundle of 36 h takes some 200 MiB.
+MEMORY_LIMIT_BYTES = 1024**3
+CPU_LIMIT_SECONDS = 600
+FILE_LIMIT_BYTES = 8 * 1024**3
+#: A line of a journal has some kilobytes.
+LINE_LIMIT_BYTES = 4 * 1024**2
+#: A run of 36 h has some 13,000 windows, and some hundred events, which the service reads whole.
+EVENTS_LIMIT = 50_000
+WINDOWS_LIMIT = 500_000
+#: A run has no more windows than were planned; so many more are accepted, whatever a worker recorded at its end.
+SPARE_WINDOWS = 16
+#: Names of a run in all its windows. Engines have some ten latencies; counters and gauges come by drive, too.
+NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
+#: What a bundle may unpack to: so much in any case, and so many times its size. Journals shrink to a tenth.
+FREE_EXPANSION_BYTES = 64 * 1024**2
+EXPANSION_LIMIT = 200
+
+
+def limit_this_process() -> None:
+    """From here on no more memory, CPU time and file size than that."""
+    limit_memory(MEMORY_LIMIT_BYTES)
+    lower(resource.RLIMIT_CPU, CPU_LIMIT_SECONDS)
+    lower(resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES)
+    lower(resource.RLIMIT_CORE, 0)
+
+
+def out_of_memory() -> str:
+    return f"opening it takes more than {format_size(MEMORY_LIMIT_BYTES)} of memory (RLIMIT_AS)"
+
+
+def what_ended(status: int) -> str | None:
+    """Which limit ended the process that opened a bundle, by its exit status; None where it was none."""
+    if status == -signal.SIGXCPU:
+        return f"opening it takes more than {format_duration(CPU_LIMIT_SECONDS)} of CPU time (RLIMIT_CPU)"
+    if status == -signal.SIGXFSZ:
+        return f"a file of it has more than {format_size(FILE_LIMIT_BYTES)} (RLIMIT_FSIZE)"
+    if status == -signal.SIGKILL:
+        return "the process that opened it was killed, as a control group does whose memory is used up"
+    if status < 0:
+        return f"the process that opened it was ended by {signal.Signals(-status).name}"
+    return None

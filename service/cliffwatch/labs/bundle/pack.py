@@ -1,0 +1,110 @@
+"""A finished run's journal as a bundle. The same journal makes the same bytes, whoever packs it."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from cliffwatch import __version__
+from cliffwatch.base.checkout import DASHBOARDS_DIRECTORY
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.journal.state import RunStatus, status_of
+from cliffwatch.labs.bundle.archive import CHUNK_BYTES, ArchiveWriter
+from cliffwatch.labs.bundle.manifest import DASHBOARDS, JOURNAL_FILES, MANIFEST, REPORT_FILES, BundledFile, Manifest
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.state import RunState
+from cliffwatch.telemetry import parts
+
+#: Where the dashboards are that a Grafana elsewhere can be given.
+ENDING = ".tar.zst"
+
+
+def pack(directory: Path, output: BinaryIO, dashboards: Path = DASHBOARDS_DIRECTORY) -> Manifest:
+    """Write the bundle of the run whose journal is in `directory`, and leave `output` open.
+
+    Raises Problem: wrong_state for a run that is not finished, journal_unreadable for one that does not say what it is
+    or is changed meanwhile.
+    """
+    run_id, status = _finished(directory)
+    assert status.verdict is not None, "a finished run has one"
+    sources = _sources(directory, dashboards)
+    manifest = Manifest(
+        cliffwatch_version=__version__,
+        run_id=run_id,
+        verdict=status.verdict,
+        files=[_describe(name, path) for name, path in sources.items()],
+    )
+    content = manifest.to_bytes()
+    writer = ArchiveWriter(output, modified=int(status.since))
+    try:
+        writer.add(f"{run_id}/{MANIFEST}", len(content), iter([content]))
+        for file in manifest.files:
+            writer.add(f"{run_id}/{file.path}", file.size_bytes, _checked(sources[file.path], file))
+    except ValueError as error:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{error}; pack it again") from error
+    writer.close()
+    return manifest
+
+
+def order_of(reader: JournalReader) -> RunOrder:
+    """What was asked for, whatever the directory is called. Raises Problem(journal_unreadable)."""
+    try:
+        return RunOrder.model_validate(reader.document(files.ORDER))
+    except ValidationError as error:
+        detail = f"{reader.directory / files.ORDER} does not hold an order"
+        raise Problem(Code.JOURNAL_UNREADABLE, detail, faults_of(error)) from error
+
+
+def _finished(directory: Path) -> tuple[str, RunStatus]:
+    reader = JournalReader(directory)
+    run_id = order_of(reader).run_id
+    status = status_of(stored.event for stored in reader.events())
+    if status is None or status.state is not RunState.FINISHED:
+        state = "of no state that can be read" if status is None else status.state.value
+        raise Problem(
+            Code.WRONG_STATE,
+            f"run {run_id} is {state}, and only a finished run is packed; wait for it or stop it. "
+            f"`cliffwatch run export` gives the windows that there are",
+        )
+    return run_id, status
+
+
+def _sources(directory: Path, dashboards: Path) -> dict[str, Path]:
+    """By path in the bundle, what is there of it. No link is followed: a bundle holds the run's own files."""
+    found = {name: directory / name for name in (*JOURNAL_FILES, *REPORT_FILES)}
+    home = directory / parts.DIRECTORY
+    if home.is_dir():
+        for name in [parts.INDEX, *parts.part_names(home)]:
+            found[f"{parts.DIRECTORY}/{name}"] = home / name
+    for path in sorted(dashboards.glob("*.json")):
+        found[f"{DASHBOARDS}/{path.name}"] = path
+    return {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
+
+
+def _describe(name: str, path: Path) -> BundledFile:
+    digest = hashlib.sha256()
+    size_bytes = 0
+    for chunk in _chunks(path):
+        digest.update(chunk)
+        size_bytes += len(chunk)
+    return BundledFile(path=name, size_bytes=size_bytes, sha256=digest.hexdigest())
+
+
+def _checked(path: Path, file: BundledFile) -> Iterator[bytes]:
+    """The file's content; raises ValueError when it is no longer what the manifest says."""
+    digest = hashlib.sha256()
+    for chunk in _chunks(path):
+        digest.update(chunk)
+        yield chunk
+    if digest.hexdigest() != file.sha256:
+        raise ValueError(f"{file.path} changed while it was packed")
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            yield chunk

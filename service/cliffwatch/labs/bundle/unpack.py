@@ -1,0 +1,239 @@
+"""A bundle that nobody vouches for, as a journal: every file checked before anything is believed, or nothing at all.
+
+What is in a journal is trusted by the service: a run that is not finished is given a worker, which writes to its
+target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
+"""
+
+import errno
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pydantic import TypeAdapter, ValidationError
+
+from cliffwatch.base import durable
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.base.finite_json import NotFiniteError, require_shallow, strict_json
+from cliffwatch.base.units import format_size
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.journal.state import RunStatus, status_of
+from cliffwatch.labs.bundle.archive import ArchiveReader
+from cliffwatch.labs.bundle.bounds import (
+    EVENTS_LIMIT,
+    EXPANSION_LIMIT,
+    FREE_EXPANSION_BYTES,
+    LINE_LIMIT_BYTES,
+    NAMES_LIMITS,
+    SPARE_WINDOWS,
+    WINDOWS_LIMIT,
+)
+from cliffwatch.labs.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
+from cliffwatch.labs.bundle.pack import order_of
+from cliffwatch.model.request import check_text
+from cliffwatch.model.state import RunState
+
+#: An import leaves so much of the disk free: journals of runs that go on are on it.
+FREE_RESERVE_BYTES = 1024**3
+_WINDOWS = TypeAdapter(JournalWindow)
+
+
+def unpack(source: BinaryIO, directory: Path, accept: Callable[[Manifest], None] = lambda manifest: None) -> Manifest:
+    """Make the journal `directory`, which must not exist, of a bundle; durable when this returns.
+
+    `accept` may refuse what the manifest says, before anything is written. Raises Problem (bundle_invalid,
+    space_insufficient, or what `accept` raises), and then what there is of the directory is to be thrown away.
+    """
+    reader = ArchiveReader(source)
+    name, size_bytes = reader.header()
+    if size_bytes > MANIFEST_LIMIT_BYTES:
+        raise invalid(MANIFEST, f"it has {size_bytes} bytes; it may have {MANIFEST_LIMIT_BYTES}")
+    manifest = read_manifest(b"".join(reader.content(size_bytes)))
+    if name != f"{manifest.run_id}/{MANIFEST}":
+        raise invalid(MANIFEST, "it is not the first file of the archive; give a file as `cliffwatch run bundle` wrote")
+    accept(manifest)
+    _require_expansion(source, manifest)
+    require_space(directory.parent, manifest.size_bytes)
+    directory.mkdir(mode=0o700)
+    for file in manifest.files:
+        if reader.header() != (f"{manifest.run_id}/{file.path}", file.size_bytes):
+            raise invalid("archive", f"where {file.path} should come, something else does")
+        digest = hashlib.sha256()
+        path = directory / file.path if is_kept(file.path) else None
+        if path is not None:
+            path.parent.mkdir(exist_ok=True)
+        with path.open("xb") if path is not None else open(os.devnull, "wb") as copy:  # noqa: PTH123  no Path to open
+            for chunk in reader.content(file.size_bytes):
+                digest.update(chunk)
+                copy.write(chunk)
+            copy.flush()
+            if path is not None:
+                os.fsync(copy.fileno())
+        if digest.hexdigest() != file.sha256:
+            raise invalid(file.path, "its SHA-256 is not what the manifest says; fetch the bundle again")
+    reader.end()
+    for made in {directory / Path(file.path).parent for file in manifest.files if is_kept(file.path)}:
+        durable.sync_directory(made)
+    _check(directory, manifest)
+    return manifest
+
+
+def _require_expansion(source: BinaryIO, manifest: Manifest) -> None:
+    if not source.seekable():
+        return  # A pipe has no size; the service gives a file.
+    position = source.tell()
+    packed_bytes = source.seek(0, os.SEEK_END)
+    source.seek(position)
+    allowed = FREE_EXPANSION_BYTES + EXPANSION_LIMIT * packed_bytes
+    if manifest.size_bytes > allowed:
+        words = (
+            f"{format_size(packed_bytes)} would become {format_size(manifest.size_bytes)}; a bundle of this size may "
+            f"become {format_size(allowed)}"
+        )
+        raise invalid("files", words)
+
+
+def require_space(directory: Path, size_bytes: int) -> None:
+    """Raises Problem(space_insufficient) when so many bytes would not leave the reserve."""
+    free = shutil.disk_usage(directory).free
+    if free < size_bytes + FREE_RESERVE_BYTES:
+        raise Problem(
+            Code.SPACE_INSUFFICIENT,
+            f"the bundle needs {size_bytes} bytes and {FREE_RESERVE_BYTES} have to stay free below {directory}, where "
+            f"{free} are; make room, or set CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
+        )
+
+
+def disk_problem(directory: Path, error: OSError) -> Problem:
+    """What a disk that refuses to be written to means: others may fill it after there was room."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return Problem(
+            Code.SPACE_INSUFFICIENT,
+            f"the disk below {directory} takes no more ({error.strerror}); make room, of inodes too, or set "
+            f"CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
+        )
+    return Problem(Code.INTERNAL, f"the bundle cannot be unpacked below {directory}: {error.strerror or error}")
+
+
+def _check(directory: Path, manifest: Manifest) -> None:
+    """Whether the service can show this run and never has to execute it."""
+    reader = JournalReader(directory)
+    for name in (files.ORDER, files.FACTS):
+        _check_document(directory / name)
+    try:
+        order = order_of(reader)
+    except Problem as problem:
+        # Paths of this machine say nothing to whoever made the bundle.
+        raise Problem(Code.BUNDLE_INVALID, f"{files.ORDER} does not hold an order", problem.faults) from problem
+    if order.run_id != manifest.run_id:
+        raise invalid(files.ORDER, f"it is of run {order.run_id}, and the bundle is of {manifest.run_id}")
+    _check_moment(files.ORDER, order.created_at)
+    _check_lines(directory / files.EVENTS, _check_event, EVENTS_LIMIT)
+    planned = math.ceil(order.workload.phases.load_seconds / order.workload.window)
+    windows_limit = min(WINDOWS_LIMIT, planned + SPARE_WINDOWS)
+    _check_lines(directory / files.WINDOWS, _Windows().check, windows_limit)
+    _check_lines(directory / files.LATENCY, lambda place, body: None, 10 * WINDOWS_LIMIT)
+    status = _status(reader)
+    if status is None or status.state is not RunState.FINISHED:
+        state = "of no state that can be read" if status is None else status.state.value
+        raise invalid(files.EVENTS, f"the run is {state}; only a finished run is taken")
+    if status.verdict is not manifest.verdict:
+        raise invalid(files.EVENTS, f"the run's verdict is {status.verdict}, and not {manifest.verdict}")
+    moments = (status.since, status.created_at, status.started_at, status.load_start, status.load_stop)
+    for moment in moments:
+        _check_moment(files.EVENTS, moment or 0.0)
+
+
+def _status(reader: JournalReader) -> RunStatus | None:
+    try:
+        return status_of(stored.event for stored in reader.events())
+    except (KeyError, TypeError, ValueError) as error:
+        raise invalid(files.EVENTS, f"a change of state cannot be followed: {error!r}"[:200]) from error
+
+
+def _check_document(path: Path) -> None:
+    """One that is no JSON is looked at by whoever needs it."""
+    try:
+        _check_values(path.name, strict_json(path.read_bytes()))
+    except FileNotFoundError:
+        return
+    except NotFiniteError as error:
+        raise invalid(path.name, str(error)) from error
+    except ValueError:
+        return
+
+
+def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit: int) -> None:
+    """Have each line looked at. One that is no JSON object is the damage of a crash, and readers pass it over."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        lines = iter(lambda: file.readline(LINE_LIMIT_BYTES + 1), b"")
+        for number, line in enumerate(lines, start=1):
+            if number > limit:
+                raise invalid(path.name, f"it has more than {limit} lines")
+            if len(line) > LINE_LIMIT_BYTES:
+                raise invalid(f"{path.name} line {number}", f"it has more than {format_size(LINE_LIMIT_BYTES)}")
+            try:
+                body = strict_json(line)
+            except NotFiniteError as error:
+                raise invalid(f"{path.name} line {number}", str(error)) from error
+            except ValueError:
+                continue
+            if isinstance(body, dict):
+                _check_values(f"{path.name} line {number}", body)
+                check(f"{path.name} line {number}", body)
+
+
+def _check_event(place: str, body: dict[str, Any]) -> None:
+    """Events are listed with those of other runs: one that cannot be written as an answer must not be among them."""
+    if isinstance(body.get("at"), int | float):
+        _check_moment(place, body["at"])
+
+
+class _Windows:
+    """Windows as the worker writes them: of these types, each behind the one before it, with histograms of its own.
+
+    They are drawn in the list of runs by code that takes this for granted. And what is written once and read often
+    costs whoever sends it nothing, and whoever reads it a histogram each time.
+    """
+
+    def __init__(self) -> None:
+        self._last: JournalWindow | None = None
+        self._names: dict[str, set[str]] = {kind: set() for kind in NAMES_LIMITS}
+
+    def check(self, place: str, body: dict[str, Any]) -> None:
+        try:
+            window = _WINDOWS.validate_python(body)
+        except ValidationError as error:
+            raise Problem(Code.BUNDLE_INVALID, f"{place} is no window", faults_of(error)[:20]) from error
+        for kind, limit in NAMES_LIMITS.items():
+            self._names[kind].update(getattr(window, kind))
+            if len(self._names[kind]) > limit:
+                raise invalid(place, f"up to here the run has more than {limit} names of {kind}")
+        last, self._last = self._last, window
+        if last is None:
+            return
+        if window.seq <= last.seq:
+            raise invalid(place, f"its seq, {window.seq}, does not come after that of the one before it, {last.seq}")
+        if window.start < last.end - 1e-6:
+            raise invalid(place, "it begins before the one before it ended")
+        if window.latency_range[0] < last.latency_range[1]:
+            raise invalid(place, "its latency_range names histograms of the one before it")
+
+
+def _check_values(place: str, body: Any) -> None:
+    try:
+        require_shallow(body)
+        check_text(body)
+    except ValueError as error:
+        raise invalid(place, str(error)) from error
+
+
+def _check_moment(place: str, moment: float) -> None:
+    if not 0 <= moment <= files.LAST_MOMENT:
+        raise invalid(place, f"{moment!r:.40} is no time, in seconds since 1970")

@@ -1,0 +1,119 @@
+"""Workload and driver files as they stand: YAML mappings, and Java properties inside a driver's."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from cliffwatch.base.documents import why_unreadable
+from cliffwatch.base.errors import Code, FieldFault, Problem
+
+_ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
+
+
+@dataclass(slots=True)
+class Remarks:
+    """What is to be said of keys: `warnings` change what is measured, `notes` do not."""
+
+    warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def warn(self, key: str, words: str) -> None:
+        self.warnings.append(f"{key}: {words}")
+
+    def note(self, key: str, words: str) -> None:
+        self.notes.append(f"{key}: {words}")
+
+
+class Keys:
+    """A file's keys, each taken once; those that nobody took are unknown."""
+
+    def __init__(self, content: dict[str, Any], where: str) -> None:
+        self._content = content
+        self._taken: set[str] = set()
+        self.where = where
+
+    def take(self, key: str, default: Any = None) -> Any:
+        self._taken.add(key)
+        value = self._content.get(key)
+        return default if value is None else value
+
+    def __contains__(self, key: str) -> bool:
+        return self._content.get(key) is not None
+
+    def number(self, key: str, default: float, minimum: float = 0) -> float:
+        """Raises Problem(bad_request) that names the key."""
+        value = self.take(key, default)
+        try:
+            number = float(str(value))
+        except ValueError:
+            number = float("nan")
+        if not number >= minimum:
+            raise wrong(f"{self.where}.{key}", f"{value!r} is not a number of at least {minimum:g}; correct it")
+        return number
+
+    def whole(self, key: str, default: int, minimum: int = 0) -> int:
+        return int(self.number(key, default, minimum))
+
+    def flag(self, key: str, default: bool = False) -> bool:
+        return str(self.take(key, default)).strip().lower() in {"true", "yes", "1"}
+
+    def rest(self) -> Iterator[str]:
+        """Keys that nobody took, in the file's order."""
+        return (key for key in self._content if key not in self._taken)
+
+
+def wrong(field_name: str, words: str) -> Problem:
+    return Problem(Code.BAD_REQUEST, "the file cannot be taken over", [FieldFault(field_name, words)])
+
+
+def read_mapping(path: Path, what: str) -> dict[str, Any]:
+    """A YAML mapping. Raises Problem(bad_request)."""
+    try:
+        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise wrong(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
+    except yaml.YAMLError as error:
+        raise wrong(what, f"{path} is not YAML: {why_unreadable(error)}") from error
+    if not isinstance(content, dict):
+        raise wrong(what, f"{path} does not hold a YAML mapping; give the benchmark's own {what} file")
+    return {str(key): value for key, value in content.items()}
+
+
+def properties_of(text: Any) -> dict[str, str]:
+    """Java properties (java.util.Properties.load): comments, `=`, `:` or a space between, `\\` at the end goes on."""
+    if isinstance(text, dict):
+        return {str(key): str(value) for key, value in text.items()}
+    found: dict[str, str] = {}
+    for line in _logical_lines(str(text or "")):
+        key, *value = _SEPARATOR.split(line, maxsplit=1)
+        found[_unescaped(key)] = _unescaped(value[0]) if value else ""
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    going_on = ""
+    for raw in text.splitlines():
+        line = going_on + raw.lstrip()
+        if not going_on and (not line or line[0] in "#!"):
+            continue
+        if (len(line) - len(line.rstrip("\\"))) % 2:
+            going_on = line[:-1]
+            continue
+        going_on = ""
+        yield line
+    if going_on:
+        yield going_on
+
+
+def _unescaped(text: str) -> str:
+    def replace(match: re.Match[str]) -> str:
+        body = match[1]
+        return chr(int(body[1:], 16)) if len(body) == 5 else _ESCAPED.get(body, body)
+
+    return _ESCAPE.sub(replace, text)

@@ -1,0 +1,61 @@
+"""A workload file and a driver file together, as a workload of ours and the target to run it on."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.engines.registry import checked_workload
+from cliffwatch.labs.omb.driver import ImportedDriver, import_driver
+from cliffwatch.labs.omb.files import Remarks, read_mapping
+from cliffwatch.labs.omb.workload import ImportedLoad, import_workload
+from cliffwatch.model.target import BrokerTarget
+from cliffwatch.model.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """`warnings` are keys whose loss changes what is measured; `notes` are the others that need a word."""
+
+    workload: Workload
+    target: BrokerTarget
+    warnings: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def import_files(workload_path: Path, driver_path: Path) -> Imported:
+    """Raises Problem: bad_request for a file that cannot be taken over, workload_invalid for what comes of it."""
+    remarks = Remarks()
+    load = import_workload(read_mapping(workload_path, "workload"), workload_path, remarks)
+    driver = import_driver(read_mapping(driver_path, "driver"), remarks)
+    workload = checked_workload(_document(load, driver))
+    target = BrokerTarget(bootstrap_servers=driver.bootstrap_servers)
+    return Imported(workload, target, tuple(remarks.warnings), tuple(remarks.notes))
+
+
+def _document(load: ImportedLoad, driver: ImportedDriver) -> dict[str, Any]:
+    topics = load.topics if "existing" in load.topics else load.topics | driver.topics
+    body: dict[str, Any] = {"topics": topics}
+    if load.producer is not None:
+        body["producer"] = _buffered(driver.producer | load.producer)
+    if load.consumer is not None:
+        body["consumer"] = load.consumer | driver.consumer
+    if load.search is not None:
+        body["search"] = load.search
+    if driver.security:
+        body["security"] = driver.security
+    return {
+        "version": 1,
+        "name": load.name,
+        "description": load.description,
+        "engine": "kafka",
+        "window": load.window,
+        "phases": load.phases,
+        "load": body,
+    }
+
+
+def _buffered(producer: dict[str, Any]) -> dict[str, Any]:
+    """Idempotence that the driver turns on holds only with few requests in flight, as Kafka's own client demands."""
+    if producer.get("idempotence") and producer.get("acks", "all") != "all":
+        return producer | {"idempotence": False}
+    return producer

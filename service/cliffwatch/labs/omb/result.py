@@ -1,0 +1,132 @@
+"""A run as the result file of OpenMessaging Benchmark, so that chart scripts made for it go on working.
+
+Field names and units: `TestResult.java` of the benchmark, with the times and lengths that the forks add. Only the soak
+is in it, as the benchmark leaves its warm-up out. `publishLatency` is from sending to acknowledgement and
+`endToEndLatency` from the record's time to its reading, as there; what the client itself was late by is
+`publishDelayLatency`, of which the mean can be stated and percentiles cannot, so only the mean is.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.model.operation import Operation
+from cliffwatch.model.order import RunOrder
+from cliffwatch.model.phase import Phase
+
+_QUANTILES = {"50pct": 0.5, "75pct": 0.75, "95pct": 0.95, "99pct": 0.99, "999pct": 0.999, "9999pct": 0.9999}
+#: The quantiles of the aggregated maps: finer towards the end, as HdrHistogram's percentile iterator goes.
+_STEPS_TO_HALF_DISTANCE = 20
+_HALVINGS = 16
+
+
+def result_of(directory: Path) -> dict[str, Any]:
+    """Raises Problem(bad_request) for a run of another engine, and for one that measured no soak."""
+    reader = JournalReader(directory)
+    order = RunOrder.model_validate(reader.document(files.ORDER))
+    if order.workload.engine != "kafka":
+        raise Problem(
+            Code.BAD_REQUEST,
+            f"the benchmark's result file is for runs on brokers; this run's engine is {order.workload.engine}",
+        )
+    windows = [window for window in reader.windows() if window.phase == Phase.SOAK]
+    if not windows:
+        raise Problem(Code.BAD_REQUEST, f"run {order.run_id} has no window of its soak yet")
+    return _identity(order, windows) | _rates(windows) | _latencies(reader, windows)
+
+
+def _identity(order: RunOrder, windows: list[JournalWindow]) -> dict[str, Any]:
+    load = order.workload.load
+    producer, consumer, topics = load.get("producer"), load.get("consumer"), load.get("topics") or {}
+    records = sum(window.counters.get("produced_records", 0) for window in windows)
+    size = sum(window.counters.get("produced_bytes", 0) for window in windows) / records if records else 0
+    count = len(topics.get("existing") or ()) or topics.get("count", 1)
+    return {
+        "workload": order.workload.name,
+        "driver": "Kafka",
+        "messageSize": round(size),
+        "topics": count,
+        "partitions": topics.get("partitions", 1),
+        "producersPerTopic": max(1, producer.get("producers", 1) // count) if producer is not None else 0,
+        "consumersPerTopic": max(1, consumer.get("consumers", 1) // count) if consumer is not None else 0,
+        "beginTime": round(windows[0].start * 1000),
+        "endTime": round(windows[-1].end * 1000),
+        "sampleRateMillis": round(order.workload.window * 1000),
+    }
+
+
+def _rates(windows: list[JournalWindow]) -> dict[str, Any]:
+    def rates(counter: str) -> list[float]:
+        return [round(window.counters.get(counter, 0) / window.seconds, 3) for window in windows]
+
+    return {
+        "publishRate": rates("produced_records"),
+        "publishErrorRate": rates("errors"),
+        "consumeRate": rates("consumed_records"),
+        "backlog": [round(window.gauges.get("backlog_records", 0)) for window in windows],
+        "sampleTimes": [round(window.end * 1000) for window in windows],
+    }
+
+
+def _latencies(reader: JournalReader, windows: list[JournalWindow]) -> dict[str, Any]:
+    """Window by window and merged; milliseconds, delays in microseconds."""
+    body: dict[str, list[Any]] = {}
+    whole = {"publishLatency": Histogram(), "endToEndLatency": Histogram(), "due": Histogram()}
+    for window in windows:
+        measured = reader.histograms(window)
+        sent = measured.get("publish_service", Histogram())
+        due = measured.get(Operation.PUBLISH, Histogram())
+        read = measured.get(Operation.END_TO_END, Histogram())
+        for name, histogram in (("publishLatency", sent), ("endToEndLatency", read)):
+            whole[name].merge(histogram)
+            for field, value in _summary(name, histogram).items():
+                body.setdefault(field, []).append(value)
+        whole["due"].merge(due)
+        body.setdefault("publishDelayLatencyAvg", []).append(_delay_microseconds(due, sent))
+    aggregated: dict[str, Any] = {}
+    for name in ("publishLatency", "endToEndLatency"):
+        title = f"aggregated{name[0].upper()}{name[1:]}"
+        aggregated |= _summary(title, whole[name])
+        aggregated[f"{title}Quantiles"] = _quantiles(whole[name])
+    aggregated["aggregatedPublishDelayLatencyAvg"] = _delay_microseconds(whole["due"], whole["publishLatency"])
+    return body | aggregated
+
+
+def _summary(name: str, histogram: Histogram) -> dict[str, float]:
+    values = dict(zip(_QUANTILES, histogram.percentiles_seconds(_QUANTILES.values()), strict=True))
+    mean = histogram.sum_seconds() / histogram.count if histogram.count else 0.0
+    return (
+        {f"{name}Avg": _milliseconds(mean)}
+        | {f"{name}{field}": _milliseconds(value) for field, value in values.items()}
+        | {f"{name}Max": _milliseconds(histogram.max_seconds)}
+    )
+
+
+def _quantiles(histogram: Histogram) -> dict[str, float]:
+    percents = list(_percents())
+    values = histogram.percentiles_seconds([percent / 100 for percent in percents])
+    return {f"{percent:.10g}": _milliseconds(value) for percent, value in zip(percents, values, strict=True)}
+
+
+def _percents() -> Iterable[float]:
+    """0 … 100, as many steps again each time the distance to 100 has halved."""
+    start, distance = 0.0, 100.0
+    for _ in range(_HALVINGS):
+        for step in range(_STEPS_TO_HALF_DISTANCE):
+            yield start + distance / 2 * step / _STEPS_TO_HALF_DISTANCE
+        start, distance = start + distance / 2, distance / 2
+    yield 100.0
+
+
+def _delay_microseconds(due: Histogram, sent: Histogram) -> float:
+    """Mean time from when records were due to when they were sent: what one mean is longer than the other."""
+    if not due.count or not sent.count:
+        return 0.0
+    return round(max(0.0, due.sum_seconds() / due.count - sent.sum_seconds() / sent.count) * 1e6, 3)
+
+
+def _milliseconds(seconds: float | None) -> float:
+    return 0.0 if seconds is None else round(seconds * 1000, 6)

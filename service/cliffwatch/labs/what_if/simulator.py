@@ -1,0 +1,155 @@
+"""Running the simulator: as many processes at a time as asked for, and none left behind, however this ends."""
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.labs.what_if.plan import Simulation, SimulationPlan
+
+_USAGE_STATUS = 2
+_PREFIX = "cliffwatch-drive: "
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationResult:
+    """What one simulation found. `onset_seconds` is None where the drive did not fall off its cliff."""
+
+    onset_seconds: float | None
+    write_amplification: float
+    definition: str
+    cpu_seconds: float
+
+
+Outcome = SimulationResult | Problem
+
+
+@dataclass(slots=True)
+class Simulator:
+    """Calls `program`. A context: when it is left, by whatever way, no process of it is alive."""
+
+    program: Path
+    _alive: set["subprocess.Popen[str]"] = field(default_factory=set)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _ended: bool = False
+    _before: Any = None
+
+    def __enter__(self) -> Self:
+        # Ctrl-C is an exception already; an order to terminate has to become one, so that the context is left.
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGTERM, _interrupt)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._ended = True
+            alive = list(self._alive)
+        for process in alive:
+            process.kill()
+        for process in alive:
+            process.wait()
+        if self._before is not None:
+            signal.signal(signal.SIGTERM, self._before)
+
+    def run(self, plan: SimulationPlan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
+        """What each simulation of the plan found; `report` is called with how many are done.
+
+        One that nobody asked for and that cannot be, such as more streams than fit on the drive, has its Problem
+        instead. Raises Problem for any other.
+        """
+        found: dict[Simulation, Outcome] = {}
+        asked = plan.asked
+        with ThreadPoolExecutor(plan.jobs) as pool:
+            try:
+                # Those that are asked for come first, so that what is wrong with them is said at once.
+                ordered = sorted(plan.simulations, key=lambda simulation: simulation not in asked)
+                futures: dict[Future[SimulationResult], Simulation] = {
+                    pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
+                }
+                for future in as_completed(futures):
+                    simulation = futures[future]
+                    try:
+                        found[simulation] = future.result()
+                    except Problem as problem:
+                        if simulation in asked or problem.code is not Code.BAD_REQUEST:
+                            raise
+                        found[simulation] = problem
+                    report(len(found))
+            except BaseException:
+                # The pool waits for its threads, and they for their processes.
+                self.__exit__(None, None, None)
+                pool.shutdown(wait=True, cancel_futures=True)
+                raise
+        return found
+
+    def _simulate(self, plan: SimulationPlan, simulation: Simulation) -> SimulationResult:
+        extra = [f"--{name}={value}" for name, value in plan.profile.extra.items()]
+        varied = {name for name, _ in simulation.values}
+        command = [
+            str(self.program),
+            "simulate",
+            f"--profile={plan.profile.path}",
+            *(flag for flag in extra if flag[2:].split("=", 1)[0] not in varied),
+            *simulation.flags,
+            f"--scale={plan.scale}",
+            "--format=json",
+        ]
+        output, complaint, status = self._call(command)
+        if status != 0:
+            raise _problem(status, complaint)
+        return read_found(json.loads(output))
+
+    def _call(self, command: Sequence[str]) -> tuple[str, str, int]:
+        with self._lock:
+            if self._ended:
+                raise Problem(Code.INTERNAL, "the simulations were ended")
+            # Nor does a kill that nothing can be done about leave one behind.
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            self._alive.add(process)
+        try:
+            output, complaint = process.communicate()
+        finally:
+            with self._lock:
+                self._alive.discard(process)
+        return output, complaint, process.returncode
+
+
+def read_found(report: Mapping[str, Any]) -> SimulationResult:
+    """What matters of the simulator's report."""
+    return SimulationResult(
+        onset_seconds=report["cliff"]["onset_seconds"],
+        write_amplification=report["write_amplification"],
+        definition=report["cliff"]["definition"],
+        cpu_seconds=report["cpu_seconds"],
+    )
+
+
+def _problem(status: int, complaint: str) -> Problem:
+    """The simulator says which setting is wrong and what would be right, in its first line."""
+    lines = complaint.strip().splitlines() or ["it printed nothing"]
+    words = lines[0].removeprefix(_PREFIX).removeprefix("error: ")
+    if status == _USAGE_STATUS:
+        name, colon, message = words.removeprefix("--").partition(": ")
+        if words.startswith("--") and colon:
+            return Problem(Code.BAD_REQUEST, "this cannot be simulated", [FieldFault(name, message)])
+        return Problem(Code.BAD_REQUEST, f"this cannot be simulated: {words}")
+    return Problem(Code.INTERNAL, f"the simulator ended with status {status}: {words}")
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""What the kernel says of this machine: drives, mounts, who uses what."""

@@ -1,0 +1,135 @@
+"""The files behind loop devices, by what a file is and not by what it is called.
+
+A hard link, a bind mount, a rename or another mount namespace gives one file several names, and the kernel reports only
+the one under which it was attached. Device and inode are the same under each.
+"""
+
+import fcntl
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.machine.sysfs import SYS, number_of, read_number, read_text
+
+_LOOP_GET_STATUS64 = 0x4C05
+#: struct loop_info64 of linux/loop.h: device, inode and rdevice of the file are the first three of its 232 bytes.
+_LOOP_INFO = struct.Struct("=QQQ208x")
+#: struct flock of fcntl.h: type, whence, start, length, process id.
+_FLOCK = struct.Struct("hhqqi4x")
+_SECTOR_BYTES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class FileIdentity:
+    """What a file is on this machine, as stat gives it: st_dev and st_ino."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, status: os.stat_result) -> "FileIdentity":
+        return cls(status.st_dev, status.st_ino)
+
+    @property
+    def major_minor(self) -> str:
+        """Of the file system that the file is on; that of its block device, for most file systems."""
+        return f"{os.major(self.device)}:{os.minor(self.device)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """What a loop device lies on: a file, or a block device where `block_device` (its major:minor) is given."""
+
+    file: FileIdentity
+    block_device: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A loop device in use. `backing` is None where this user can neither ask the kernel nor reach the file.
+
+    `end_bytes`: where in the file the device ends, which is the file's own end; None when it ends before that, as it
+    does after the file has grown, and when the file cannot be looked at.
+    """
+
+    name: str
+    major_minor: str
+    directory: Path
+    backing_file: Path
+    backing: Backing | None
+    end_bytes: int | None
+
+
+def read_loops(sys: Path = SYS) -> list[Loop]:
+    """All loop devices that are attached to something, by name."""
+    found = []
+    for entry in sorted((sys / "block").glob("loop*")):
+        file = read_text(entry / "loop" / "backing_file")
+        if file is not None:
+            number = read_text(entry / "dev") or ""
+            backing = _backing(entry.name, number, file)
+            end_bytes = _end_bytes(entry, Path(file), backing)
+            found.append(Loop(entry.name, number, entry.resolve(), Path(file), backing, end_bytes))
+    return found
+
+
+def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
+    """Whether somebody has a lock on a byte of the file, in whichever namespace; False where it cannot be reached.
+
+    QEMU locks the images that it has open so, and processes of other containers are not in this one's /proc.
+    """
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        if FileIdentity.of(os.fstat(descriptor)) != identity:
+            return False
+        asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
+
+
+def _end_bytes(entry: Path, file: Path, backing: Backing | None) -> int | None:
+    sectors, offset = read_number(entry / "size"), read_number(entry / "loop" / "offset")
+    if sectors is None or offset is None or read_number(entry / "loop" / "sizelimit") != 0:
+        return None
+    end_bytes = offset + sectors * _SECTOR_BYTES
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    # A device keeps the size that its file had when it was attached; what is left of a sector is not on it.
+    is_whole = status.st_size - status.st_size % _SECTOR_BYTES == end_bytes
+    return end_bytes if is_whole and backing is not None and FileIdentity.of(status) == backing.file else None
+
+
+def _backing(name: str, major_minor: str, file: str) -> Backing | None:
+    """Asked of the kernel; where that is not allowed, the file is looked at by its name."""
+    try:
+        descriptor = os.open(Path("/dev") / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return _backing_by_name(file)
+    try:
+        if number_of(os.fstat(descriptor)) != major_minor:
+            return _backing_by_name(file)
+        device, inode, block_device = _LOOP_INFO.unpack(fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(232)))
+    except OSError:
+        return _backing_by_name(file)
+    finally:
+        os.close(descriptor)
+    number = f"{os.major(block_device)}:{os.minor(block_device)}" if block_device else None
+    return Backing(FileIdentity(device, inode), number)
+
+
+def _backing_by_name(file: str) -> Backing | None:
+    try:
+        status = Path(file).stat()
+    except OSError:
+        return None
+    return Backing(FileIdentity.of(status), number_of(status))

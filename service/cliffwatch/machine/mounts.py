@@ -1,0 +1,114 @@
+"""The mounts that this process sees, and the one that a path is on."""
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.machine.sysfs import read_text
+
+_OCTAL = re.compile(r"\\([0-7]{3})")
+
+
+@dataclass(frozen=True, slots=True)
+class Mount:
+    """One line of mountinfo.
+
+    `major_minor` is the device's as the kernel knows the file system by; a major of 0 (`0:36`) stands for no device, or
+    for one that only `source` names (btrfs). `options` are the mount's own and then the file system's.
+    """
+
+    mount_id: int
+    major_minor: str
+    mount_point: Path
+    options: tuple[str, ...]
+    file_system: str
+    source: str
+
+    @property
+    def is_anonymous(self) -> bool:
+        return self.major_minor.startswith("0:")
+
+
+def unescape(text: str) -> str:
+    """The kernel writes a space in a path as `\\040`, and tab, newline, backslash and # likewise."""
+    return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)
+
+
+def read_mounts(proc: Path = Path("/proc"), process: str = "self") -> list[Mount]:
+    """All mounts that the process sees, in the kernel's order (proc_pid_mountinfo(5)). Raises OSError."""
+    return [_mount(line) for line in (proc / process / "mountinfo").read_text().splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignMount:
+    """A mount that only other processes see; `process_id` and `command` are of one that does."""
+
+    mount: Mount
+    namespace: str
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        """Such as `/data in the mount namespace mnt:[4026532201] of process 12 (postgres)`."""
+        process = f"process {self.process_id} ({self.command})"
+        return f"{self.mount.mount_point} in the mount namespace {self.namespace} of {process}"
+
+
+def foreign_mounts(proc: Path = Path("/proc")) -> list[ForeignMount]:
+    """The mounts of the other mount namespaces, as far as this user may look."""
+    seen = {_namespace(proc / "self")}
+    found = []
+    for process in sorted(proc.glob("[0-9]*"), key=lambda entry: int(entry.name)):
+        namespace = _namespace(process)
+        if namespace is None or namespace in seen:
+            continue
+        try:
+            mounts = read_mounts(proc, process.name)
+        except OSError:
+            # It ended; another process may show the same namespace.
+            continue
+        seen.add(namespace)
+        command = read_text(process / "comm") or "unknown"
+        found += [ForeignMount(mount, namespace, int(process.name), command) for mount in mounts]
+    return found
+
+
+def _namespace(process: Path) -> str | None:
+    try:
+        return str((process / "ns" / "mnt").readlink())
+    except OSError:
+        return None
+
+
+def _mount(line: str) -> Mount:
+    # The number of optional fields before the lone dash varies.
+    before, _, after = line.partition(" - ")
+    mount_id, _, major_minor, _, mount_point, options = before.split(" ")[:6]
+    file_system, source, super_options = after.split(" ")[:3]
+    return Mount(
+        mount_id=int(mount_id),
+        major_minor=major_minor,
+        mount_point=Path(unescape(mount_point)),
+        options=tuple(dict.fromkeys([*options.split(","), *super_options.split(",")])),
+        file_system=file_system,
+        source=unescape(source),
+    )
+
+
+def mount_of(path: Path, proc: Path = Path("/proc")) -> Mount:
+    """The mount that `path` is on. Raises OSError when the path cannot be reached.
+
+    The kernel is asked by an open descriptor: the longest mount point that `path` begins with is another mount when one
+    was mounted over its parent.
+    """
+    descriptor = os.open(path, os.O_PATH)
+    try:
+        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+    finally:
+        os.close(descriptor)
+    mount_id = next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
+    for mount in read_mounts(proc):
+        if mount.mount_id == mount_id:
+            return mount
+    raise OSError(f"{path} is on a mount (number {mount_id}) that /proc/self/mountinfo does not list")

@@ -1,0 +1,70 @@
+"""What is written on a device, as wipefs and blkid (util-linux) read it. Neither is let write anything."""
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+#: A drive that does not answer a few reads within this has no place in a test.
+TIMEOUT_SECONDS = 60.0
+#: blkid(8): nothing found.
+_BLKID_NOTHING = 2
+
+
+class SignaturesUnreadable(Exception):
+    """What is on the device cannot be determined; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """`kind` is libblkid's name (`ext4`, `gpt`, `LVM2_member`), `usage` its class (`filesystem`, `raid`, `crypto`,
+    `partition-table`, `other`)."""
+
+    kind: str
+    usage: str
+
+
+def default_search_path() -> str:
+    """PATH and the directories of system programs, which a service's PATH may lack."""
+    return os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+
+
+def read_signatures(node: Path, search_path: str | None = None) -> tuple[Signature, ...]:
+    """All signatures on the device, each kind once. Raises SignaturesUnreadable.
+
+    wipefs lists every magic string there is; blkid, which weighs them, must not find a thing that wipefs does not.
+    """
+    where = default_search_path() if search_path is None else search_path
+    listing = _output(where, "wipefs", ["--no-act", "--json", "--output", "TYPE,USAGE", str(node)], {0})
+    try:
+        # Older versions print nothing at all for a device without signatures.
+        rows = json.loads(listing or '{"signatures": []}')["signatures"]
+        found = dict.fromkeys(Signature(row["type"] or "unknown", row["usage"] or "other") for row in rows)
+    except (ValueError, KeyError, TypeError) as error:
+        raise SignaturesUnreadable(f"wipefs printed what cannot be understood: {error!r}") from error
+    probed = _output(where, "blkid", ["--probe", "--output", "export", str(node)], {0, _BLKID_NOTHING})
+    values = dict(line.split("=", 1) for line in probed.splitlines() if "=" in line)
+    if "PTTYPE" in values:
+        found |= dict.fromkeys([Signature(values["PTTYPE"], "partition-table")])
+    if "TYPE" in values:
+        found |= dict.fromkeys([Signature(values["TYPE"], values.get("USAGE", "other"))])
+    return tuple(found)
+
+
+def _output(search_path: str, program: str, arguments: list[str], statuses: set[int]) -> str:
+    path = shutil.which(program, path=search_path)
+    if path is None:
+        raise SignaturesUnreadable(f"{program} is not installed; install util-linux")
+    environment = {"PATH": search_path, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            [path, *arguments], env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise SignaturesUnreadable(f"{program} failed: {error}") from error
+    if done.returncode not in statuses:
+        said = done.stderr.strip() or "no message"
+        raise SignaturesUnreadable(f"{program} ended with status {done.returncode}: {said}")
+    return done.stdout

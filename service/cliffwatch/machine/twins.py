@@ -1,0 +1,127 @@
+"""Drives that are one set of blocks under two names: whoever writes to one of them overwrites the other.
+
+Two loop devices over one file; one logical unit or NVMe namespace reached through two controllers where no multipath
+driver has joined its paths. A file on an overlay, on FUSE or on a network's file system may be a file of another file
+system too, under another device and inode, and nothing says of which: where one of two files is on one, they are the
+same unless both are as long as their devices say, and not equally long.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.machine.backing import Loop, read_loops
+from cliffwatch.machine.inventory import Drive, list_drives
+from cliffwatch.machine.mounts import Mount, foreign_mounts, mount_of, read_mounts
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory
+
+#: File systems whose files may be those of another one on this machine.
+_RELAYS = frozenset({"overlay", "aufs", "ecryptfs", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs"})
+#: These do not keep the inode of a file that has two names either.
+_FUSE = "fuse"
+#: The source of the mount that serves a modelled drive, whose content is that drive's alone.
+_MODELLED_DRIVE = "cliffwatch-drive"
+
+
+@dataclass(frozen=True, slots=True)
+class Twin:
+    """Another name of the blocks of `original`; `reason` says what the two have in common."""
+
+    drive: Drive
+    original: Drive
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Twins:
+    """Loop devices that may lie on the same file: of those that are `unknown`, neither the kernel nor the file can be
+    asked; of those that are `relayed`, or whose twin is, the answer proves nothing."""
+
+    known: tuple[Twin, ...]
+    unknown: tuple[Loop, ...] = ()
+    relayed: tuple[Loop, ...] = ()
+
+
+def twins_of(drive: Drive, sys: Path = SYS, proc: Path = PROC) -> Twins:
+    """Other names of the drive's blocks, and of those of the drives below it, which themselves are none."""
+    own = {drive.major_minor, *_below(drive)}
+    others = [other for other in list_drives(sys) if other.major_minor not in own]
+    file_backed = [leaf for leaf in drive.leaves if leaf.backing_file is not None]
+    loops = {loop.major_minor: loop for loop in read_loops(sys)} if file_backed else {}
+    found: dict[str, Twin] = {}
+    for leaf in drive.leaves:
+        for other in others:
+            reason = _same_file(leaf, other, loops) or _same_hardware(leaf, other, sys)
+            if reason is not None:
+                found.setdefault(other.major_minor, Twin(other, leaf, reason))
+    # Of a target of this kind, too, nothing is proven while nobody can say what it lies on.
+    unknown = [loop for number, loop in loops.items() if loop.backing is None and number not in own]
+    strangers = [loop for number, loop in loops.items() if number not in own]
+    mine = [loops[leaf.major_minor] for leaf in file_backed if leaf.major_minor in loops]
+    relayed = [loop for loop in strangers if any(_may_be_one_file(each, loop, proc) for each in mine)]
+    return Twins(tuple(found.values()), tuple(unknown), tuple(relayed))
+
+
+def _below(drive: Drive) -> set[str]:
+    return {each for member in drive.members for each in (member.major_minor, *_below(member))}
+
+
+def _same_file(one: Drive, other: Drive, loops: dict[str, Loop]) -> str | None:
+    mine, its = loops.get(one.major_minor), loops.get(other.major_minor)
+    if mine is None or its is None or mine.backing is None or mine.backing != its.backing:
+        return None
+    return f"{one.name} and {other.name} are loop devices over one file, {mine.backing_file}"
+
+
+def _may_be_one_file(one: Loop, other: Loop, proc: Path) -> bool:
+    """Whether the files could be one that a file system shows under another device and inode."""
+    if one.backing is None or other.backing is None or one.backing == other.backing:
+        return False
+    if one.backing.block_device is not None or other.backing.block_device is not None:
+        return False
+    if None not in (one.end_bytes, other.end_bytes) and one.end_bytes != other.end_bytes:
+        return False
+    if one.backing.file.device == other.backing.file.device:
+        return any(kind.startswith(_FUSE) for kind in _relays_of(one, proc))
+    return bool(_relays_of(one, proc) or _relays_of(other, proc))
+
+
+def _relays_of(loop: Loop, proc: Path) -> set[str]:
+    """The kind of file system that the file is on, in whichever mount namespace, where the file may be another's."""
+    assert loop.backing is not None, "what a loop device lies on is known here"
+    number = loop.backing.file.major_minor
+    if not number.startswith("0:"):
+        return set()  # On a device of its own, as the file system below an overlay mostly is.
+    mounts = [mount for mount in _all_mounts(proc) if mount.major_minor == number]
+    if not mounts:
+        # Over several file systems an overlay gives numbers that are in no list. So does btrfs.
+        try:
+            mounts = [mount_of(loop.backing_file, proc)]
+        except OSError:
+            return {"unknown"}
+    return {mount.file_system for mount in mounts if _is_relay(mount)}
+
+
+def _all_mounts(proc: Path) -> list[Mount]:
+    return [*read_mounts(proc), *(each.mount for each in foreign_mounts(proc))]
+
+
+def _is_relay(mount: Mount) -> bool:
+    if mount.file_system.startswith(_FUSE):
+        return mount.source != _MODELLED_DRIVE
+    return mount.file_system in _RELAYS
+
+
+def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
+    if one.wwn and other.wwn:
+        return f"{one.name} and {other.name} have one WWN, {one.wwn}" if one.wwn == other.wwn else None
+    if one.serial and one.serial == other.serial and one.size_bytes == other.size_bytes:
+        # Namespaces of one controller share its serial, and are different blocks.
+        if _hardware(one, sys) is not None and _hardware(one, sys) == _hardware(other, sys):
+            return None
+        return f"{one.name} and {other.name} have one serial, {one.serial}, and one size"
+    return None
+
+
+def _hardware(drive: Drive, sys: Path) -> Path | None:
+    directory = device_directory(drive.major_minor, sys) / "device"
+    return directory.resolve() if directory.exists() else None

@@ -1,0 +1,114 @@
+"""Who uses a block device: what is stacked on it, mounted from it, swapped to it, and which process writes to it.
+
+A use of a part is a use of the whole, so each question is asked of the device, its partitions, whatever holds one of
+these, and so on upwards.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.machine.backing import FileIdentity, Loop, read_loops
+from cliffwatch.machine.inventory import devices_of
+from cliffwatch.machine.mounts import foreign_mounts, read_mounts, unescape
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, number_of, read_text
+from cliffwatch.machine.writing import DeviceWriter, writing_processes
+
+
+@dataclass(frozen=True, slots=True)
+class StackedDevice:
+    """A device in the stack. `below` is the one it lies on; None for the device asked about."""
+
+    name: str
+    major_minor: str
+    directory: Path
+    below: str | None = None
+    is_partition: bool = False
+
+    @property
+    def description(self) -> str:
+        """Such as `md0 (raid1) on sda1` or `dm-0 (LVM-…) on sdb`."""
+        detail = read_text(self.directory / "md" / "level") or read_text(self.directory / "dm" / "uuid")
+        name = f"{self.name} ({detail})" if detail else self.name
+        return f"{name} on {self.below}"
+
+
+def layers_above(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
+    """The device itself, then everything that lies on it, each once. Raises OSError when the device is gone."""
+    directory = device_directory(major_minor, sys)
+    loops = read_loops(sys)
+    found = {major_minor: StackedDevice(directory.name, major_minor, directory)}
+    waiting = [found[major_minor]]
+    while waiting:
+        below = waiting.pop(0)
+        for layer in [*_partitions(below), *_holders(below), *_loops(below, loops), *_compressed(below, sys)]:
+            if layer.major_minor not in found:
+                found[layer.major_minor] = layer
+                waiting.append(layer)
+    return list(found.values())
+
+
+def mount_points(layers: list[StackedDevice], sys: Path = SYS, proc: Path = PROC) -> list[str]:
+    """Where one of the devices is mounted; for a mount that this process does not see, with one that does."""
+    numbers = {layer.major_minor for layer in layers}
+    found = [str(mount.mount_point) for mount in read_mounts(proc) if numbers.intersection(devices_of(mount, sys))]
+    # Most namespaces are copies of this one; one name of a mount is enough.
+    elsewhere = [each for each in foreign_mounts(proc) if numbers.intersection(devices_of(each.mount, sys))]
+    return found or [str(each) for each in elsewhere]
+
+
+def swap_areas(layers: list[StackedDevice], files: Iterable[FileIdentity] = (), proc: Path = PROC) -> list[Path]:
+    """The nodes and files that are swapped to and are one of the devices or files."""
+    numbers, wanted = {layer.major_minor for layer in layers}, set(files)
+    rows = (proc / "swaps").read_text().splitlines()[1:]
+    found = []
+    for path in (Path(unescape(row.split()[0])) for row in rows):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        if number_of(status) in numbers or FileIdentity.of(status) in wanted:
+            found.append(path)
+    return found
+
+
+def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter]:
+    """Processes that have one of the devices open for writing, or mapped for it, as far as this user may look.
+
+    An exclusive open does not see those that opened without one: a virtual machine on the raw drive, a database, dd.
+    """
+    numbers = {layer.major_minor for layer in layers}
+    return writing_processes(lambda status: number_of(status) in numbers, proc)
+
+
+def file_writers(file: FileIdentity, proc: Path = PROC) -> list[DeviceWriter]:
+    """Processes that have the file open for writing, or mapped for it, under whichever name."""
+    return writing_processes(lambda status: FileIdentity.of(status) == file, proc, file)
+
+
+def _partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
+    for entry in sorted(layer.directory.iterdir()):
+        if (entry / "partition").exists():
+            yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry, layer.name, is_partition=True)
+
+
+def _holders(layer: StackedDevice) -> Iterator[StackedDevice]:
+    holders = layer.directory / "holders"
+    for entry in sorted(holders.iterdir()) if holders.is_dir() else []:
+        yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)
+
+
+def _loops(layer: StackedDevice, loops: list[Loop]) -> Iterator[StackedDevice]:
+    # A loop device does not claim the device that it lies on, and is not among its holders; nor is one whose file is on
+    # a file system of the device.
+    for loop in loops:
+        if loop.backing is not None and layer.major_minor in (loop.backing.block_device, loop.backing.file.major_minor):
+            yield StackedDevice(loop.name, loop.major_minor, loop.directory, layer.name)
+
+
+def _compressed(layer: StackedDevice, sys: Path) -> Iterator[StackedDevice]:
+    # Compressed memory that writes back what is idle claims the device and is not among its holders either.
+    for entry in sorted((sys / "block").glob("zram*")):
+        device = read_text(entry / "backing_dev") or ""
+        if device.startswith("/") and device_number(device) == layer.major_minor:
+            yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)

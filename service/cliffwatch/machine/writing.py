@@ -1,0 +1,110 @@
+"""Processes that could write to a device or a file: what they have open for writing, in whichever thread, or mapped."""
+
+import ctypes
+import os
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.sysfs import PROC, read_text
+
+Wanted = Callable[[os.stat_result], bool]
+
+#: The number of kcmp, by machine: it says whether two threads have one table of open files.
+_KCMP = {"x86_64": 312, "aarch64": 272}
+_KCMP_FILES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceWriter:
+    """A process that has a device, or the file behind a loop device, open for writing or mapped so."""
+
+    process_id: int
+    command: str
+
+    def __str__(self) -> str:
+        return f"process {self.process_id} ({self.command})"
+
+
+def writing_processes(is_wanted: Wanted, proc: Path = PROC, file: FileIdentity | None = None) -> list[DeviceWriter]:
+    """Processes that have what is wanted open or mapped for writing, as far as this user may look. `file` is what is
+    wanted, where that is a file: a mapping that cannot be examined is identified by its numbers."""
+    found = []
+    for process in proc.iterdir():
+        if process.name.isdecimal() and (_has_open(process, is_wanted) or _has_mapped(process, is_wanted, file)):
+            found.append(DeviceWriter(int(process.name), read_text(process / "comm") or "unknown"))
+    return sorted(found, key=lambda writer: writer.process_id)
+
+
+def _has_open(process: Path, is_wanted: Wanted) -> bool:
+    return any(_writes_to(each, is_wanted) for holder in _holders(process) for each in _descriptors(holder))
+
+
+def _holders(process: Path) -> list[Path]:
+    """The process, and those of its threads that may have files of their own: all, when its first thread has ended."""
+    others = [task for task in _listed(process / "task") if task.name != process.name]
+    return [process, *(task for task in others if not _share_files(int(process.name), int(task.name)))]
+
+
+def _share_files(one: int, other: int) -> bool:
+    """False, too, where the kernel cannot be asked."""
+    number = _KCMP.get(platform.machine())
+    if number is None:
+        return False
+    arguments = [ctypes.c_long(each) for each in (number, one, other, _KCMP_FILES, 0, 0)]
+    return bool(ctypes.CDLL(None).syscall(*arguments) == 0)
+
+
+def _listed(directory: Path) -> list[Path]:
+    try:
+        return list(directory.iterdir())
+    except OSError:
+        # It ended, or belongs to another user.
+        return []
+
+
+def _descriptors(holder: Path) -> list[Path]:
+    return _listed(holder / "fd")
+
+
+def _writes_to(descriptor: Path, is_wanted: Wanted) -> bool:
+    try:
+        if not is_wanted(descriptor.stat()):
+            return False
+        information = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
+    except OSError:
+        return False
+    flags = next(line.split()[1] for line in information.splitlines() if line.startswith("flags:"))
+    return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
+
+
+def _has_mapped(process: Path, is_wanted: Wanted, file: FileIdentity | None) -> bool:
+    """Whether the process has it mapped so that what it writes there arrives: proc_pid_maps(5)."""
+    for line in _mappings(process):
+        addresses, access, _, device, inode = line.split(maxsplit=5)[:5]
+        if inode == "0" or access[1] != "w" or access[3] != "s":
+            continue
+        start, end = (int(address, 16) for address in addresses.split("-"))
+        try:
+            # The device that is printed is not that of stat on every file system.
+            is_it = is_wanted((process / "map_files" / f"{start:x}-{end:x}").stat())
+        except OSError:
+            major, minor = (int(part, 16) for part in device.split(":"))
+            is_it = file is not None and (f"{major}:{minor}", int(inode)) == (file.major_minor, file.inode)
+        if is_it:
+            return True
+    return False
+
+
+def _mappings(process: Path) -> list[str]:
+    """Of the first thread that says: one that has ended has no memory any more."""
+    for holder in (process, *_listed(process / "task")):
+        try:
+            lines = (holder / "maps").read_text(errors="replace").splitlines()
+        except OSError:
+            continue
+        if lines:
+            return lines
+    return []

@@ -1,0 +1,21 @@
+"""The phases of a run."""
+
+from enum import StrEnum
+
+
+class Phase(StrEnum):
+    """What a run is doing, in the order in which it does it."""
+
+    PREPARE = "prepare"
+    WARM_UP = "warm_up"
+    BASELINE = "baseline"
+    SOAK = "soak"
+    COOL_DOWN = "cool_down"
+
+
+#: Phases in which the engine makes load.
+LOAD_PHASES = (Phase.WARM_UP, Phase.BASELINE, Phase.SOAK)
+#: Phases that limits, detection and the verdict are about.
+JUDGED_PHASES = (Phase.BASELINE, Phase.SOAK)
+#: Phases in which nothing is judged. A window whose phase nobody knows is judged.
+UNJUDGED_PHASES = frozenset(Phase) - frozenset(JUDGED_PHASES)

@@ -1,0 +1,27 @@
+"""What a run would write, before it does it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWrite:
+    """A file (created, `size_bytes` long at most) or a device (overwritten) that a run would write to."""
+
+    path: Path
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadPlan:
+    """What a run would do, before it does it.
+
+    `written_bytes` is an estimate of all that the run writes over its length; None where nothing bounds the rate.
+    `direct` says whether the page cache is bypassed; `notes` are things that the user should know of the measurement.
+    """
+
+    writes: tuple[PlannedWrite, ...]
+    command: tuple[str, ...]
+    direct: bool
+    written_bytes: int | None = None
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,107 @@
+"""What is asked of the service (`RunRequest`), and what it knew when it accepted that (`Submission`).
+
+A submission is the detail of the journal's first event, so that the index can be rebuilt from journals alone.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, field_validator
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.model.document import Strict
+from cliffwatch.model.target import Target
+from cliffwatch.model.workload import DurationOverrides, Workload
+
+_REFERENCE = re.compile(r"([a-z0-9][a-z0-9._-]{0,62})(?:@([1-9][0-9]{0,8}))?")
+
+
+def _check_workload(value: object) -> object:
+    if isinstance(value, dict) or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
+        return check_text(value)
+    raise ValueError("write the name of a workload, name@version, or a workload document")
+
+
+def check_text(value: Any) -> Any:
+    """The value unchanged. Raises ValueError where it holds text that cannot be stored: NUL, or half a character."""
+    if isinstance(value, str):
+        if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+            raise ValueError("the text holds a NUL or a lone surrogate; leave it out")
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check_text(key)
+            check_text(item)
+    elif isinstance(value, list):
+        for item in value:
+            check_text(item)
+    return value
+
+
+WorkloadChoice = Annotated[str | dict[str, Any], BeforeValidator(_check_workload)]
+
+
+class RunRequest(Strict):
+    """What to run where: a stored workload (`name`, `name@3`) or a document, a target, and durations to replace."""
+
+    workload: WorkloadChoice
+    target: Target = Field(description="where to run it")
+    durations: DurationOverrides = DurationOverrides()
+
+    @field_validator("target", mode="before")
+    @classmethod
+    def _text_can_be_stored(cls, value: Any) -> Any:
+        return check_text(value)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the normalised request, in hex: requests of the same digest ask for the same."""
+        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def parse_reference(text: str) -> tuple[str, int | None]:
+    """Name and version of `name` or `name@3`. Raises Problem(bad_request)."""
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        fault = FieldFault("workload", f"{text!r} is not the name of a workload, nor name@version")
+        raise Problem(Code.BAD_REQUEST, "the workload cannot be understood", [fault])
+    return match[1], int(match[2]) if match[2] else None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """`target_key` is what two runs must not share; `request_digest` distinguishes a repeated request from another one.
+
+    `workload_version` is None where the workload came with the request. `replaced_durations` holds, of that version,
+    the durations that the request replaced, so that the version can be read off the order too. `target_path` is the
+    directory that a target of that kind led to, through whatever links.
+    """
+
+    target_key: str
+    request_digest: str
+    workload_version: int | None = None
+    replaced_durations: dict[str, str] = field(default_factory=dict)
+    target_path: str | None = None
+
+    def to_detail(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any], target: str) -> "Submission":
+        """Lenient: a journal that was not begun by the service has no such detail, and is keyed by its `target`."""
+        version = detail.get("workload_version")
+        return cls(
+            target_key=str(detail.get("target_key", target)),
+            request_digest=str(detail.get("request_digest", "")),
+            workload_version=version if isinstance(version, int) else None,
+            replaced_durations=dict(detail.get("replaced_durations", {})),
+            target_path=str(detail["target_path"]) if detail.get("target_path") else None,
+        )
+
+    def original_of(self, workload: Workload) -> Workload:
+        """The stored version that an order's workload was made from. Raises Problem when they do not fit together."""
+        return workload.with_durations(DurationOverrides.model_validate(self.replaced_durations))

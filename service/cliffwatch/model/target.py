@@ -1,0 +1,129 @@
+"""Where to run: a directory, a whole drive, brokers, or nothing at all."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.model.address import address
+from cliffwatch.model.document import Name, Strict
+
+#: What the kernel takes.
+_PATH_LIMIT = 4096
+
+
+class DirectoryTarget(Strict):
+    """Fresh files in a directory of their own below `path`."""
+
+    kind: Literal["directory"] = "directory"
+    path: Annotated[str, Field(pattern=r"^/", max_length=_PATH_LIMIT)]
+
+    def __str__(self) -> str:
+        return f"directory:{self.path}"
+
+
+class DeviceTarget(Strict):
+    """A whole block device, named by serial, WWN or (a loop device) backing file. Everything on it is lost.
+
+    `confirmation` is the sentence that the dry run prints, typed by whoever starts the run.
+    """
+
+    kind: Literal["device"] = "device"
+    identity: Annotated[str, Field(min_length=1, max_length=_PATH_LIMIT)]
+    confirmation: Annotated[str, Field(max_length=_PATH_LIMIT)] = ""
+
+    def __str__(self) -> str:
+        return f"device:{self.identity}"
+
+
+class SyntheticTarget(Strict):
+    """No drive at all: what the synthetic engine pretends to load."""
+
+    kind: Literal["synthetic"] = "synthetic"
+    name: Name
+
+    def __str__(self) -> str:
+        return f"synthetic:{self.name}"
+
+
+AbsolutePath = Annotated[str, Field(pattern=r"^/", max_length=_PATH_LIMIT)]
+
+
+class BrokerTarget(Strict):
+    """Brokers that speak the Kafka protocol; one of `bootstrap_servers` that answers is enough.
+
+    Where brokers are on this machine, `data_directories` says where they keep their data: nothing is written there by
+    the run, but the drives below are watched.
+    """
+
+    kind: Literal["broker"] = "broker"
+    bootstrap_servers: Annotated[list[str], Field(min_length=1, max_length=100)]
+    data_directories: list[AbsolutePath] = Field(default=[], max_length=100)
+
+    @field_validator("bootstrap_servers")
+    @classmethod
+    def _servers_are_addresses(cls, servers: list[str]) -> list[str]:
+        return [address(server) for server in servers]
+
+    def __str__(self) -> str:
+        directories = f"@{','.join(self.data_directories)}" if self.data_directories else ""
+        return f"broker:{','.join(self.bootstrap_servers)}{directories}"
+
+
+AnyTarget = DirectoryTarget | DeviceTarget | SyntheticTarget | BrokerTarget
+
+
+Target = Annotated[AnyTarget, Field(discriminator="kind")]
+
+
+_TARGET: TypeAdapter[AnyTarget] = TypeAdapter(Target)
+
+
+def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
+    """Where a target's brokers are found; none for a target without brokers."""
+    return tuple(target.bootstrap_servers) if isinstance(target, BrokerTarget) else ()
+
+
+#: Kinds of target whose bytes cannot be held against a drive's.
+WITHOUT_DRIVE = frozenset({"synthetic", "broker"})
+
+
+def parse_target(text: str) -> AnyTarget:
+    """A target from `directory:/path`, `device:SERIAL`, `synthetic:NAME` or `broker:HOST:PORT,…@/data,…`.
+
+    Raises Problem(bad_request).
+    """
+    kind, _, rest = text.partition(":")
+    body: dict[str, Any] = {"kind": kind}
+    if kind == "broker":
+        servers, _, directories = rest.partition("@")
+        body |= {
+            "bootstrap_servers": servers.split(","),
+            # Only before a slash: a comma may be part of a directory's name.
+            "data_directories": re.split(r",(?=/)", directories) if directories else [],
+        }
+    elif kind in _TARGET_FIELDS and rest:
+        body[_TARGET_FIELDS[kind]] = rest
+    else:
+        *first, final = TARGET_FORMS.values()
+        message = f"{text!r} is not a target; write {', '.join(first)} or {final}{did_you_mean(kind, TARGET_FORMS)}"
+        raise Problem(Code.BAD_REQUEST, "the target cannot be understood", [FieldFault("target", message)])
+    try:
+        return _TARGET.validate_python(body)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the target is not valid", faults_of(error, "target")) from error
+
+
+_TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name"}
+
+
+#: How a target of each kind is written.
+TARGET_FORMS = {
+    "directory": "directory:/path",
+    "device": "device:SERIAL",
+    "synthetic": "synthetic:NAME",
+    "broker": "broker:HOST:PORT",
+}

@@ -1,0 +1,136 @@
+"""What an engine says, line by line: windows, events and its end.
+
+Engines print one JSON object per line on stdout (the engine contract in ARCHITECTURE.md). Adapters for programs that
+speak otherwise produce the same records.
+"""
+
+import json
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from cliffwatch.base.histogram import Histogram
+
+#: How late or early a bound may be (relative to the window) and still be taken for the grid line it is nearest to.
+ALIGNMENT_TOLERANCE = 0.5
+#: The gauge that distinguishes a stall from a load that has nothing to do.
+OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
+#: The event by which a run's first engine says on which line of the grid its load began (`start`): when it was not
+#: ready for the planned one, or when it begins within its first window, which is then short for that reason.
+BEGUN = "begun"
+
+
+@dataclass(frozen=True, slots=True)
+class EngineWindow:
+    """One interval of load. Times in seconds since the epoch on the run's time line, `start` < `end`.
+
+    `counters` are the interval's own increments: `operations`, `bytes`, `errors`, and whatever else the engine counts.
+    `gauges` hold at `end`. `latency` maps a latency name to the interval's histogram.
+    """
+
+    start: float
+    end: float
+    counters: dict[str, int]
+    gauges: dict[str, float] = field(default_factory=dict)
+    latency: dict[str, Histogram] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEvent:
+    """Something that happened in the engine; `at` in seconds since the epoch."""
+
+    at: float
+    name: str
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEnd:
+    """The engine's last word: `completed`, or `failed` with a message. `restart` false: another would fail likewise."""
+
+    status: Literal["completed", "failed"]
+    message: str = ""
+    restart: bool = True
+
+
+EngineRecord = EngineWindow | EngineEvent | EngineEnd
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
+
+
+class _WindowLine(_Line):
+    type: Literal["window"]
+    seq: int = Field(ge=0)
+    start: float
+    end: float
+    counters: dict[str, int]
+    gauges: dict[str, float] = {}
+    latency: dict[str, str] = {}
+
+
+class _EventLine(_Line):
+    type: Literal["event"]
+    at: float
+    name: str
+    detail: dict[str, Any] = {}
+
+
+class _EndLine(_Line):
+    type: Literal["end"]
+    status: Literal["completed", "failed"]
+    message: str = ""
+    restart: bool = True
+
+
+_LINE: TypeAdapter[_WindowLine | _EventLine | _EndLine] = TypeAdapter(
+    Annotated[_WindowLine | _EventLine | _EndLine, Field(discriminator="type")]
+)
+
+
+class EngineLineError(ValueError):
+    """An engine printed a line that is not of the contract; the message says where it differs."""
+
+
+def parse_engine_line(line: str | bytes) -> EngineRecord:
+    """One line of an engine's stdout. Raises EngineLineError."""
+    try:
+        record = _LINE.validate_json(line)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "line"
+        raise EngineLineError(f"{place}: {first['msg']}") from error
+    if isinstance(record, _EventLine):
+        return EngineEvent(record.at, record.name, record.detail)
+    if isinstance(record, _EndLine):
+        return EngineEnd(record.status, record.message, record.restart)
+    if record.end <= record.start:
+        raise EngineLineError(f"end: {record.end} is not after start {record.start}")
+    try:
+        latency = {name: Histogram.decode(text) for name, text in record.latency.items()}
+    except ValueError as error:
+        raise EngineLineError(f"latency: {error}") from error
+    return EngineWindow(record.start, record.end, record.counters, record.gauges, latency)
+
+
+def format_engine_line(record: EngineRecord, seq: int = 0) -> str:
+    """The contract's line for a record, without the newline; `seq` numbers windows."""
+    body: dict[str, Any]
+    if isinstance(record, EngineWindow):
+        body = {
+            "type": "window",
+            "seq": seq,
+            "start": record.start,
+            "end": record.end,
+            "counters": record.counters,
+            "gauges": record.gauges,
+            "latency": {name: histogram.encode() for name, histogram in record.latency.items()},
+        }
+    elif isinstance(record, EngineEvent):
+        body = {"type": "event", "at": record.at, "name": record.name, "detail": record.detail}
+    else:
+        body = {"type": "end", "status": record.status, "message": record.message}
+        body |= {} if record.restart else {"restart": False}
+    return json.dumps(body, separators=(",", ":"))

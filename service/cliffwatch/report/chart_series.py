@@ -1,0 +1,233 @@
+"""What the report's charts draw: one column per measure, one row per window, compact enough for a 36 h run.
+
+A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.analysis.finding import Finding, Role
+from cliffwatch.analysis.stalls import stalls_in
+from cliffwatch.journal import Event, EventType, JournalWindow
+from cliffwatch.journal.note_text import note_text
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.state import RunState
+from cliffwatch.report.alerts import alert_spans
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.evidence_chart import evidence_columns
+from cliffwatch.report.findings import ReportedFinding
+from cliffwatch.report.format import detail, label
+from cliffwatch.report.heat import HeatMap
+from cliffwatch.report.layer_chart import LAYERS, Layers
+
+#: The latency measures that are charted, by their keys in a window.
+CHARTED = ("p50", "p99", "p999", "max")
+#: Beyond so many, marks hide the chart; the list of events below it has the rest.
+MARK_LIMIT = 500
+#: What an engine or a state change says in the ordinary course of a run needs no mark.
+_ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
+_MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
+_MARKED_TYPES = frozenset({EventType.CLOCK, EventType.JOURNAL, EventType.NOTE})
+
+Column = list[float | int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartSeries:
+    """`elapsed` holds the middle of each window in seconds since the load began; every column is as long.
+
+    `latency` maps a latency name to its charted measures in microseconds; `rates` maps a counter to its increments per
+    measured second. `marks` are (elapsed seconds, type, text). `layers` maps what was measured below the client to
+    microseconds, or for `queue_depth` to requests. `evidence` maps `device_write_latency` to microseconds,
+    `write_amplification` and `clean_blocks` to ratios. `findings` are what is drawn of each finding, and
+    `heat` is the drives' latency as it was spread.
+    """
+
+    elapsed: list[float | int]
+    latency: dict[str, dict[str, Column]]
+    rates: dict[str, Column]
+    marks: list[tuple[float, str, str]]
+    layers: dict[str, Column]
+    #: (start, end) in elapsed seconds, and the age of the oldest operation in seconds where it is known.
+    stalls: list[tuple[float, float, float | None]] = field(default_factory=list)
+    #: That age at the end of each window in which nothing was completed, in microseconds.
+    outstanding: Column = field(default_factory=list)
+    evidence: dict[str, Column] = field(default_factory=dict)
+    findings: list[dict[str, Any]] = field(default_factory=list)
+    heat: HeatMap | None = None
+
+
+def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSeries:
+    """Columns of all windows, rounded to four significant digits."""
+    zero = run.load.start if run.load else 0.0
+    rows: list[JournalWindow | None] = []
+    elapsed: list[float | int] = []
+    end: float | None = None
+    for window in run.windows:
+        if end is not None and window.start - end > (window.end - window.start) * GAP_TOLERANCE:
+            rows.append(None)
+            elapsed.append(_plain(round((end + window.start) / 2 - zero, 3)))
+        rows.append(window)
+        elapsed.append(_plain(round((window.start + window.end) / 2 - zero, 3)))
+        end = window.end
+    names = dict.fromkeys(name for window in run.windows for name in window.latency)
+    latency = {name: {measure: _latencies(rows, name, measure) for measure in CHARTED} for name in names}
+    return ChartSeries(
+        elapsed=elapsed,
+        latency={name: columns for name, columns in latency.items() if any(map(any, columns.values()))},
+        rates=_rates(rows),
+        marks=_marks(run, zero),
+        layers=_layers(run, rows, primary_latency(sorted(names))),
+        stalls=[
+            (round(stall.start - zero, 3), round(stall.end - zero, 3), stall.oldest_seconds)
+            for stall in stalls_in(run.windows)
+        ],
+        outstanding=[
+            None if row is None or not row.stalled else _microseconds(row.oldest_outstanding_seconds) for row in rows
+        ],
+        evidence={
+            name: [_or_none(value * (1e6 if name == "device_write_latency" else 1)) for value in column]
+            for name, column in evidence_columns(rows, run.telemetry).items()
+        },
+        findings=[_drawn(each, zero) for each in found],
+        heat=_heat(run, primary_latency(sorted(names))),
+    )
+
+
+def _or_none(value: float) -> float | int | None:
+    return None if np.isnan(value) else four_digits(value)
+
+
+def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
+    """The onset as a line with its text, and the baseline as a band on the chart of the latency that it is of."""
+    finding, series = found.finding, found.series
+    body: dict[str, Any] = {
+        "at": round(finding.onset - zero, 3),
+        "kind": finding.kind.value,
+        "text": found.sentence,
+        "degrades": found.degrades,
+    }
+    if finding.until is not None:
+        body["until"] = round(finding.until - zero, 3)
+    if series.role is Role.LATENCY:
+        body |= {"latency": series.operation, "baseline": four_digits(finding.baseline * 1e6)}
+        body |= _band("baseline_band", finding)
+    elif series.role is Role.DEVICE_LATENCY:
+        body["device_baseline"] = four_digits(finding.baseline * 1e6)
+        body |= _band("device_baseline_band", finding)
+    return body
+
+
+def _band(name: str, finding: Finding) -> dict[str, Any]:
+    """Where nine of ten of the baseline's windows were, in microseconds."""
+    if finding.size is None:
+        return {}
+    baseline = finding.size.baseline
+    return {name: [four_digits(bound * 1e6) for bound in (baseline.low, baseline.high)]}
+
+
+def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Column:
+    return [None if row is None else _microseconds(row.latency.get(name, {}).get(measure)) for row in rows]
+
+
+def _microseconds(seconds: float | None) -> float | int | None:
+    return None if seconds is None else four_digits(seconds * 1e6)
+
+
+def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
+    """Per measured second. The device's two directions are one column, since the engine's bytes are too."""
+    sources = {
+        "bytes": ("bytes",),
+        "operations": ("operations",),
+        "device_bytes": ("device_written_bytes", "device_read_bytes"),
+        "errors": ("errors",),
+    }
+    rates = {name: [_rate(row, counters) for row in rows] for name, counters in sources.items()}
+    if not any(rates["errors"]):
+        del rates["errors"]
+    return {name: column for name, column in rates.items() if any(entry is not None for entry in column)}
+
+
+def _rate(row: JournalWindow | None, counters: tuple[str, ...]) -> float | int | None:
+    if row is None or row.seconds <= 0:
+        return None
+    found = [row.counters[name] for name in counters if name in row.counters]
+    return four_digits(sum(found) / row.seconds) if found else None
+
+
+def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | None) -> dict[str, Column]:
+    layers = Layers.of(run, primary)
+    if layers is None:
+        return {}
+    starts, ends = (
+        np.array([np.nan if row is None else getattr(row, bound) for row in rows], dtype=np.float64)
+        for bound in ("start", "end")
+    )
+    return {
+        name: [None if np.isnan(value) else four_digits(value * (1e6 if LAYERS[name] else 1)) for value in column]
+        for name, column in layers.of_windows(starts, ends).items()
+    }
+
+
+def _heat(run: Collected, primary: str | None) -> HeatMap | None:
+    layers = Layers.of(run, primary)
+    if layers is None or run.load is None:
+        return None
+    return layers.heat(run.load.start, run.load.asked_end - run.load.start)
+
+
+def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
+    if run.load is None:
+        return []
+    marks = [(event.at, event.type.value, _text(event)) for event in run.events if _is_marked(event)]
+    # At the time at which they started to fire, not at which they were received.
+    marks += [
+        (span.start, EventType.ALERT.value, f"alert: {span.name} {span.summary}") for span in alert_spans(run.events)
+    ]
+    inside = sorted(mark for mark in marks if zero <= mark[0] <= run.load.asked_end)
+    return [(round(at - zero, 3), kind, text) for at, kind, text in inside[:MARK_LIMIT]]
+
+
+def _is_marked(event: Event) -> bool:
+    if event.type is EventType.STATE:
+        return event.name in _MARKED_STATES
+    return event.type in _MARKED_TYPES or (event.type is EventType.ENGINE and event.name not in _ORDINARY)
+
+
+def _text(event: Event) -> str:
+    if event.type is EventType.NOTE and (words := note_text(event.name, event.detail)) is not None:
+        return f"note: {words}"
+    reported = detail(event.detail, limit=160)
+    return f"{event.type.value}: {label(event.name)}" + (f" ({reported})" if reported else "")
+
+
+def four_digits(number: float) -> float | int:
+    """Rounded to four significant digits, and an int where it is whole: `12.0` takes two bytes more than `12`."""
+    return _plain(float(f"{number:.4g}"))
+
+
+def _plain(number: float) -> float | int:
+    return int(number) if number == int(number) else number
+
+
+def as_data(series: ChartSeries, document: dict[str, Any]) -> dict[str, Any]:
+    """What the page's script reads."""
+    coverage = document.get("coverage", {})
+    return {
+        "elapsed": series.elapsed,
+        "latency": series.latency,
+        "rates": series.rates,
+        "marks": series.marks,
+        "stalls": series.stalls,
+        "outstanding": series.outstanding if any(series.outstanding) else [],
+        "layers": series.layers,
+        "evidence": series.evidence,
+        "findings": series.findings,
+        "end": coverage.get("asked_seconds", 0),
+        "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
+        "gaps": [[gap["start_seconds"], gap["end_seconds"], gap["reason"]] for gap in coverage.get("gaps", ())],
+    }

@@ -1,0 +1,59 @@
+"""What speaks for a cause, window by window, for the charts: the drives' writes, write amplification, free blocks."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from cliffwatch.journal import JournalWindow
+from cliffwatch.report.layer_chart import SLACK_SECONDS
+from cliffwatch.telemetry.catalogue import FREE_BLOCKS, HOST_WRITTEN, MEDIA_WRITTEN
+from cliffwatch.telemetry.increases import sum_of_increases
+from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
+
+Rows = Sequence[JournalWindow | None]
+
+
+def evidence_columns(rows: Rows, telemetry: Telemetry | None) -> dict[str, Floats]:
+    """`device_write_latency` (mean seconds of a write), `write_amplification` (all drives together) and `clean_blocks`
+    (share, of the drive that has fewest); NaN where nothing is known. A column without any value is absent."""
+    columns = {"device_write_latency": _write_latency(rows)}
+    if telemetry is not None:
+        columns["write_amplification"] = _amplification(rows, telemetry)
+        columns["clean_blocks"] = _clean_blocks(rows, telemetry.of(FREE_BLOCKS))
+    return {name: column for name, column in columns.items() if not np.isnan(column).all()}
+
+
+def _write_latency(rows: Rows) -> Floats:
+    column = np.full(len(rows), np.nan)
+    for index, row in enumerate(rows):
+        count = 0 if row is None else row.counters.get("device_write_operations", 0)
+        if row is not None and count:
+            column[index] = row.counters.get("device_write_milliseconds", 0) / 1000 / count
+    return column
+
+
+def _amplification(rows: Rows, telemetry: Telemetry) -> Floats:
+    column = np.full(len(rows), np.nan)
+    known = np.array([row is not None for row in rows])
+    if not known.any():
+        return column
+    starts, ends = (np.array([getattr(row, bound) for row in rows if row is not None]) for bound in ("start", "end"))
+    longest = float(np.max(ends - starts)) + max(SLACK_SECONDS, 2 * telemetry.step_seconds)
+    media, _ = sum_of_increases(telemetry.of(MEDIA_WRITTEN), starts, ends, longest)
+    host, _ = sum_of_increases(telemetry.of(HOST_WRITTEN), starts, ends, longest)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        column[known] = np.where(host > 0, media / host, np.nan)
+    return column
+
+
+def _clean_blocks(rows: Rows, found: Sequence[Samples]) -> Floats:
+    """The last sample within each window."""
+    column = np.full(len(rows), np.nan)
+    for samples in found:
+        for index, row in enumerate(rows):
+            if row is None:
+                continue
+            place = int(np.searchsorted(samples.times, row.end + 1e-6)) - 1
+            if place >= 0 and samples.times[place] > row.start:
+                column[index] = np.fmin(column[index], samples.values[place])
+    return column

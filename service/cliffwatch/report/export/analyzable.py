@@ -1,0 +1,112 @@
+"""The CSV that `cliffwatch analyze` reads, with everything of a run that analysis looks at, so that both find the same.
+
+A row is a window or a gap. The columns of latencies without a name are those of the operation that the run is spoken of
+by, which the column `operation` names; those of other operations and of single drives carry their names.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from cliffwatch.analysis.coverage import Gap
+from cliffwatch.analysis.csv_table import (
+    DEVICE_COLUMNS,
+    END_COLUMN,
+    ERRORS_COLUMN,
+    GAP_COLUMN,
+    LIMIT_COLUMN,
+    MEASURED_COLUMN,
+    NOTICE_COLUMN,
+    NOTICE_TIME_COLUMN,
+    OPERATION_COLUMN,
+    PHASE_COLUMN,
+    TIME_COLUMN,
+)
+from cliffwatch.analysis.finding import Notice, Role, Series
+from cliffwatch.analysis.journal_series import notices_from_events, sample_of, series_of
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.report.collect import collect, events_until_finished
+from cliffwatch.report.export.window_table import WindowTable
+from cliffwatch.report.limit_results import judge_limits, outcomes
+
+Row = dict[str, Any]
+#: A row whose window was not measured at all, and of which no event says why.
+_NOT_MEASURED = "not_measured"
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyzableTable:
+    """`header` names the columns; `rows` are their values in the order of time."""
+
+    header: tuple[str, ...]
+    rows: Iterator[list[Any]]
+
+
+def analyzable(table: WindowTable) -> AnalyzableTable:
+    """Raises Problem(bad_request) for a run without any latency."""
+    if table.primary is None or table.load is None:
+        raise Problem(Code.BAD_REQUEST, f"run {table.run_id} has no window with a latency, so nothing can be analysed")
+    known = _series(table)
+    columns = {name: _column(series, table.primary) for name, series in known.items()}
+    about = (TIME_COLUMN, END_COLUMN, MEASURED_COLUMN, PHASE_COLUMN, OPERATION_COLUMN)
+    rest = (ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
+    header = (*about, *columns.values(), *rest)
+    return AnalyzableTable(header, ([row.get(name) for name in header] for row in _rows(table, columns, known)))
+
+
+def _series(table: WindowTable) -> dict[str, Series]:
+    """All series of the run, by name."""
+    known: dict[str, Series] = {}
+    for piece in table.pieces():
+        for series in series_of(piece) if isinstance(piece, JournalWindow) else ():
+            known.setdefault(series.name, series)
+    return known
+
+
+def _column(series: Series, primary: str) -> str:
+    if series.role is Role.LATENCY:
+        return series.name.removeprefix(f"{primary}.") if series.operation == primary else series.name
+    if series.role in DEVICE_COLUMNS:
+        return DEVICE_COLUMNS[series.role] + (f".{series.device}" if series.device is not None else "")
+    return series.name
+
+
+def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series]) -> Iterator[Row]:
+    assert table.load is not None, "looked at before"
+    zero = table.load.start
+    notices = notices_from_events(events_until_finished(JournalReader(table.directory)))
+    notices.sort(key=lambda notice: notice.at)
+    limits = _broken_limits(table)
+    for piece in table.pieces():
+        if piece.start < zero:
+            continue
+        row = _row(piece, zero, columns, known) | {OPERATION_COLUMN: table.primary}
+        reported: list[Notice] = []
+        while notices and notices[0].at < piece.end:
+            reported.append(notices.pop(0))
+        if reported:
+            row |= {NOTICE_COLUMN: reported[0].name, NOTICE_TIME_COLUMN: round(max(0.0, reported[0].at - zero), 6)}
+        broken = [limits.pop(at) for at in sorted(limits) if at < piece.end - 1e-6]
+        yield row | ({LIMIT_COLUMN: " ".join(broken)} if broken else {})
+
+
+def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known: dict[str, Series]) -> Row:
+    row: Row = {TIME_COLUMN: round(piece.start - zero, 6), END_COLUMN: round(piece.end - zero, 6)}
+    if isinstance(piece, Gap):
+        return row | {GAP_COLUMN: piece.reason or _NOT_MEASURED}
+    if piece.seconds <= 0:
+        return row | {GAP_COLUMN: _NOT_MEASURED}
+    row |= {MEASURED_COLUMN: round(piece.seconds, 6), PHASE_COLUMN: piece.phase}
+    row[ERRORS_COLUMN] = piece.counters.get("errors")
+    return row | {columns[name]: value for name, value in sample_of(piece, known.values()).values.items()}
+
+
+def _broken_limits(table: WindowTable) -> dict[float, str]:
+    """What is said of each limit that was broken, by when it was; `no cliff` and similar limits are in the findings."""
+    run = collect(table.directory)
+    judged = [each for each in judge_limits(run, ()) if each.broken]
+    return {
+        each.broken[0].start + 1e-3 * place: outcome.sentence
+        for place, (each, outcome) in enumerate(zip(judged, outcomes(run, judged), strict=True))
+    }

@@ -1,0 +1,91 @@
+"""The formats that windows can be had in, and how each is written."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable
+from itertools import islice
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cliffwatch import __version__
+from cliffwatch.report.export.analyzable import analyzable
+from cliffwatch.report.export.window_table import TEXT_COLUMNS, WHOLE_COLUMNS, WindowTable
+
+#: Rows of one piece of a Parquet file: what is held in memory at a time.
+_ROWS_AT_ONCE = 5_000
+#: What a formula begins with, for one spreadsheet or another.
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def write_csv(table: WindowTable, output: BinaryIO) -> None:
+    """A line that names the columns, then a line a row. An empty field was not measured."""
+    rows = ([row.get(column) for column in table.columns] for row in table.rows())
+    _write_lines(table.columns, rows, output)
+
+
+def write_parquet(table: WindowTable, output: BinaryIO) -> None:
+    """The columns of the CSV with their types; null was not measured. The run's id stands in the file's metadata."""
+    whole = {*WHOLE_COLUMNS, *table.counters}
+    types = [
+        pa.string() if name in TEXT_COLUMNS else pa.int64() if name in whole else pa.float64() for name in table.columns
+    ]
+    about = {"run_id": table.run_id, "cliffwatch_version": __version__}
+    schema = pa.schema(
+        list(zip(table.columns, types, strict=True)), metadata={"cliffwatch": json.dumps(about, sort_keys=True)}
+    )
+    rows = table.rows()
+    with pq.ParquetWriter(output, schema, compression="zstd") as writer:
+        while piece := list(islice(rows, _ROWS_AT_ONCE)):
+            columns = [
+                _array(type_, [row.get(name) for row in piece]) for name, type_ in zip(schema.names, types, strict=True)
+            ]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema))
+
+
+def write_analyzable(table: WindowTable, output: BinaryIO) -> None:
+    """The CSV that `cliffwatch analyze` reads; raises Problem(bad_request) for a run without any latency."""
+    found = analyzable(table)
+    _write_lines(found.header, found.rows, output)
+
+
+def _write_lines(header: Iterable[str], rows: Iterable[list[Any]], output: BinaryIO) -> None:
+    # Detached at the end, since closing the text would close the output.
+    text = io.TextIOWrapper(output, encoding="utf-8", newline="", write_through=False)
+    try:
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([_inert(name) for name in header])
+        writer.writerows([_inert(value) for value in row] for row in rows)
+        text.flush()
+    finally:
+        text.detach()
+
+
+def _inert(value: Any) -> Any:
+    """Text that a spreadsheet would evaluate as a formula, as text: a journal from elsewhere may hold any name."""
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _array(type_: Any, values: list[Any]) -> Any:
+    """A counter beyond what the column can hold, or of another type in a damaged journal, was not measured."""
+    try:
+        return pa.array(values, type_)
+    except (pa.ArrowException, TypeError, OverflowError):
+        return pa.array([_fitting(type_, value) for value in values], type_)
+
+
+def _fitting(type_: Any, value: Any) -> Any:
+    try:
+        return pa.scalar(value, type_).as_py()
+    except (pa.ArrowException, TypeError, OverflowError):
+        return None
+
+
+#: By the name that `--format` takes.
+WRITERS: dict[str, Callable[[WindowTable, BinaryIO], None]] = {
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "analyze": write_analyzable,
+}

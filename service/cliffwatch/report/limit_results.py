@@ -1,0 +1,238 @@
+"""A workload's limits held against what a run measured: which held, which were broken and in which spans."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from cliffwatch.analysis.coverage import Coverage
+from cliffwatch.analysis.limit_spans import JUDGED_FROM, Breach, Tally, breaches, joined, sliding, span_of
+from cliffwatch.analysis.stalls import outstanding
+from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, LimitOutcome, percent
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_amplification, format_ratio
+from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.journal.windows import QUANTILE_NAMES
+from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import JUDGED_PHASES
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.findings import ReportedFinding
+from cliffwatch.report.format import byte_rate, elapsed, latency
+from cliffwatch.telemetry.catalogue import HOST_WRITTEN, MEDIA_WRITTEN
+from cliffwatch.telemetry.increases import increase
+
+#: More spans than this are counted and not listed.
+SPAN_LIMIT = 100
+#: The windows' own names of percentiles, by those that limits use.
+_STORED = dict(zip(("p50", "p90", "p99", "p99.9", "p99.99"), QUANTILE_NAMES, strict=True)) | {"max": "max"}
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenSpan:
+    """When a limit was broken, in seconds since the epoch, and the worst value among the spans, in words.
+
+    It was broken from `start` to `end`. `window_end` is the end of the window that broke it, which begins at `start`;
+    None where no single one did: over the whole load, and by a finding.
+    """
+
+    start: float
+    end: float
+    worst: str
+    window_end: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What became of one limit. `unjudged` says why it could not be judged; empty where it could."""
+
+    text: str
+    broken: tuple[BrokenSpan, ...] = ()
+    unjudged: str = ""
+
+    @property
+    def held(self) -> bool:
+        return not self.broken and not self.unjudged
+
+
+def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judged, ...]:
+    """Each limit of the run's workload, in the order in which they are written."""
+    if run.order is None or run.load is None:
+        return ()
+    windows = [window for window in run.windows if window.phase in JUDGED_PHASES and window.seconds > 0]
+    judged = (_judge(parse_limit(text), run, windows, found) for text in run.order.workload.limits)
+    missed = _missed(run.judged or run.coverage)
+    return tuple(replace(each, unjudged=missed) if each.held and missed else each for each in judged)
+
+
+def _missed(coverage: Coverage | None) -> str:
+    """Why nothing can be said to have held all the time; empty where so little was missed that a verdict allows it."""
+    if coverage is None or coverage.ratio >= COVERAGE_MINIMUM:
+        return ""
+    return f"it held in what was measured, which is {percent(coverage.ratio)} of the time"
+
+
+def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ...]:
+    """What the verdict takes into account."""
+    zero = run.load.start if run.load else 0.0
+    result = []
+    for each in judged:
+        if each.unjudged:
+            result.append(LimitOutcome(f'The limit "{each.text}" could not be judged: {each.unjudged}.', False))
+        elif each.broken:
+            first = each.broken[0]
+            more = f", and {len(each.broken) - 1} times more" if len(each.broken) > 1 else ""
+            result.append(LimitOutcome(f'The limit "{each.text}" was broken {_place(first, zero)}{more}.', True))
+    return tuple(result)
+
+
+def _place(span: BrokenSpan, zero: float) -> str:
+    start, end = elapsed(span.start - zero), elapsed(span.end - zero)
+    if span.window_end is None:
+        return f"from {start} to {end} ({span.worst})"
+    return f"by the window at {start}, and until {end} ({span.worst} at worst)"
+
+
+def _broken(breach: Breach, worst: str, over_seconds: float | None) -> BrokenSpan:
+    return BrokenSpan(breach.start, breach.until, worst, None if over_seconds is None else breach.end)
+
+
+def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]) -> Judged:
+    if not windows:
+        return Judged(limit.text, unjudged="nothing was measured after the warm-up")
+    if limit.subject is LimitSubject.LATENCY:
+        return _latency(limit, run, windows)
+    if limit.subject is LimitSubject.FINDINGS:
+        return _findings(limit, found, windows[-1].end)
+    return (
+        _throughput(limit, windows) if limit.subject is LimitSubject.THROUGHPUT else _amplification(limit, run, windows)
+    )
+
+
+def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
+    assert limit.bound is not None, "a limit on latency has a bound"
+    names = sorted({name for window in windows for name in window.latency})
+    name = limit.operation or primary_latency(names)
+    if name is None or name not in names:
+        return Judged(limit.text, unjudged=f"the run has no latency {name!r}" if name else "no latency was measured")
+    reader = JournalReader(run.directory)
+    tallies = [_tally(reader, window, name, limit) for window in _worth_reading(windows, name, limit)]
+    found = breaches([tally for tally in tallies if tally is not None], limit.quantile, limit.over_seconds)
+    if not found and not sliding(windows, limit.over_seconds):
+        return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
+    worst = [_percentile(reader, windows, name, limit, breach) for breach in found]
+    return Judged(
+        limit.text, tuple(_broken(b, latency(w), limit.over_seconds) for b, w in zip(found, worst, strict=True))
+    )
+
+
+def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) -> Sequence[JournalWindow]:
+    """Windows that can be in a span that breaks the limit.
+
+    Where the percentile of every single window is within the bound, so is that of what they are merged to; so only
+    spans that have a window with a higher one need their histograms read.
+    """
+    key = _STORED[limit.measure]
+    bound = limit.bound or 0.0
+    suspects = [
+        window
+        for window in windows
+        if (window.latency.get(name, {}).get(key) or 0.0) > bound
+        or ((waiting := outstanding(window, limit)) is not None and (waiting.max_seconds or 0.0) > bound)
+    ]
+    if not suspects or limit.over_seconds is None:
+        return windows if suspects else []
+    near, place = [], 0
+    for window in windows:
+        while place < len(suspects) and suspects[place].end < window.start - limit.over_seconds:
+            place += 1
+        if place < len(suspects) and suspects[place].start <= window.end + limit.over_seconds:
+            near.append(window)
+    return near
+
+
+def _tally(reader: JournalReader, window: JournalWindow, name: str, limit: Limit) -> Tally | None:
+    histogram = _merged(reader, [window], name, limit)
+    if histogram is None or limit.bound is None:
+        return None
+    above = histogram.count - histogram.cumulative_counts([limit.bound])[0]
+    return Tally(window.start, window.end, window.seconds, histogram.count, above)
+
+
+def _merged(reader: JournalReader, windows: Sequence[JournalWindow], name: str, limit: Limit) -> Histogram | None:
+    """None where latency.hlog is damaged there, which the report shows elsewhere.
+
+    A window that timed nothing was measured nonetheless: it has no latencies, but for what waits in a stall.
+    """
+    timed = [window for window in windows if name in window.latency]
+    merged = reader.merged(timed, lambda window: "span").get("span", {}).get(name) if timed else Histogram()
+    if merged is not None:
+        for waiting in filter(None, (outstanding(window, limit) for window in windows)):
+            merged.merge(waiting)
+    return merged
+
+
+def _percentile(
+    reader: JournalReader, windows: Sequence[JournalWindow], name: str, limit: Limit, breach: Breach
+) -> float | None:
+    inside = [w for w in windows if w.start >= breach.worst_start - 1e-6 and w.end <= breach.worst_end + 1e-6]
+    histogram = _merged(reader, inside, name, limit)
+    return None if histogram is None else histogram.percentiles_seconds([limit.quantile])[0]
+
+
+def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
+    if not any("bytes" in window.counters for window in windows):
+        return Judged(limit.text, unjudged="the engine counts no bytes")
+    slides = sliding(windows, limit.over_seconds)
+    if not slides:
+        return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
+    moved = np.concatenate([[0.0], np.cumsum([window.counters.get("bytes", 0) for window in windows])])
+    seconds = np.concatenate([[0.0], np.cumsum([window.seconds for window in windows])])
+    places = np.array(slides)
+    rates = (moved[places[:, 1]] - moved[places[:, 0]]) / (seconds[places[:, 1]] - seconds[places[:, 0]])
+    broken = [
+        span_of(windows[first:behind], -float(rate), limit.over_seconds)
+        for (first, behind), rate in zip(slides, rates, strict=True)
+        if rate < (limit.bound or 0.0)
+    ]
+    return Judged(limit.text, tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds) for b in joined(broken)))
+
+
+def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
+    unknown = Judged(limit.text, unjudged="the drives' own counters of media bytes were not recorded")
+    if run.telemetry is None:
+        return unknown
+    by_drive = {samples.labels.get("device", ""): samples for samples in run.telemetry.of(HOST_WRITTEN)}
+    slides = sliding(windows, limit.over_seconds)
+    broken: list[BrokenSpan] = []
+    is_known = False
+    for media in run.telemetry.of(MEDIA_WRITTEN):
+        host = by_drive.get(media.labels.get("device", ""))
+        if host is None or len(media.times) < 2 or not slides:
+            continue
+        first, last = media.times[0], media.times[-1]
+        starts = np.array([max(windows[a].start, first) for a, _ in slides])
+        ends = np.array([min(windows[b - 1].end, last) for _, b in slides])
+        long_enough = ends - starts >= JUDGED_FROM * np.array(
+            [windows[b - 1].end - windows[a].start for a, b in slides]
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = increase(media, starts, ends, np.inf)[0] / increase(host, starts, ends, np.inf)[0]
+        ratios = np.where(long_enough & np.isfinite(ratios), ratios, np.nan)
+        is_known = is_known or bool((~np.isnan(ratios)).any())
+        beyond = [
+            span_of(windows[a:b], float(ratio), limit.over_seconds)
+            for (a, b), ratio in zip(slides, ratios, strict=True)
+            if ratio > (limit.bound or 0.0)
+        ]
+        broken += [_broken(each, format_amplification(each.badness), limit.over_seconds) for each in joined(beyond)]
+    return Judged(limit.text, tuple(sorted(broken, key=lambda span: span.start))) if is_known else unknown
+
+
+def _findings(limit: Limit, found: Sequence[ReportedFinding], end: float) -> Judged:
+    broken = [
+        BrokenSpan(each.finding.onset, each.finding.until or end, f"{format_ratio(each.finding.ratio)} the baseline")
+        for each in found
+        if each.degrades and limit.kind in ("degradation", each.finding.kind.value)
+    ]
+    return Judged(limit.text, tuple(broken))

@@ -1,0 +1,187 @@
+"""The spans before and after an onset, the drive that slowed down between them, and quantities over both."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from cliffwatch.analysis.causes.evidence import DEVICE_ROSE
+from cliffwatch.analysis.causes.measures import Change
+from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.journal import JournalWindow
+from cliffwatch.model.phase import Phase
+from cliffwatch.report.collect import Collected
+from cliffwatch.telemetry.catalogue import HOST_WRITTEN
+from cliffwatch.telemetry.increases import sum_of_increases
+from cliffwatch.telemetry.reader import Samples
+
+#: Windows on each side of an onset that are compared, and those next to it that are left out, since it lies in them.
+SPAN_WINDOWS, GUARD_WINDOWS = 30, 1
+
+Windows = Sequence[JournalWindow]
+
+
+@dataclass(frozen=True, slots=True)
+class RunDrive:
+    """A drive below the target, as the kernel and its maker name it; `serial` is empty where there is none."""
+
+    name: str
+    major_minor: str
+    serial: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """The windows that are compared; either may be empty.
+
+    `since` is `after` with the windows that the onset lies in, where what happens only once is counted.
+    """
+
+    before: Windows
+    after: Windows
+    since: Windows
+
+
+def drives_of(run: Collected) -> list[RunDrive]:
+    """The drives that the facts name. One without a serial of its own has that which its exporter gave it."""
+    found = run.facts.get("drives")
+    reported = run.telemetry.of(HOST_WRITTEN) if run.telemetry is not None else ()
+    serials = {samples.labels.get("device"): samples.labels.get("serial") for samples in reported}
+    drives = []
+    for each in found if isinstance(found, list) else ():
+        if isinstance(each, dict) and isinstance(each.get("name"), str):
+            own = each.get("serial") or each.get("wwn")
+            identity = own or serials.get(each["name"]) or each.get("backing_file") or ""
+            drives.append(RunDrive(each["name"], str(each.get("major_minor", "")), str(identity)))
+    return drives
+
+
+def spans_around(windows: Windows, finding: Finding) -> Spans:
+    """Shortly before and after the onset; for a drift, before it began and at its end."""
+    until = float("inf") if finding.until is None else finding.until
+    loaded = [window for window in windows if window.phase != Phase.WARM_UP]
+    before = [window for window in loaded if window.end <= finding.onset + 1e-6]
+    after = [window for window in windows if window.start >= finding.onset - 1e-6 and window.end <= until + 1e-6]
+    if finding.kind is FindingKind.DRIFT:
+        return Spans(before[:SPAN_WINDOWS], after[-SPAN_WINDOWS:], after)
+    guarded = before[-SPAN_WINDOWS - GUARD_WINDOWS : -GUARD_WINDOWS] if len(before) > GUARD_WINDOWS else before
+    rest = after[GUARD_WINDOWS : SPAN_WINDOWS + GUARD_WINDOWS] if len(after) > GUARD_WINDOWS else after
+    first = guarded[-1].end if guarded else finding.onset
+    last = rest[-1].end if rest else finding.onset
+    return Spans(guarded, rest, [window for window in windows if first <= window.start and window.end <= last])
+
+
+class SpanSource:
+    """Quantities over both spans, from windows first and from telemetry where windows do not have them."""
+
+    def __init__(self, run: Collected, spans: Spans, drive: RunDrive | None) -> None:
+        self.spans = spans
+        self.drive = drive
+        self._telemetry = run.telemetry
+
+    def change(self, of_windows: Callable[[Windows], float | None]) -> Change:
+        return Change(*(of_windows(windows) if windows else None for windows in (self.spans.before, self.spans.after)))
+
+    def rate(self, name: str, zero_with: str = "") -> Change:
+        """Of a counter, per second; 0 where only `zero_with` is there."""
+        return self.change(lambda windows: rate_of(windows, name, zero_with))
+
+    def rate_since(self, name: str) -> Change:
+        """Of a counter of what happens once, such as a connection that breaks, per second."""
+        before, since = (
+            rate_of(windows, name) if windows else None for windows in (self.spans.before, self.spans.since)
+        )
+        return Change(before, since)
+
+    def mean(self, name: str) -> Change:
+        """Of a gauge."""
+        return self.change(lambda windows: mean_of([w.gauges[name] for w in windows if name in w.gauges]))
+
+    def highest(self, name: str) -> Change:
+        return self.change(lambda windows: max((w.gauges[name] for w in windows if name in w.gauges), default=None))
+
+    def samples(self, name: str, **labels: str) -> list[Samples]:
+        """Of the drive that slowed down, or of all; of the labels given."""
+        found = self._telemetry.of(name) if self._telemetry is not None else ()
+        if self.drive is not None:
+            labels |= {"device": self.drive.name}
+        return [
+            samples
+            for samples in found
+            if all(samples.labels.get(key, wanted) == wanted for key, wanted in labels.items())
+        ]
+
+    def level(self, name: str) -> Change:
+        """The mean of what a gauge of telemetry was over each span; the lowest of several drives."""
+        found = self.samples(name)
+
+        def of_windows(windows: Windows) -> float | None:
+            start, end = windows[0].start, windows[-1].end
+            means = [
+                mean_of(list(samples.values[(samples.times >= start - 1e-6) & (samples.times <= end + 1e-6)]))
+                for samples in found
+            ]
+            return min((mean for mean in means if mean is not None), default=None)
+
+        return self.change(of_windows)
+
+    def increase(self, windows: Windows, samples: list[Samples]) -> float | None:
+        """What counters of telemetry counted over a span, cut to the time of which there are samples."""
+        found = [each for each in samples if len(each.times) > 1]
+        if not found or self._telemetry is None:
+            return None
+        first = max(each.times[0] for each in found)
+        last = min(each.times[-1] for each in found)
+        start, end = max(windows[0].start, first), min(windows[-1].end, last)
+        if end <= start:
+            return None
+        total, _ = sum_of_increases(found, np.array([start]), np.array([end]), np.inf)
+        return None if np.isnan(total[0]) else float(total[0])
+
+
+def device_latency(source: SpanSource, operation: str) -> Change:
+    """Mean seconds of a request, of the drive that slowed down where windows separate drives."""
+    prefixes = [f"{source.drive.major_minor}."] if source.drive is not None else []
+
+    def of_windows(windows: Windows) -> float | None:
+        for prefix in [*prefixes, "device_"]:
+            found = quotient_of(windows, f"{prefix}{operation}_milliseconds", f"{prefix}{operation}_operations")
+            if found is not None:
+                return found / 1000
+        return None
+
+    return source.change(of_windows)
+
+
+def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
+    """The drive whose writes slowed down most; the only one where there is one."""
+    if len(drives) == 1:
+        return drives[0]
+
+    def ratio(drive: RunDrive) -> float:
+        names = (f"{drive.major_minor}.write_milliseconds", f"{drive.major_minor}.write_operations")
+        before, after = (quotient_of(windows, *names) for windows in (spans.before, spans.after))
+        return after / before if before and after else 0.0
+
+    worst = max(drives, key=ratio, default=None)
+    return worst if worst is not None and ratio(worst) > DEVICE_ROSE else None
+
+
+def rate_of(windows: Windows, name: str, zero_with: str = "") -> float | None:
+    seconds = sum(window.seconds for window in windows)
+    if seconds <= 0:
+        return None
+    found = [window.counters[name] for window in windows if name in window.counters]
+    if found:
+        return sum(found) / seconds
+    return 0.0 if zero_with and any(zero_with in window.counters for window in windows) else None
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    return float(sum(values) / len(values)) if values else None
+
+
+def quotient_of(windows: Windows, over: str, under: str) -> float | None:
+    above = [window.counters.get(over, 0) for window in windows if under in window.counters]
+    below = [window.counters[under] for window in windows if under in window.counters]
+    return sum(above) / sum(below) if sum(below) > 0 else None

@@ -1,0 +1,105 @@
+"""report.png of a finished run, drawn when it is first asked for, by a process that ends with its memory."""
+
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cliffwatch.base import durable, locks
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.logs import last_line
+from cliffwatch.base.memory_limit import ENVIRONMENT
+from cliffwatch.journal import files
+
+#: The picture of 36 h takes some seconds.
+_PATIENCE_SECONDS = 300.0
+
+_LOG = logging.getLogger(__name__)
+
+
+def picture_of(directory: Path, cache: Path, report: Path | None = None) -> bytes:
+    """The picture that belongs to the report in `directory`, as PNG; `report`: where that one is instead.
+
+    `cache` is where the drawing library keeps its list of fonts. Raises Problem: report_not_ready without a report,
+    internal when the picture cannot be drawn.
+    """
+    place = report or directory
+    if (kept := _kept(place)) is not None:
+        return kept
+    with one_at_a_time(cache):
+        # Whoever held the lock before may have drawn this very picture.
+        if (kept := _kept(place)) is not None:
+            return kept
+        made_at = _made_at(place)
+        content = _drawn(directory, cache)
+        _keep(place, content, made_at)
+        return content
+
+
+def _made_at(directory: Path) -> int:
+    """When the report was made, in nanoseconds since the epoch."""
+    try:
+        return (directory / files.REPORT_JSON).stat().st_mtime_ns
+    except FileNotFoundError as error:
+        detail = f"run {directory.name} has no report yet; a picture can be drawn when the load ends"
+        raise Problem(Code.REPORT_NOT_READY, detail) from error
+
+
+def _kept(directory: Path) -> bytes | None:
+    """The picture, if it was drawn of the report that there is now: it bears that one's time."""
+    picture = directory / files.REPORT_PNG
+    made_at = _made_at(directory)
+    try:
+        return picture.read_bytes() if picture.stat().st_mtime_ns == made_at else None
+    except OSError:
+        return None
+
+
+def _keep(directory: Path, content: bytes, made_at: int) -> None:
+    picture = directory / files.REPORT_PNG
+    try:
+        durable.write_durably(picture, content)
+        os.utime(picture, ns=(made_at, made_at))
+    except OSError as error:
+        # It is good all the same, and is drawn anew when it is asked for again.
+        _LOG.warning("the picture of %s cannot be kept: %s", directory, error)
+
+
+@contextmanager
+def one_at_a_time(cache: Path) -> Iterator[None]:
+    """Drawing takes a processor and some 200 MB: not as often at once as people ask. Whoever has `cache` works."""
+    try:
+        cache.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(cache, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise Problem(Code.INTERNAL, f"the report cannot be drawn: {cache} cannot be made: {error.strerror}") from error
+    try:
+        locks.take(descriptor, cache)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _drawn(directory: Path, cache: Path) -> bytes:
+    command = [sys.executable, "-m", "cliffwatch.report.picture", str(directory)]
+    environment = os.environ | ENVIRONMENT | {"MPLCONFIGDIR": str(cache)}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=environment,
+            cwd="/",
+            timeout=_PATIENCE_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Problem(Code.INTERNAL, f"the picture was not drawn within {_PATIENCE_SECONDS:g} s") from error
+    if done.returncode != 0:
+        words = last_line(done.stderr.decode(errors="replace"))
+        detail = f"the picture cannot be drawn: {words or 'its process ended'} (status {done.returncode})"
+        raise Problem(Code.INTERNAL, detail)
+    return done.stdout

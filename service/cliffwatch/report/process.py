@@ -1,0 +1,95 @@
+"""A report made by a process of its own, whose memory ends with it: at a run's end, and whenever somebody asks."""
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cliffwatch.base.logs import last_line
+from cliffwatch.base.memory_limit import ENVIRONMENT
+from cliffwatch.base.units import format_size
+from cliffwatch.model.state import VerdictName
+
+TIMEOUT_SECONDS = 600.0
+#: On top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.
+MEMORY_LIMIT_BYTES = 4 * 1024**3
+#: The process's exit status when the disk had no room, and when it takes nothing for another reason.
+DISK_FULL, UNWRITABLE = 4, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What became of it: the verdict (None: it was not found), and why the files are not there (empty: they are).
+
+    `findings` are those that were raised while the run went on, as the report has them (`report.raised`). `disk_full`:
+    there was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing, for that reason
+    or because it fails or was made read-only.
+    """
+
+    verdict: VerdictName | None
+    reasons: tuple[str, ...]
+    failure: str = ""
+    disk_full: bool = False
+    unwritable: bool = False
+    findings: tuple[dict[str, Any], ...] = ()
+
+
+def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> Made:
+    """Make the report of the run whose journal is in `directory`, into that directory or into `to`.
+
+    The verdict is printed before the files are written: files that cannot be written do not cost it.
+    """
+    place = [] if to is None else ["--to", str(to)]
+    # It dies with whoever waits for it: the next one makes a report of its own.
+    command = [
+        "setpriv",
+        "--pdeathsig",
+        "KILL",
+        "--",
+        sys.executable,
+        "-m",
+        "cliffwatch.report",
+        str(directory),
+        *place,
+    ]
+    try:
+        done = subprocess.run(
+            command,
+            check=False,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_seconds,
+            stdin=subprocess.DEVNULL,
+            env=os.environ | ENVIRONMENT,
+            cwd="/",
+        )
+    except subprocess.TimeoutExpired:
+        return Made(None, (), f"it took longer than {timeout_seconds:g} s")
+    except OSError as error:
+        return Made(None, (), f"its process cannot be started: {error.strerror}")
+    failure = "" if done.returncode == 0 else _failure(done.returncode, done.stderr)
+    full, unwritable = done.returncode == DISK_FULL, done.returncode in (DISK_FULL, UNWRITABLE)
+    try:
+        body = json.loads(done.stdout)
+        verdict, reasons = VerdictName(body["verdict"]), tuple(str(reason) for reason in body["reasons"])
+        findings = tuple(dict(each) for each in body["findings"])
+    except (ValueError, KeyError, TypeError):
+        return Made(None, (), failure or "it printed no verdict", full, unwritable)
+    return Made(verdict, reasons, failure, full, unwritable, findings)
+
+
+def out_of_memory() -> str:
+    return (
+        f"it takes more than {format_size(MEMORY_LIMIT_BYTES)} of memory (RLIMIT_AS); a longer `window` makes a "
+        "smaller journal"
+    )
+
+
+def _failure(status: int, errors: str) -> str:
+    if status < 0:
+        return f"its process was killed by signal {-status}"
+    return last_line(errors)[-500:] or f"its process ended with status {status}"

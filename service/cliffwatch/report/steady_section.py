@@ -1,0 +1,41 @@
+"""Whether the drive was in its steady state before the baseline, where the workload asks for that."""
+
+from typing import Any
+
+from cliffwatch.analysis.steady_state import Steadiness, assess
+from cliffwatch.base.units import six_digits
+from cliffwatch.model.phase import Phase
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.format import duration
+
+
+def steadiness_of(run: Collected) -> Steadiness | None:
+    """None where the workload does not ask for it, or the load never began."""
+    steady = run.order.workload.phases.steady if run.order else None
+    if run.order is None or steady is None or run.load is None:
+        return None
+    warm_up = (window for window in run.windows if window.phase == Phase.WARM_UP)
+    return assess(warm_up, run.load.start + run.order.workload.phases.warm_up, steady.round)
+
+
+def not_steady(run: Collected, found: Steadiness | None) -> str:
+    """Why the drive is not known to have been steady, in a sentence; empty when it was, or nobody asked."""
+    steady = run.order.workload.phases.steady if run.order else None
+    if found is None or found.at is not None or steady is None:
+        return ""
+    return f"The drive did not reach its steady state within {duration(steady.maximum)}: {found.why_not}."
+
+
+def steady_document(run: Collected, found: Steadiness, zero: float) -> dict[str, Any]:
+    """The rounds and what the rule made of them; `zero` is the load's start."""
+    body: dict[str, Any] = {"reached": found.at is not None}
+    if found.at is not None:
+        body["at_seconds"] = round(found.at - zero, 3)
+    else:
+        body["why_not"] = not_steady(run, found)
+    body["rounds"] = [
+        {"start_seconds": round(each.start - zero, 3), "end_seconds": round(each.end - zero, 3)}
+        | {name: six_digits(value) for name, value in each.values.items()}
+        for each in found.rounds
+    ]
+    return body

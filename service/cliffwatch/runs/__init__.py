@@ -1,1 +1,0 @@
-"""What a run is: specification, states and transitions, scheduling, launching, reconciling."""

@@ -1,0 +1,1 @@
+"""The application put together: API, pages, and what runs beside the requests."""

@@ -1,0 +1,209 @@
+"""The application: routes, and what is started before the first request and stopped after the last."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from cliffwatch import __version__
+from cliffwatch.api import (
+    alerts,
+    bundles,
+    discovery,
+    drives,
+    health,
+    journals,
+    live,
+    metrics,
+    reports,
+    runs,
+    schedules,
+    tokens,
+    workloads,
+)
+from cliffwatch.app import launcher
+from cliffwatch.app.alerts import AlertIntake
+from cliffwatch.app.imports import ImportService
+from cliffwatch.app.index import index_missing
+from cliffwatch.app.runs import RunService
+from cliffwatch.app.scheduler import Scheduler
+from cliffwatch.app.scheduler_lock import SchedulerLock
+from cliffwatch.app.schedules import ScheduleService
+from cliffwatch.base.clock import Clock, SystemClock
+from cliffwatch.base.errors import Code
+from cliffwatch.base.logs import LogRotator, logs_below
+from cliffwatch.engines.registry import load_of
+from cliffwatch.http import problems
+from cliffwatch.http.context import API_PREFIX, Services
+from cliffwatch.http.figures import BodyLimit, HttpFigures, Measured
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.workload import parse_workload
+from cliffwatch.stack.watch import Watch
+from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.monitor import DatabaseMonitor
+from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.store.workloads import add_built_in
+from cliffwatch.web import drives as drives_page
+from cliffwatch.web import login, run_now, run_pages, static_files
+from cliffwatch.web import schedules as schedules_page
+from cliffwatch.web import start as start_page
+from cliffwatch.web.firing import FollowedAlerts
+from cliffwatch.web.limits_now import WatchedLimits
+from cliffwatch.web.page import show_problem
+
+_LOG = logging.getLogger(__name__)
+BUILT_IN_WORKLOADS = Path(__file__).resolve().parents[1] / "workloads"
+_PROTECTED = (
+    Code.UNAUTHENTICATED,
+    Code.FORBIDDEN,
+    Code.BAD_REQUEST,
+    Code.INTERNAL,
+    Code.JOURNAL_UNWRITABLE,
+    Code.NOT_READY,
+    Code.DATABASE_UNAVAILABLE,
+)
+_PAGES = (run_pages, run_now, start_page, login, drives_page, schedules_page, static_files)
+_OPEN = (Code.INTERNAL, Code.NOT_READY)
+
+
+class Background(Protocol):
+    """Something that goes on beside the requests."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+
+BackgroundFactory = Callable[[Database, Clock], Background]
+
+
+def create_app(
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    reconciler: BackgroundFactory | None = None,
+    request_stop: Callable[[Path, bool], None] = launcher.request_stop,
+) -> FastAPI:
+    """The service. `reconciler` and `request_stop` are the ways to run workers; tests give their own."""
+    app = FastAPI(
+        title="Cliffwatch",
+        version=__version__,
+        description="Soak tests that say, while they run, when, where and why latency fell off a cliff.",
+        lifespan=_lifespan_of(settings, clock or SystemClock(), reconciler or _reconciler, request_stop),
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.http = HttpFigures()
+    app.state.watched_limits = WatchedLimits()
+    app.state.followed_alerts = FollowedAlerts()
+    problems.install(app, API_PREFIX, show_problem)
+    for module in (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery):
+        app.include_router(module.router, responses=problems.responses(*_PROTECTED))
+    for module in (health, metrics):
+        app.include_router(module.router, responses=problems.responses(*_OPEN))
+    for module in _PAGES:
+        app.include_router(module.router)
+    problems.declare(app)
+    app.state.http.know(_templates(app))
+    app.add_middleware(BodyLimit, streamed={bundles.IMPORT_PATH})
+    app.add_middleware(Measured, figures=app.state.http)
+    return app
+
+
+def _lifespan_of(
+    settings: Settings, clock: Clock, reconciler_of: BackgroundFactory, request_stop: Callable[[Path, bool], None]
+) -> Callable[[FastAPI], Any]:
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        upgrade(settings.database_url)
+        with ExitStack() as held:
+            database = open_database(settings.database_url)
+            held.callback(database.close)
+            database_monitor = DatabaseMonitor(database)
+            database_monitor.start()
+            held.callback(database_monitor.stop)
+            service = RunService(settings, database, clock, request_stop)
+            scheduler = _scheduler(settings, database, clock, service)
+            # First of all: it makes sure that no other service is at work here.
+            scheduler.start()
+            held.callback(scheduler.stop)
+            service.sweep()
+            imports = ImportService(settings.runs_directory, database, clock)
+            imports.sweep()
+            _index_journals(settings, database, clock)
+            reconciler = reconciler_of(database, clock)
+            reconciler.start()
+            held.callback(reconciler.stop)
+            intake = AlertIntake(database, clock)
+            watch = Watch(settings, database, clock, lambda: intake.figures()[1])
+            watch.start()
+            held.callback(watch.stop)
+            logs = LogRotator(lambda: [*logs_below(settings.state_directory), *_workers_logs(database)])
+            logs.start()
+            held.callback(logs.stop)
+            app.state.services = Services(
+                settings,
+                clock,
+                database,
+                service,
+                imports,
+                scheduler,
+                ScheduleService(database, clock, service, scheduler),
+                app.state.http,
+                intake,
+                watch,
+                database_monitor,
+            )
+            try:
+                yield
+            finally:
+                app.state.services = None
+
+    return lifespan
+
+
+def _workers_logs(database: Database) -> list[Path]:
+    with database.snapshot() as session:
+        return [launcher.log_of(Path(row.directory)) for row in unfinished_runs(session)]
+
+
+def _scheduler(settings: Settings, database: Database, clock: Clock, service: RunService) -> Scheduler:
+    def submit(request: RunRequest, created_by: str, schedule_id: str) -> str:
+        return service.submit(request, created_by, schedule_id=schedule_id)[0]
+
+    lock = SchedulerLock(settings.state_directory / "scheduler.lock", database.engine, clock)
+    return Scheduler(database, clock, lock, settings.misfire_grace, submit)
+
+
+def _index_journals(settings: Settings, database: Database, clock: Clock) -> None:
+    """Store the workloads that come with the program, and index the journals that are not indexed yet."""
+    with database.session() as session:
+        for path in sorted(BUILT_IN_WORKLOADS.glob("*.yaml")):
+            workload = parse_workload(path.read_text(encoding="utf-8"))
+            load_of(workload)
+            add_built_in(session, workload, clock.wall())
+        report = index_missing(session, settings.runs_directory)
+    for run_id, faults in report.faults.items():
+        _LOG.warning("the journal of run %s is damaged: %s", run_id, "; ".join(faults))
+
+
+def _reconciler(database: Database, clock: Clock) -> Background:
+    from cliffwatch.app.reconciler import Reconciler
+
+    return Reconciler(database, clock)
+
+
+def _templates(app: FastAPI) -> list[tuple[str, str]]:
+    """(method, path template) of every route, the pages' too, which the API's document leaves out."""
+    paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
+    pages = [route for module in _PAGES for route in module.router.routes]
+    return [(method.upper(), path) for path, methods in paths.items() for method in methods] + [
+        (method, route.path) for route in pages if isinstance(route, APIRoute) for method in route.methods or ()
+    ]

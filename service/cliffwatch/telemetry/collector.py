@@ -1,0 +1,212 @@
+"""Collecting a run's series: ask Prometheus for what no part holds yet, and store it, interval by interval."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from cliffwatch.base import locks
+from cliffwatch.journal import JournalReader, ends_load, files
+from cliffwatch.journal.state import status_of
+from cliffwatch.model.order import RunOrder
+from cliffwatch.telemetry.catalogue import CollectedSeries, SeriesScope
+from cliffwatch.telemetry.parts import (
+    DIRECTORY,
+    SCHEMA,
+    Hole,
+    Index,
+    Part,
+    Points,
+    SampleGrid,
+    UnreadablePart,
+    describe_part,
+    missing,
+    next_name,
+    part_names,
+    remove_unfinished,
+    write_part,
+)
+from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
+from cliffwatch.telemetry.result import Result
+
+#: Points of one part at most, so that what is held in memory does not grow with what has to be caught up on.
+PART_POINTS = 360
+_LOCK = ".lock"
+_OUT_OF_TIME = "the time limit was reached before it was requested"
+_NOTHING_KNOWN = "Prometheus has nothing of this run: it does not scrape the run's worker"
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionRequest:
+    """A run whose load has begun: what to ask for, and up to when there can be anything."""
+
+    scope: SeriesScope
+    grid: SampleGrid
+    end: float
+
+    @classmethod
+    def by(cls, directory: Path) -> "CollectionRequest | None":
+        """From the run's journal; None when its load has not begun. Raises Problem when its order is damaged."""
+        reader = JournalReader(directory)
+        events = [stored.event for stored in reader.events()]
+        status = status_of(events)
+        if status is None or status.load_start is None:
+            return None
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+        ended = [event.at for event in events if ends_load(event)]
+        facts = reader.facts()
+        file_system = facts.get("file_system") or {}
+        scope = SeriesScope(
+            run_id=order.run_id,
+            devices=[str(drive["name"]) for drive in facts.get("drives") or ()],
+            mount_points=[str(file_system["mount_point"])] if file_system.get("mount_point") else [],
+        )
+        return cls(scope, SampleGrid.of(status.load_start, order.workload.window), ended[-1] if ended else float("inf"))
+
+
+def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -> Result:
+    """Collect what is missing of the run in `directory` up to the moment `until`, for at most so many `seconds`.
+
+    What could not be asked for stands in the index as a gap, and is asked for again the next time. Raises OSError when
+    the journal's disk refuses, and Problem when the journal does not say what run it is of.
+    """
+    deadline = time.monotonic() + seconds
+    request = CollectionRequest.by(directory)
+    if request is None:
+        return Result()
+    last = request.grid.last_point_until(min(until, request.end))
+    if last < 0:
+        return Result()
+    parts_directory = directory / DIRECTORY
+    parts_directory.mkdir(exist_ok=True)
+    try:
+        # Whoever was here before may belong to a worker that died.
+        lock = locks.hold(parts_directory / _LOCK, max(0.0, deadline - time.monotonic()))
+    except TimeoutError:
+        return Result(missing="another process collects the same telemetry and does not end")
+    try:
+        remove_unfinished(parts_directory)
+        return _Attempt(parts_directory, request, last, url, deadline).execute()
+    finally:
+        os.close(lock)
+
+
+class _Attempt:
+    """One attempt."""
+
+    def __init__(self, parts_directory: Path, request: CollectionRequest, last: int, url: str, deadline: float) -> None:
+        self._directory = parts_directory
+        self._request = request
+        self._url = url
+        self._deadline = deadline
+        self._parts = self._known_parts()
+        self._last = max([last, *(part.points.last for part in self._parts)])
+
+    def execute(self) -> Result:
+        taken: list[Part] = []
+        reason = ""
+        gaps = missing(self._parts, self._last)
+        if gaps:
+            # Before anything is asked: should this process be killed, the index already says what is not there.
+            self._write_index("it was being requested when the process ended")
+            try:
+                prometheus = Prometheus(self._url, self._deadline)
+                try:
+                    self._take(prometheus, gaps, taken)
+                finally:
+                    prometheus.close()
+            except QueryFailed as error:
+                reason = str(error)
+        self._write_index(reason)
+        rows = sum(part.rows for part in taken)
+        if not reason and taken and rows == 0:
+            reason = _NOTHING_KNOWN
+        return Result(rows, len(taken), reason)
+
+    def _take(self, prometheus: Prometheus, gaps: list[Points], taken: list[Part]) -> None:
+        # A range of one step holds each sample once: before version 3 both of its ends are within it, from then on one.
+        step = self._request.grid.step_milliseconds
+        queries = self._request.scope.queries(step - 1 if prometheus.major_version() < 3 else step)
+        for points in _in_pieces(gaps):
+            answers = [(series, self._ask(prometheus, query, points)) for series, query in queries]
+            # Names of files that are there and cannot be read are taken, too.
+            name = next_name(part_names(self._directory))
+            part = write_part(self._directory, name, table_of(answers), self._request.grid, points)
+            self._parts.append(part)
+            taken.append(part)
+
+    def _ask(self, prometheus: Prometheus, query: str, points: Points) -> list[PrometheusAnswer]:
+        if time.monotonic() > self._deadline:
+            raise QueryFailed(_OUT_OF_TIME)
+        grid = self._request.grid
+        first, last = grid.milliseconds(points.first), grid.milliseconds(points.last)
+        return prometheus.query_range(query, first, last, grid.step_milliseconds)
+
+    def _known_parts(self) -> list[Part]:
+        """From the index; of parts that it does not know, from themselves. One of another grid does not count."""
+        try:
+            index = Index.read(self._directory)
+        except UnreadablePart:
+            index = None
+        listed = {}
+        if index is not None and index.grid == self._request.grid:
+            listed = {part.file: part for part in index.parts}
+        known = []
+        for name in part_names(self._directory):
+            if name in listed:
+                known.append(listed[name])
+                continue
+            try:
+                grid, part = describe_part(self._directory / name)
+            except UnreadablePart:
+                continue  # asked for again; the reader reports the file
+            if grid == self._request.grid:
+                known.append(part)
+        return known
+
+    def _write_index(self, reason: str) -> None:
+        holes = tuple(Hole(points, reason) for points in missing(self._parts, self._last))
+        parts = tuple(sorted(self._parts, key=lambda part: part.file))
+        Index(self._request.grid, self._last, parts, holes).write(self._directory)
+
+
+def _in_pieces(gaps: list[Points]) -> Iterator[Points]:
+    for gap in gaps:
+        for first in range(gap.first, gap.last + 1, PART_POINTS):
+            yield Points(first, min(first + PART_POINTS - 1, gap.last))
+
+
+def table_of(answers: list[tuple[CollectedSeries, list[PrometheusAnswer]]]) -> pa.Table:
+    """The rows of a part, those of one labelled series after another, each in order of time."""
+    names = [series.name for series, _ in answers]
+    labels: dict[str, int] = {}
+    of_series: list[int] = []
+    of_labels: list[int] = []
+    counts: list[int] = []
+    times = [np.empty(0, dtype=np.int64)]
+    values = [np.empty(0, dtype=np.float64)]
+    for number, (_, found) in enumerate(answers):
+        for answer in found:
+            of_series.append(number)
+            text = json.dumps(answer.labels, sort_keys=True, separators=(",", ":"))
+            of_labels.append(labels.setdefault(text, len(labels)))
+            counts.append(len(answer.times))
+            times.append(answer.times)
+            values.append(answer.values)
+
+    def column(codes: list[int], words: list[str]) -> pa.DictionaryArray:
+        repeated = np.repeat(np.asarray(codes, dtype=np.int32), counts)
+        return pa.DictionaryArray.from_arrays(pa.array(repeated, pa.int32()), pa.array(words, pa.string()))
+
+    columns = [
+        pa.array(np.concatenate(times) / 1000),
+        column(of_series, names),
+        column(of_labels, list(labels)),
+        pa.array(np.concatenate(values)),
+    ]
+    return pa.table(columns, schema=SCHEMA)

@@ -1,0 +1,17 @@
+"""The drives of the machine, their health, and what the safety gate says to each."""
+
+from fastapi import APIRouter, Request, Response
+
+from cliffwatch.http.context import Context
+from cliffwatch.http.drive_resource import examined_drives
+from cliffwatch.web.page import PageRoute, show
+from cliffwatch.web.session import AnyVisitor
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/drives")
+def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
+    """The machine's drives with their health, and what the safety gate says to each."""
+    listed, unknown = examined_drives(services)
+    return show(request, "drives.html", visitor, drives=listed, unknown=unknown)

@@ -1,0 +1,93 @@
+"""Alerts that fire now, as the list of runs shows them: those of each run that goes on, and those of no run.
+
+What is said of a run is in its journal, which is followed: each line is read once. An alert that names no run stands in
+the journals of all live runs, so that it is known after a restart too; where there is none, it is known
+from its notification.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cliffwatch.app.alerts import FIRING, Alert
+from cliffwatch.journal import Event, EventType, JournalReader, files
+
+#: Journals that are followed at the same time; the one that was not asked for the longest is forgotten.
+FOLLOWED_RUNS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class FiringAlert:
+    """An alert as a page shows it. `starts_at` in seconds since the epoch."""
+
+    name: str
+    severity: str
+    words: str
+    starts_at: float
+    fingerprint: str
+    names_a_run: bool
+
+    @staticmethod
+    def of(alert: Alert) -> "FiringAlert":
+        words = " ".join(filter(None, (alert.summary, alert.description)))
+        return FiringAlert(
+            alert.name, alert.severity, words, alert.starts_at, alert.fingerprint, alert.run_id is not None
+        )
+
+    @staticmethod
+    def of_event(event: Event) -> "FiringAlert":
+        reported = event.detail
+        return FiringAlert(
+            event.name,
+            str(reported.get("severity") or ""),
+            " ".join(str(reported[name]) for name in ("summary", "description") if reported.get(name)),
+            float(reported.get("starts_at") or event.at),
+            str(reported.get("fingerprint")),
+            "run_id" in (reported.get("labels") or {}),
+        )
+
+
+@dataclass(slots=True)
+class _Followed:
+    offset_bytes: int = 0
+    last_id: int = 0
+    firing: dict[str, FiringAlert] = field(default_factory=dict)
+
+    def read_on(self, directory: Path) -> None:
+        for stored in JournalReader(directory).events(self.offset_bytes, self.last_id + 1):
+            self.offset_bytes, self.last_id = stored.offset_bytes, stored.id
+            if stored.event.type is EventType.ALERT:
+                alert = FiringAlert.of_event(stored.event)
+                self.firing.pop(alert.fingerprint, None)
+                if stored.event.detail.get("status") == FIRING:
+                    self.firing[alert.fingerprint] = alert
+
+
+class FollowedAlerts:
+    """The alerts of the runs that go on, a bounded number of them."""
+
+    def __init__(self) -> None:
+        self._followed: OrderedDict[Path, _Followed] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, directory: Path) -> list[FiringAlert]:
+        """What fires by the journal in `directory`, the newest first."""
+        with self._lock:
+            followed = self._followed.pop(directory, None) or _Followed()
+            path = directory / files.EVENTS
+            if not path.exists() or path.stat().st_size < followed.offset_bytes:
+                followed = _Followed()
+            followed.read_on(directory)
+            self._followed[directory] = followed
+            while len(self._followed) > FOLLOWED_RUNS:
+                self._followed.popitem(last=False)
+            return sorted(followed.firing.values(), key=lambda alert: -alert.starts_at)
+
+
+def of_no_run(standing: Sequence[Alert], by_run: Sequence[Sequence[FiringAlert]]) -> list[FiringAlert]:
+    """The alerts that name no run, each once, the newest first."""
+    reported = [alert for alerts in by_run for alert in alerts if not alert.names_a_run]
+    known = {alert.fingerprint: alert for alert in [*reported, *map(FiringAlert.of, standing)]}
+    return sorted(known.values(), key=lambda alert: -alert.starts_at)

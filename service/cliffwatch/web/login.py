@@ -1,0 +1,45 @@
+"""Logging in and out."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request, Response
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.http.context import Context
+from cliffwatch.store.tokens import find_token
+from cliffwatch.web.page import PageRoute, go_to, local_path, show
+from cliffwatch.web.session import Form, is_from_here, log_in, log_out, visitor_of
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/login")
+def show_login(request: Request, services: Context, after: Annotated[str, Query(alias="next")] = "/runs") -> Response:
+    if visitor_of(request, services) is not None:
+        return go_to(local_path(after))
+    return show(request, "login.html", None, next=local_path(after), problem="")
+
+
+@router.post("/login")
+def take_login(request: Request, services: Context, form: Form) -> Response:
+    """The token comes in the body, never in an address."""
+    token, after = form.get("token", "").strip(), local_path(form.get("next", "/runs"))
+    if not is_from_here(request):
+        raise Problem(Code.FORBIDDEN, "the form did not come from this page; load the page again")
+    with services.database.snapshot() as session:
+        row = find_token(session, token)
+    if row is None:
+        words = "This token is unknown, or it was revoked."
+        return show(request, "login.html", None, 401, next=after, problem=words)
+    answer = go_to(after)
+    log_in(answer, request, token)
+    return answer
+
+
+@router.post("/logout")
+def take_logout(request: Request) -> Response:
+    if not is_from_here(request):
+        raise Problem(Code.FORBIDDEN, "the form did not come from this page; load the page again")
+    answer = go_to("/login")
+    log_out(answer)
+    return answer

@@ -1,0 +1,91 @@
+"""Schedules: the list, and a form for one more."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import ValidationError
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.http.context import Context, Services, ShortId
+from cliffwatch.http.paging import LIST_LIMIT
+from cliffwatch.http.schedule_resource import listed_schedules
+from cliffwatch.http.workload_resource import listed_workloads
+from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
+from cliffwatch.web.page import PageRoute, go_to, show
+from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
+from cliffwatch.web.start import TARGET_KINDS, target_of
+
+router = APIRouter(route_class=PageRoute, include_in_schema=False)
+
+
+@router.get("/schedules")
+def show_schedules(request: Request, services: Context, visitor: AnyVisitor) -> Response:
+    return _schedules(request, services, visitor, {})
+
+
+@router.post("/schedules")
+def add_schedule(request: Request, services: Context, visitor: Operating, form: Form) -> Response:
+    try:
+        services.schedules.create(_schedule(form), visitor.caller.name)
+    except Problem as problem:
+        return _schedules(request, services, visitor, form, problem)
+    return go_to("/schedules")
+
+
+@router.post("/schedules/{schedule_id}/enabled")
+def enable_schedule(schedule_id: ShortId, services: Context, visitor: Operating, form: Form) -> Response:
+    change = ScheduleChange(enabled=form.get("enabled") == "yes")
+    services.schedules.change(schedule_id, change)
+    return go_to("/schedules")
+
+
+@router.post("/schedules/{schedule_id}/delete")
+def delete_schedule(schedule_id: ShortId, services: Context, visitor: Operating) -> Response:
+    services.schedules.delete(schedule_id)
+    return go_to("/schedules")
+
+
+def _schedule(form: dict[str, str]) -> ScheduleRequest:
+    """Raises Problem(bad_request) that names the fields at fault."""
+    kind = form.get("target_kind", "")
+    if kind not in TARGET_KINDS or kind == "device":
+        raise Problem(
+            Code.BAD_REQUEST,
+            "the form is not valid",
+            [
+                FieldFault(
+                    "target",
+                    "choose directory, broker or synthetic; a drive wants its sentence typed, so use the command",
+                )
+            ],
+        )
+    body: dict[str, Any] = {
+        "name": form.get("name", ""),
+        "workload": form.get("workload", ""),
+        "target": target_of(kind, form),
+        "trigger": {
+            "kind": "cron",
+            "expression": form.get("expression", "").strip(),
+            "time_zone": form.get("time_zone", "").strip() or "UTC",
+        },
+    }
+    try:
+        return ScheduleRequest.model_validate(body)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
+
+
+def _schedules(
+    request: Request, services: Services, visitor: Visitor, form: dict[str, str], problem: Problem | None = None
+) -> Response:
+    return show(
+        request,
+        "schedules.html",
+        visitor,
+        200 if problem is None else problem.kind.status,
+        schedules=listed_schedules(services, LIST_LIMIT).items,
+        workloads=listed_workloads(services, LIST_LIMIT).items,
+        form=form,
+        problem=problem,
+    )

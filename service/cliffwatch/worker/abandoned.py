@@ -1,0 +1,44 @@
+"""The end of a run that the service has given up: its files are removed and its report made, as at any other end.
+
+None of this needs the run's windows to be open, nor its order to be readable: whatever killed the workers is not asked.
+"""
+
+import time
+from pathlib import Path
+
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.state import RunState
+from cliffwatch.report.collect import order_in
+from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.reporting import judge_run
+from cliffwatch.worker.restarts import GIVEN_UP
+from cliffwatch.worker.run_files import remove_files
+
+
+def is_given_up(directory: Path) -> bool:
+    """Whether the journal says that no worker is to make load any more."""
+    return any(
+        ends_load(stored.event) and bool(stored.event.detail.get(GIVEN_UP))
+        for stored in JournalReader(directory).events()
+    )
+
+
+def close(directory: Path) -> None:
+    """Take a run that is `starting` to `finished`."""
+    log = EventLog(directory)
+
+    def record_event(type_: EventType, name: str, /, **detail: object) -> None:
+        log.append(Event(time.time(), type_, name, detail))
+
+    Heartbeat.of_this_process().write(directory)
+    order = order_in(JournalReader(directory))
+    if order is not None:
+        remove_files(order, record_event)
+    else:
+        record_event(
+            EventType.NOTE, "files_left_behind", path="", message=f"{files.ORDER} does not say where the engine wrote"
+        )
+    change_state(log, RunState.REPORTING, time.time())
+    judgement = judge_run(directory, record_event, time.sleep)
+    change_state(log, RunState.FINISHED, time.time(), judgement.detail())

@@ -1,0 +1,84 @@
+"""Windows on their way into the journal. While its disk is full they wait in memory, and the load goes on."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+
+from cliffwatch.base import durable
+from cliffwatch.journal import JournalWindow
+from cliffwatch.journal.events import EventType
+from cliffwatch.journal.windows import OverlapError
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
+
+#: So many windows wait, some MB each at most; of more, the oldest are lost, and a gap says so.
+WAITING_LIMIT = 60
+#: Once the load is over, a disk is given this long to be freed.
+PATIENCE_SECONDS = 1800.0
+#: The reason of the gap that lost windows leave.
+JOURNAL_FULL = "journal_full"
+
+
+class WindowCommitter:
+    """Commits the windows of a load in their order."""
+
+    def __init__(
+        self,
+        context: RunContext,
+        phase_at: Callable[[float], str],
+        kept: Callable[[EngineWindow, JournalWindow, float | None], None],
+    ) -> None:
+        """`kept(window, committed, previous_end)` is called for each; `previous_end` is None for the first of all."""
+        self._context = context
+        self._phase_at = phase_at
+        self._kept = kept
+        self._waiting: deque[EngineWindow] = deque()
+        self._full_since: float | None = None
+        #: Windows lost since the last that was kept.
+        self.lost = 0
+
+    def add(self, window: EngineWindow) -> None:
+        self._waiting.append(window)
+        self.write()
+        while len(self._waiting) > WAITING_LIMIT:
+            self._waiting.popleft()
+            self.lost += 1
+
+    def write(self) -> bool:
+        """Commit what waits, as far as there is room; says whether nothing waits any more."""
+        while self._waiting:
+            if not self._write(self._waiting[0]):
+                return False
+            self._waiting.popleft()
+        return True
+
+    def finish(self) -> None:
+        """Returns when nothing waits any more, or when the disk was not freed in time."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        while not self.write() and time.monotonic() < end:
+            self._context.wait_beating(FULL_DISK_PAUSE_SECONDS)
+        self.lost += len(self._waiting)
+        self._waiting.clear()
+
+    def _write(self, window: EngineWindow) -> bool:
+        context = self._context
+        previous_end = context.windows.last.end if context.windows.last else None
+        try:
+            committed = context.windows.append(window, self._phase_at(window.start))
+        except OverlapError as error:
+            context.record_event(EventType.JOURNAL, "window_refused", message=str(error))
+            return True
+        except OSError as error:
+            if not durable.is_full(error):
+                raise
+            self._full_since = context.run_clock.now() if self._full_since is None else self._full_since
+            return False
+        if self._full_since is not None:
+            seconds = round(context.run_clock.now() - self._full_since, 3)
+            context.record_event(
+                EventType.JOURNAL, "disk_was_full", start=self._full_since, seconds=seconds, lost=self.lost
+            )
+            self._full_since = None
+        self._kept(window, committed, previous_end)
+        self.lost = 0
+        return True

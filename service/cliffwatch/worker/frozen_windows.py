@@ -1,0 +1,74 @@
+"""What freezes leave of an engine's windows: how much of each was measured, and the gaps that are recorded of them."""
+
+from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.journal.events import EventType
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.freezes import ENGINE_FROZEN, LATE_SECONDS, Freeze, FreezeWatch
+
+#: Engines that report a window late when the target stalls, so that a long window of theirs is a stall and no freeze.
+STALLS_LENGTHEN = frozenset({"fio"})
+
+
+class FrozenWindows:
+    """The freezes of one run. In virtual time there are none: nobody is kept from anything."""
+
+    def __init__(self, context: RunContext) -> None:
+        self._context = context
+        self._window_seconds = context.workload.window
+        self._watch = None if context.is_virtual else FreezeWatch(context.run_clock.now)
+
+    def follow(self, engine_pid: int | None) -> None:
+        """Look at another engine from now on, or at none."""
+        if self._watch is not None:
+            for freeze in self._watch.follow(engine_pid):
+                self._record_event(freeze)
+
+    def look(self) -> None:
+        """Record what was over since the last call, and a freeze of the engine that begins."""
+        if self._watch is None:
+            return
+        before = self._watch.frozen_since
+        for freeze in self._watch.look():
+            self._record_event(freeze)
+        since = self._watch.frozen_since
+        if since is not None and before is None:
+            self._context.record_event(EventType.ENGINE, "frozen", since=since)
+
+    def explains(self, start: float, end: float) -> bool:
+        """Whether what lies between two windows is a freeze, which was recorded."""
+        return self._watch is not None and bool(self._watch.within(start, end)[1])
+
+    def leaves(self, window: EngineWindow) -> bool:
+        """Take what was frozen of a window off what was measured of it; False when nothing of it can be believed.
+
+        A window that is longer than the grid's step holds what was done before and after a freeze, in no proportion
+        that anybody knows: it is a gap as a whole, and what it counted is recorded.
+        """
+        if self._watch is None:
+            return True
+        length = window.end - window.start
+        frozen, _ = self._watch.within(window.start, window.end)
+        tolerance = self._window_seconds * GAP_TOLERANCE
+        is_long = length > 1.5 * self._window_seconds
+        if frozen <= tolerance:
+            # Nothing that the target does makes such an engine late: it did not run, wherever that was decided.
+            late = length - self._window_seconds
+            if not is_long or late < LATE_SECONDS or self._context.engine.name in STALLS_LENGTHEN:
+                return True
+            self._record_event(Freeze(window.start + self._window_seconds, window.end, ENGINE_FROZEN))
+        measured = min(window.gauges.get("measured_seconds", length), length - frozen)
+        if not is_long and measured > tolerance:
+            window.gauges["measured_seconds"] = round(measured, 6)
+            return True
+        counted = {name: window.counters.get(name, 0) for name in ("operations", "bytes", "errors")}
+        self._context.record_event(EventType.ENGINE, "window_dropped", start=window.start, end=window.end, **counted)
+        return False
+
+    def close(self) -> None:
+        if self._watch is not None:
+            self._watch.close()
+
+    def _record_event(self, freeze: Freeze) -> None:
+        detail = {"start": freeze.start, "end": freeze.end, "seconds": round(freeze.seconds, 3)}
+        self._context.record_event(EventType.GAP, freeze.reason, **detail)

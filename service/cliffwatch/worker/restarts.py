@@ -1,0 +1,77 @@
+"""How long to wait before an interrupted run gets another worker, and when it is given up. Pure functions.
+
+Time decides and not a count: ten workers die within seconds of a disk that is full, and an hour later it may be free
+again. Everything is read from the events, so a service that was started anew goes on where the last one stood.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cliffwatch.base.retries import growing_pause_seconds
+from cliffwatch.journal.events import Event, EventType, ends_load
+from cliffwatch.model.state import RunState
+
+#: The first worker that dies is replaced at once. From the second in a row without a new window on there is a pause: so
+#: long, then twice as long each time, at most so long.
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 60.0
+#: A run that somebody asked to stop only wants its report.
+LONGEST_PAUSE_WHEN_STOPPING_SECONDS = 5.0
+#: A run is given up when it had no new window for so long, and not before so many workers have tried.
+GIVE_UP_SECONDS = 1800.0
+LEAST_WORKERS = 5
+#: How the load's end stands in the journal when the service, and not a worker, wrote it.
+GIVEN_UP = "given_up"
+
+
+@dataclass(frozen=True, slots=True)
+class Losses:
+    """Workers of an interrupted run that died one after the other without a new window.
+
+    `first_at` and `last_at` are when the first and the last of them was missed, in seconds since the epoch. `ended`:
+    the load was over when they died, and only the report was left; `given_up`: because the service had said so.
+    """
+
+    count: int
+    first_at: float
+    last_at: float
+    ended: bool = False
+    given_up: bool = False
+
+    @property
+    def pause_seconds(self) -> float:
+        """From the last one's death until the next is started."""
+        if self.count <= 1:
+            return 0.0
+        return growing_pause_seconds(self.count - 1, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+
+    def wait_seconds(self, now: float, stopping: bool = False) -> float:
+        """How much longer to wait. A clock that was set back costs no more than one pause."""
+        pause = self.pause_seconds
+        if stopping:
+            pause = min(pause, LONGEST_PAUSE_WHEN_STOPPING_SECONDS)
+        return max(0.0, pause - max(0.0, now - self.last_at))
+
+    def is_exhausted(self, now: float) -> bool:
+        """Whether to stop trying. A run that was given up has had its time: its report is tried a few times more."""
+        if self.count < LEAST_WORKERS:
+            return False
+        return self.given_up or now - self.first_at >= GIVE_UP_SECONDS
+
+
+def losses_of(events: Iterable[Event], windows: int) -> Losses:
+    """The workers that died with `windows` windows in the journal; of a load that is over, those that died since."""
+    died: list[float] = []
+    ended = given_up = False
+    for event in events:
+        if ends_load(event):
+            died, ended, given_up = [], True, bool(event.detail.get(GIVEN_UP))
+        elif _is_death(event) and event.detail.get("windows") == windows:
+            died.append(event.at)
+    if not died:
+        return Losses(0, 0.0, 0.0, ended, given_up)
+    return Losses(len(died), died[0], died[-1], ended, given_up)
+
+
+def _is_death(event: Event) -> bool:
+    return event.type is EventType.STATE and event.name == RunState.INTERRUPTED.value

@@ -1,0 +1,57 @@
+"""The distribution's Chromium, for tests that look at pages.
+
+While it is open, an event loop runs in the tests' own thread: it is closed before tests that need one of their own.
+"""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+PATIENCE_MILLISECONDS = 60_000
+#: Texts, buttons, fields and pictures that are meant to be seen and are not wholly on the screen: sideways beyond it,
+#: or cut off by something around them, sideways or below. Charts scroll and zoom by themselves, and what is only for
+#: screen readers is not meant to be seen.
+CUT_OFF = """() => {
+  const cut = [];
+  const unmeant = "[hidden], .skip, thead, .chart, svg.heat, script, style, dialog:not([open])";
+  const isMeant = (element) => !element.closest(unmeant)
+    && element.checkVisibility({ visibilityProperty: true });
+  const look = (element, box, what) => {
+    if (box.width === 0 || box.height === 0) return;
+    if (box.left < -0.5 || box.right > innerWidth + 0.5) { cut.push("off the screen: " + what); return; }
+    for (let around = element; around && around !== document.body; around = around.parentElement) {
+      const style = getComputedStyle(around), outer = around.getBoundingClientRect();
+      const beside = style.overflowX !== "visible" && (box.left < outer.left - 0.5 || box.right > outer.right + 0.5);
+      const below = style.overflowY !== "visible" && (box.top < outer.top - 0.5 || box.bottom > outer.bottom + 0.5);
+      if (beside || below) {
+        cut.push("cut off by " + around.tagName + "." + around.className + ": " + what);
+        return;
+      }
+    }
+  };
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    const text = texts.currentNode;
+    if (!text.data.trim() || !isMeant(text.parentElement)) continue;
+    const range = document.createRange();
+    range.selectNodeContents(text);
+    for (const box of range.getClientRects()) look(text.parentElement, box, text.data.trim().slice(0, 60));
+  }
+  const controls = "button, a, input:not([type=hidden]), select, progress, svg, canvas, .badge";
+  for (const element of document.querySelectorAll(controls))
+    if (isMeant(element)) look(element, element.getBoundingClientRect(), element.outerHTML.slice(0, 80));
+  return cut;
+}"""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    assert program is not None, "the tests need chromium: apt-get install chromium"
+    expect.set_options(timeout=PATIENCE_MILLISECONDS)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()

@@ -1,0 +1,133 @@
+"""Loop devices, mounts and helper processes for the tests of the gate; each is gone when its block ends."""
+
+import fcntl
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.gate.safety import Examination, Objection
+from cliffwatch.gate.safety import hold as hold_target
+from cliffwatch.model.target import DeviceTarget
+
+MIB = 1024 * 1024
+LOOP_CONTROL_ADD = 0x4C80
+LOOP_CONTROL_REMOVE = 0x4C81
+
+
+def command(*arguments: str | Path, text: str | None = None) -> str:
+    """What the program prints. Fails with what it said when it fails."""
+    # lvm complains of every descriptor that pytest holds.
+    environment = {**os.environ, "LVM_SUPPRESS_FD_WARNINGS": "1"}
+    done = subprocess.run(
+        [str(each) for each in arguments], input=text, capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class LoopDrive:
+    """A loop device over a sparse file."""
+
+    node: Path
+    file: Path
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    def target(self, confirmed: bool = True) -> DeviceTarget:
+        sentence = f"erase backing file {self.file}" if confirmed else ""
+        return DeviceTarget(identity=str(self.file), confirmation=sentence)
+
+    def digest(self) -> str:
+        """Of every byte, as the device gives it."""
+        with self.node.open("rb") as device:
+            return hashlib.file_digest(device, "sha256").hexdigest()
+
+    def make_partition(self) -> Path:
+        """A partition table with one partition, made known to the kernel."""
+        command("sfdisk", "--quiet", "--no-reread", "--no-tell-kernel", self.node, text="label: gpt\nsize=8MiB\n")
+        command("partx", "--add", self.node)
+        return Path(f"{self.node}p1")
+
+
+@contextmanager
+def loop_drive(
+    file: Path, size_bytes: int = 32 * MIB, node: Path | None = None, read_only: bool = False
+) -> Iterator[LoopDrive]:
+    """Attach `file`, made when it is not there, to `node` or to a free loop device."""
+    if not file.exists():
+        with file.open("wb") as created:
+            created.truncate(size_bytes)
+    options = ["--read-only"] if read_only else []
+    if node is None:
+        node = Path(command("losetup", *options, "--find", "--show", file).strip())
+    else:
+        command("losetup", *options, node, file)
+    try:
+        yield LoopDrive(node, file)
+    finally:
+        if any(Path(f"/sys/block/{node.name}").glob(f"{node.name}p*")):
+            command("partx", "--delete", node)
+        command("losetup", "--detach", node)
+
+
+@contextmanager
+def reserved_node() -> Iterator[Path]:
+    """A loop device that `losetup --find` of other programs would come to last."""
+    number = 10_000 + os.getpid() % 10_000
+    with Path("/dev/loop-control").open("rb") as control:
+        fcntl.ioctl(control, LOOP_CONTROL_ADD, number)
+        try:
+            yield Path(f"/dev/loop{number}")
+        finally:
+            fcntl.ioctl(control, LOOP_CONTROL_REMOVE, number)
+
+
+@contextmanager
+def mounted(source: Path | str, mount_point: Path, *options: str) -> Iterator[Path]:
+    mount_point.mkdir(exist_ok=True)
+    command("mount", *options, source, mount_point)
+    try:
+        yield mount_point
+    finally:
+        command("umount", mount_point)
+
+
+@contextmanager
+def helper(code: str, *arguments: str | Path, before: Iterable[str] = ()) -> Iterator[int]:
+    """A Python process that has run `code` and then waits; its process id."""
+    script = f"import os, sys\n{code}\nprint('ready', flush=True)\nsys.stdin.read()"
+    process = subprocess.Popen(
+        [*before, sys.executable, "-c", script, *map(str, arguments)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        assert process.stdout.readline() == "ready\n"
+        yield process.pid
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+@contextmanager
+def hold(examination: Examination) -> Iterator[Path]:
+    """Claim the target, and give its name."""
+    with hold_target(examination) as target:
+        yield target.path
+
+
+def codes(objections: Examination | Iterable[Objection]) -> set[str]:
+    found = objections.objections if isinstance(objections, Examination) else objections
+    return {objection.code for objection in found}

@@ -1,0 +1,75 @@
+"""Ports of loopback that nobody else takes: not another test, not another process of the tests, not a connection.
+
+A port that is bound, read and released again may be given to somebody else before the program under test binds it:
+the kernel takes the source ports of connections from the same range. So ports come from below that range, and each is
+locked for as long as the process lives that asked for it, in a file that all checkouts of a machine share.
+"""
+
+import fcntl
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+HOST = "127.0.0.1"
+#: How many ports below the kernel's range are shared out.
+COUNT = 12_000
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+
+
+def free_port() -> int:
+    """A port that nobody listens on, and that is given to nobody else for as long as this process lives."""
+    ledger = _ledger()
+    for port in ledger.untried:
+        if ledger.lock(port) and _is_closed(port):
+            return port
+    raise AssertionError(f"none of {COUNT} ports is free: {ledger.path} has a lock for each that is used")
+
+
+def free_ports(count: int) -> list[int]:
+    """So many of them, each another."""
+    return [free_port() for _ in range(count)]
+
+
+def free_address() -> str:
+    """Host and port, as programs want them for a listener."""
+    return f"{HOST}:{free_port()}"
+
+
+class _Ledger:
+    """The file whose byte at a port's number is locked by whoever uses the port, and the ports still to be tried."""
+
+    def __init__(self) -> None:
+        end = int(_RANGE.read_text().split()[0])
+        self.path = Path(tempfile.gettempdir()) / f"cliffwatch-test-ports-{os.geteuid()}"
+        # Locks of this kind end with the process, and at the first close of the file: it stays open.
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        # Processes begin at places of their own, so that one seldom tries what another has.
+        self.untried: Iterator[int] = iter(
+            [end - COUNT + (os.getpid() * 61 + number) % COUNT for number in range(COUNT)]
+        )
+
+    def lock(self, port: int) -> bool:
+        try:
+            fcntl.lockf(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
+        except OSError:
+            return False
+        return True
+
+
+@cache
+def _ledger() -> _Ledger:
+    """One a process: the kernel keeps these locks by process."""
+    return _Ledger()
+
+
+def _is_closed(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True

@@ -1,0 +1,71 @@
+"""What a detector's findings on a soak are worth: what it missed, what it raised for nothing, and how late it was."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from testkit.soaks.soak import Soak, Truth
+
+from cliffwatch.analysis.finding import Finding, FindingKind
+
+#: A finding up to this long before the onset still belongs to the degradation: the device leads the client.
+EARLY_SECONDS = 120.0
+#: An onset further off than this does not place the degradation at all.
+PLACED_SECONDS = 1800.0
+
+
+@dataclass(slots=True)
+class Score:
+    """One soak's. `delays` and `onset_errors` in seconds, by the degradation's name; `drift_marks` maps a ratio to
+    whether drift was raised before it; `false_alarms` are findings while nothing was wrong, `extra` those besides the
+    one of each degradation since, and `misnamed` those of another kind than the degradation's."""
+
+    healthy_hours: float = 0.0
+    truths: int = 0
+    missed: list[Truth] = field(default_factory=list)
+    false_alarms: list[Finding] = field(default_factory=list)
+    extra: list[Finding] = field(default_factory=list)
+    misnamed: list[Finding] = field(default_factory=list)
+    delays: dict[str, list[float]] = field(default_factory=dict)
+    onset_errors: dict[str, list[float]] = field(default_factory=dict)
+    drift_marks: dict[float, list[bool]] = field(default_factory=dict)
+
+
+def score(soak: Soak, findings: Sequence[Finding], online: bool) -> Score:
+    """`online` counts by the moment of detection, else by the onset."""
+    result = Score(healthy_hours=soak.healthy_hours, truths=len(soak.truths))
+    worse = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
+    claimed: set[int] = set()
+    for truth in soak.truths:
+        found = None
+        for index, finding in enumerate(worse):
+            at = finding.detected if online else finding.onset
+            early = EARLY_SECONDS if online else _placed(truth)
+            late = float("inf") if online else _placed(truth)
+            if index not in claimed and at is not None and truth.onset - early <= at <= truth.onset + late:
+                found = finding
+                claimed.add(index)
+                break
+        if found is None:
+            result.missed.append(truth)
+            continue
+        if found.kind is not truth.kind:
+            result.misnamed.append(found)
+        result.onset_errors.setdefault(truth.name, []).append(found.onset - truth.onset)
+        if found.detected is not None:
+            result.delays.setdefault(truth.name, []).append(found.detected - truth.onset)
+            for mark, at in truth.marks.items():
+                result.drift_marks.setdefault(mark, []).append(found.detected <= at)
+    first = min((truth.onset for truth in soak.truths), default=float("inf"))
+    for index, finding in enumerate(worse):
+        at = finding.detected if online else finding.onset
+        if index in claimed:
+            continue
+        if at is not None and at < first - EARLY_SECONDS:
+            result.false_alarms.append(finding)
+        else:
+            result.extra.append(finding)
+    return result
+
+
+def _placed(truth: Truth) -> float:
+    return 4 * 3600.0 if truth.kind is FindingKind.DRIFT else PLACED_SECONDS

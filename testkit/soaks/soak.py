@@ -1,0 +1,76 @@
+"""A soak's series with what is true of it: what the generators make and the scoring reads."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.analysis.csv_table import COLUMNS
+from cliffwatch.analysis.finding import FindingKind, Notice, Sample, Series
+
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """A degradation that was made: `name` is cliff, late, step, drift or spikes; times in elapsed seconds.
+
+    `marks` are moments at which a drift passes a ratio, by that ratio.
+    """
+
+    name: str
+    kind: FindingKind
+    onset: float
+    ratio: float
+    marks: Mapping[float, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Soak:
+    """`columns` are those of the CSV, NaN where nothing was measured; `healthy` names the look-alikes in it."""
+
+    seed: int
+    generator: str
+    times: Column
+    columns: dict[str, Column]
+    window_seconds: float
+    notices: tuple[Notice, ...] = ()
+    truths: tuple[Truth, ...] = ()
+    healthy: tuple[str, ...] = ()
+
+    @property
+    def hours(self) -> float:
+        return float(self.times[-1] - self.times[0] + self.window_seconds) / 3600
+
+    @property
+    def healthy_hours(self) -> float:
+        """Until the first degradation began."""
+        first = min((truth.onset for truth in self.truths), default=float(self.times[-1]))
+        return (first - float(self.times[0])) / 3600
+
+    def only(self, *names: str) -> "Soak":
+        """The same soak as somebody who measured less would have seen it."""
+        columns = {name: self.columns[name] for name in names}
+        return Soak(
+            self.seed, self.generator, self.times, columns, self.window_seconds, self.notices, self.truths, self.healthy
+        )
+
+    def series(self) -> list[Series]:
+        return [COLUMNS[name] for name in self.columns]
+
+    def samples(self) -> list[Sample]:
+        names = list(self.columns)
+        rows = np.column_stack([self.columns[name] for name in names]).tolist()
+        return [
+            Sample(at, at + self.window_seconds, {n: v for n, v in zip(names, row, strict=True) if v == v})
+            for at, row in zip(self.times.tolist(), rows, strict=True)
+        ]
+
+    def to_csv(self) -> str:
+        names = list(self.columns)
+        lines = [",".join(["elapsed_seconds", *names])]
+        rows = np.column_stack([self.columns[name] for name in names]).tolist()
+        for at, row in zip(self.times.tolist(), rows, strict=True):
+            lines.append(",".join([f"{at:.3f}", *("" if v != v else f"{v:.9g}" for v in row)]))
+        return "\n".join(lines) + "\n"

@@ -1,0 +1,104 @@
+"""How limits are written, and which spans break them."""
+
+import numpy as np
+import pytest
+
+from cliffwatch.analysis.limit_spans import Breach, Tally, breaches
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("p99 <= 20ms over any 10m", Limit("", LimitSubject.LATENCY, 0.02, "p99", over_seconds=600.0)),
+        ("p99.9 of end_to_end <= 1.5s", Limit("", LimitSubject.LATENCY, 1.5, "p99.9", "end_to_end")),
+        ("max<=250us  over any 1h30m", Limit("", LimitSubject.LATENCY, 0.00025, "max", over_seconds=5400.0)),
+        ("write amplification <= 2", Limit("", LimitSubject.AMPLIFICATION, 2.0)),
+        ("write amplification <= 1.5 over any 1h", Limit("", LimitSubject.AMPLIFICATION, 1.5, over_seconds=3600.0)),
+        ("throughput >= 100 MB/s over any 1m", Limit("", LimitSubject.THROUGHPUT, 1e8, over_seconds=60.0)),
+        ("no cliff", Limit("", LimitSubject.FINDINGS, kind="cliff")),
+        ("no degradation", Limit("", LimitSubject.FINDINGS, kind="degradation")),
+    ],
+)
+def test_limits_are_understood(text: str, expected: Limit) -> None:
+    found = parse_limit(text)
+    assert found.text == " ".join(text.split())
+    for name in ("subject", "bound", "measure", "operation", "kind", "over_seconds"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name)), name
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("p98 <= 20ms", "is not a limit; write one such as `p99 <= 20ms over any 10m`"),
+        ("p99 < 20ms", "is not a limit"),
+        ("p99 >= 20ms", "is not a limit"),
+        ("p99 <= 20", "is not a duration; write a number with ms, s, m, h or d"),
+        ("p99 <= 20ms over any 10", "over any '10' is not a duration"),
+        ("p99 <= 0ms", "can never hold"),
+        ("max <= 0us", "can never hold"),
+        ("p99 <= 20ms over any 0s", "can never hold"),
+        ("no slowness", "'slowness' is not a finding; write `no` and cliff, step, drift, spikes or degradation"),
+        ("write amplification <= 2x", "'2x' is not a number"),
+        ("write amplification <= 0", "can never hold"),
+        ("throughput >= 100MB", "'100MB' is not a rate; write a size a second, such as 100MB/s"),
+        ("throughput >= 100/s", "is not a size"),
+        ("", "is not a limit"),
+    ],
+)
+def test_a_limit_that_cannot_be_understood_is_refused_with_what_would_be_right(text: str, words: str) -> None:
+    with pytest.raises(ValueError, match=r".") as refused:
+        parse_limit(text)
+    assert words in str(refused.value)
+
+
+def tallies(above: list[int], count: int = 100, missing: tuple[int, ...] = ()) -> list[Tally]:
+    """Windows of 10 s with so many latencies above the bound."""
+    return [
+        Tally(index * 10.0, index * 10.0 + 10, 10.0, count, each)
+        for index, each in enumerate(above)
+        if index not in missing
+    ]
+
+
+def test_overlapping_spans_are_one_breach_that_begins_with_the_window_that_broke_it() -> None:
+    above = [0] * 10 + [2, 0, 0, 9, 0, 0] + [0] * 10
+    assert breaches(tallies(above), 0.99, 30.0) == [Breach(130.0, 140.0, 160.0, 110.0, 140.0, 0.03, 3)]
+    assert breaches(tallies(above), 0.99, 10.0) == [
+        Breach(100.0, 110.0, 110.0, 100.0, 110.0, 0.02, 1),
+        Breach(130.0, 140.0, 140.0, 130.0, 140.0, 0.09, 1),
+    ]
+    assert breaches(tallies(above), 0.99, None) == []
+    assert breaches(tallies(above), 1.0, None) == [Breach(0.0, 260.0, 260.0, 0.0, 260.0, 11 / 2600, 1)]
+
+
+def test_a_span_of_which_much_was_not_measured_is_not_judged() -> None:
+    above = [0, 0, 9, 0, 0, 0, 0, 0, 0, 0]
+    assert breaches(tallies(above, missing=(1, 3)), 0.99, 30.0) == []
+    assert len(breaches(tallies(above, missing=(1,)), 0.99, 30.0)) == 1
+
+
+def test_counts_say_the_same_as_percentiles_of_merged_histograms() -> None:
+    """Random windows, each with few or many latencies: every span against the percentile of what is merged."""
+    noise = np.random.default_rng(7)
+    bound, windows = 0.002, []
+    for _ in range(80):
+        values = noise.lognormal(-6.9 + noise.normal(0, 0.1), 0.3, int(noise.integers(1, 400)))
+        histogram = Histogram()
+        histogram.record_many(np.rint(values * 1e9).astype(np.int64))
+        windows.append(histogram)
+    counted = [
+        Tally(index, index + 1.0, 1.0, each.count, each.count - each.cumulative_counts([bound])[0])
+        for index, each in enumerate(windows)
+    ]
+    broken = []
+    for start in range(76):
+        merged = Histogram()
+        for each in windows[start : start + 5]:
+            merged.merge(each)
+        (p99,) = merged.percentiles_seconds([0.99])
+        assert p99 is not None
+        broken.append(p99 > bound)
+        assert bool(breaches(counted[start : start + 5], 0.99, None)) == broken[-1]
+    assert 10 < sum(broken) < 66

@@ -1,0 +1,124 @@
+"""Offline analysis finds what was made, where it began, and nothing where nothing was wrong."""
+
+from dataclasses import replace
+from types import ModuleType
+from typing import Any
+
+import pytest
+from testkit.soaks import heavy, lognormal, queue
+from testkit.soaks.lognormal import LOOK_ALIKES
+from testkit.soaks.scoring import score
+from testkit.soaks.soak import Soak
+from tests.analysis.drills import SERIES, START, drill
+
+from cliffwatch.analysis.finding import Finding, FindingKind, Notice
+from cliffwatch.analysis.offline.changes import analyse
+from cliffwatch.analysis.online.replay import replay, with_detection
+
+GENERATORS = pytest.mark.parametrize("generator", [lognormal, queue, heavy], ids=["lognormal", "queue", "heavy"])
+MINUTE = 60.0
+#: How far off the onset may be, in seconds.
+ONSETS = {"cliff": MINUTE, "late": MINUTE, "step": MINUTE, "spikes": 5 * MINUTE, "drift": 240 * MINUTE}
+
+
+def analysed(soak: Soak) -> list[Finding]:
+    return analyse(soak.series(), soak.samples(), list(soak.notices), soak.window_seconds)
+
+
+@GENERATORS
+@pytest.mark.parametrize("event", list(ONSETS))
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_degradation_is_found_where_it_began(generator: ModuleType, event: str, seed: int) -> None:
+    soak = generator.make(seed, (event,), (), 24)
+    result = score(soak, analysed(soak), online=False)
+    assert not result.missed
+    assert not result.false_alarms + result.misnamed
+    # A drift that goes on for hours may be reported once more, as the step that the rest of it is.
+    assert [finding.kind for finding in result.extra] in ([], [FindingKind.STEP] if event == "drift" else [])
+    assert max(map(abs, result.onset_errors[event])) <= ONSETS[event]
+
+
+@GENERATORS
+@pytest.mark.parametrize("look_alike", LOOK_ALIKES)
+def test_what_only_looks_like_a_degradation_is_not_one(generator: ModuleType, look_alike: str) -> None:
+    assert analysed(generator.make(6, (), (look_alike,), 24)) == []
+
+
+@GENERATORS
+def test_all_look_alikes_together_are_no_degradation_either(generator: ModuleType) -> None:
+    assert analysed(generator.make(7, (), LOOK_ALIKES, 24)) == []
+
+
+@pytest.mark.parametrize("columns", [("p99",), ("p99", "device_write_latency"), ("p50", "p999")], ids=" ".join)
+def test_any_columns_will_do_and_fewer_of_them_are_less_sure(columns: tuple[str, ...]) -> None:
+    soak = lognormal.make(4, ("cliff",), (), 24)
+    (finding,), (best,) = analysed(soak.only(*columns)), analysed(soak)
+    assert abs(finding.onset - soak.truths[0].onset) <= MINUTE
+    if "device_write_latency" not in columns:
+        assert finding.confidence < best.confidence
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_drills_cliff_is_placed_within_three_windows(seed: int) -> None:
+    (finding,) = analyse(SERIES, drill(seed), [], 1.0)
+    assert finding.kind is FindingKind.CLIFF
+    assert abs(finding.onset - (START + 180)) <= 3
+    assert finding.corroborated_by == ("device.write_latency",)
+    assert analyse(SERIES, drill(seed, cliff=None), [], 1.0) == []
+
+
+def test_a_cliff_that_comes_back_ends_with_a_recovery() -> None:
+    cliff, recovery = analyse(SERIES, drill(2, cliff=150, until=400, windows=600), [], 1.0)
+    assert (cliff.kind, recovery.kind) == (FindingKind.CLIFF, FindingKind.RECOVERY)
+    assert cliff.until == recovery.onset
+    assert abs(recovery.onset - (START + 400)) <= 10
+
+
+def test_a_finding_is_reported_with_the_moment_at_which_online_detection_raised_it() -> None:
+    samples = drill(1)
+    found = analyse(SERIES, samples, [], 1.0)
+    assert [finding.detected for finding in found] == [None]
+    (recorded,) = with_detection(found, replay(SERIES, samples, [], 1.0), 1.0)
+    assert recorded.detected is not None
+    assert 5 <= recorded.detected - recorded.onset <= 15
+
+
+@pytest.mark.parametrize(
+    ("changes", "onset"),
+    [
+        ({}, 90.0),
+        ({"until": 115.0}, 121.0),
+        ({"until": 130.0}, 90.0),
+        ({"onset": -10.0, "detected": 0.0}, 121.0),
+        ({"detected": 125.0, "onset": 120.0}, 121.0),
+        ({"kind": FindingKind.DRIFT}, 121.0),
+    ],
+)
+def test_what_was_raised_before_and_lasted_is_where_a_cliff_began(changes: dict[str, Any], onset: float) -> None:
+    raised = Finding(FindingKind.CLIFF, 90.0, "append.p99", 0.005, 0.5, 100.0, 0.9, detected=100.0)
+    found = Finding(FindingKind.CLIFF, 121.0, "append.p99", 0.005, 10.0, 2000.0, 0.9)
+    (recorded,) = with_detection([found], [replace(raised, **changes)], 1.0)
+    assert recorded.onset == onset
+
+
+def test_a_known_restart_is_left_out() -> None:
+    soak = queue.make(11, (), ("restart",), 24)
+    assert analyse(soak.series(), soak.samples(), [Notice(at.at, at.name) for at in soak.notices], 10.0) == []
+
+
+def test_nothing_is_said_of_too_little() -> None:
+    assert analyse(SERIES, drill(1)[:10], [], 1.0) == []
+    assert analyse(SERIES, [], [], 1.0) == []
+
+
+@GENERATORS
+def test_what_comes_back_within_45_minutes_is_no_change_of_level(generator: ModuleType) -> None:
+    soak = generator.make(12, (), (), 24).only("p99", "device_write_latency")
+    first = len(soak.times) // 2
+    for column in soak.columns.values():
+        column[first : first + 220] *= 2.5
+    assert analysed(soak) == []
+    for column in soak.columns.values():
+        column[first + 220 :] *= 2.5
+    (finding,) = analysed(soak)
+    assert abs(finding.onset - float(soak.times[first])) <= MINUTE

@@ -1,0 +1,54 @@
+"""The measure that detection is held to: each thing that can be wrong with findings is seen."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from testkit.soaks.scoring import Score, score
+from testkit.soaks.soak import Soak, Truth
+
+from cliffwatch.analysis.finding import Finding, FindingKind
+
+HOUR = 3600.0
+ONSET = 6 * HOUR
+SOAK = Soak(
+    seed=1,
+    generator="by hand",
+    times=np.arange(0.0, 12 * HOUR, 10.0),
+    columns={},
+    window_seconds=10.0,
+    truths=(Truth("cliff", FindingKind.CLIFF, ONSET, 10.0),),
+)
+RIGHT = Finding(FindingKind.CLIFF, ONSET, "p99", 0.01, 0.1, 10.0, 0.9, detected=ONSET + 60)
+
+
+def scored(*findings: Finding, online: bool = True) -> Score:
+    return score(SOAK, findings, online)
+
+
+def test_the_right_finding_is_all_that_is_wanted() -> None:
+    found = scored(RIGHT)
+    assert (found.missed, found.false_alarms, found.extra, found.misnamed) == ([], [], [], [])
+    assert found.delays == {"cliff": [60.0]}
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_a_finding_before_the_onset_is_a_false_alarm(online: bool) -> None:
+    early = replace(RIGHT, onset=ONSET - 2 * HOUR, detected=ONSET - 2 * HOUR)
+    assert scored(early, RIGHT, online=online).false_alarms == [early]
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_a_second_finding_of_one_degradation_is_extra(online: bool) -> None:
+    again = replace(RIGHT, onset=ONSET + 3 * HOUR, detected=ONSET + 3 * HOUR)
+    assert scored(RIGHT, again, online=online).extra == [again]
+
+
+@pytest.mark.parametrize("online", [True, False])
+def test_a_finding_of_another_kind_is_misnamed(online: bool) -> None:
+    drift = replace(RIGHT, kind=FindingKind.DRIFT)
+    assert scored(drift, online=online).misnamed == [drift]
+
+
+def test_no_finding_is_a_miss() -> None:
+    assert [truth.name for truth in scored().missed] == ["cliff"]

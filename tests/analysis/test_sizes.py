@@ -1,0 +1,157 @@
+"""One cliff has one size: baseline, level, worst and ratio are the same live, in the metrics and in the report."""
+
+import random
+from dataclasses import replace
+from pathlib import Path
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+import pytest
+from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
+from tests.analysis.lived import Lived, live_through
+
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_ratio
+from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.report.build import Report, build
+
+WARM_UP, BASELINE, CLIFF, WINDOWS = 30, 60, 150, 330
+OPERATIONS = 300
+FACTS = {"target": {"kind": "directory"}, "drives": [{"name": "nvme0n1", "major_minor": "259:0", "serial": "S1"}]}
+
+
+def append_seconds(index: int) -> float:
+    """A noisy baseline that rises a little in the soak; a cliff that eases after 15 windows and comes back worse."""
+    noise = random.Random(1000 + index).lognormvariate
+    if index < CLIFF:
+        return 0.06 * noise(0, 0.5) * (2.0 if index < WARM_UP else 1.0 if index < WARM_UP + BASELINE else 1.4)
+    since = index - CLIFF
+    return (8.0 if since < 15 else 1.2 if since < 40 else 25.0 if since < 110 else 12.0) * noise(0, 0.25)
+
+
+def histogram(p99: float, seed: int) -> Histogram:
+    found = Histogram()
+    spread = np.random.default_rng(seed).lognormal(np.log(p99 / 3), 0.45, OPERATIONS)
+    found.record_many(np.rint(spread * 1e9).astype(np.int64))
+    return found
+
+
+def latency(index: int) -> dict[str, Histogram]:
+    """`sync` falls five windows after `append`; `read` never does."""
+    p99 = {"append": append_seconds(index), "sync": 0.2 * append_seconds(max(0, index - 5)), "read": 0.004}
+    return {name: histogram(value, 7 * index + place) for place, (name, value) in enumerate(p99.items())}
+
+
+def counters(index: int) -> dict[str, int]:
+    written = {"written_bytes": OPERATIONS * 16_384, "device_written_bytes": OPERATIONS * 16_384}
+    slow = 17.5 if index >= CLIFF - 2 else 0.1
+    return written | {"device_write_operations": 200, "device_write_milliseconds": round(200 * slow)}
+
+
+PLAN = JournalPlan(
+    windows=WINDOWS,
+    window_seconds=1.0,
+    warm_up_windows=WARM_UP,
+    baseline_windows=BASELINE,
+    target="directory:/data",
+    facts=FACTS,
+    latency=latency,
+    counters=counters,
+)
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
+    return live_through(tmp_path_factory.mktemp("sizes"), PLAN)
+
+
+def the_finding(report: Report) -> dict[str, Any]:
+    (found,) = [each for each in report.document["findings"] if each["degrades"]]
+    return dict(found)
+
+
+def test_the_report_the_last_live_finding_and_the_metrics_say_the_same(lived: Lived) -> None:
+    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    last = lived.events_named(EventType.NOTE, "finding_updated")[-1]
+    figures = lived.figures[-1]
+    assert figures is not None
+    ((series, _), size), *others = figures.sizes.items()
+    assert not others
+    found = the_finding(lived.report)
+    assert found["series"] == series == raised["series"] == last["series"] == "append.p99"
+    for name, exact in (("baseline", size.baseline.level), ("level", size.level), ("worst", size.worst)):
+        assert found[name] == last[name] == pytest.approx(exact, rel=1e-5)
+    for name, exact in (("ratio", size.ratio), ("worst_ratio", size.worst_ratio)):
+        assert found[name] == pytest.approx(last[name], rel=1e-5)
+        assert last[name] == pytest.approx(exact, rel=1e-5)
+    times = format_ratio(found["ratio"]).rstrip("×")
+    assert f"rose {times}×, from" in found["sentence"]
+    assert f"rose {times}×, from" in last["summary"]
+
+
+def test_at_the_moment_at_which_it_is_raised_the_metrics_say_what_the_finding_says(lived: Lived) -> None:
+    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    figures = lived.figures[round(raised["detected"] - LOAD_START) - 1]
+    assert figures is not None
+    (size,) = figures.sizes.values()
+    assert raised["ratio"] == pytest.approx(size.ratio, rel=1e-5)
+    assert raised["level"] == pytest.approx(size.level, rel=1e-5)
+
+
+def test_the_figures_are_those_of_the_definition(lived: Lived) -> None:
+    """Worked out once more from the windows of the journal, by the words of docs/detection.md."""
+    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    onset = round(raised["onset"] - LOAD_START)
+    found = the_finding(lived.report)
+    healthy = lived.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+    since = lived.p99("append", lambda seq: seq >= onset)
+    assert found["baseline"] == pytest.approx(median(healthy), rel=0.03)
+    assert (found["baseline_start_seconds"], found["baseline_end_seconds"]) == (WARM_UP, WARM_UP + BASELINE)
+    assert found["level"] == pytest.approx(median(since[:60]), rel=0.03)
+    assert found["worst"] == pytest.approx(max(median(since[at : at + 11]) for at in range(len(since) - 10)), rel=1e-4)
+    assert found["ratio"] == pytest.approx(found["level"] / found["baseline"], rel=1e-3)
+
+
+def test_the_band_is_where_most_windows_of_the_baseline_are(lived: Lived) -> None:
+    found, series = the_finding(lived.report), lived.report.series
+    healthy = lived.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+    inside = [found["baseline_low"] <= value <= found["baseline_high"] for value in healthy]
+    assert 0.85 <= sum(inside) / len(inside) < 1.0
+    low, *_, high = quantiles(healthy, n=20, method="inclusive")
+    assert found["baseline_low"] == pytest.approx(low, rel=0.02)
+    assert found["baseline_high"] == pytest.approx(high, rel=0.02)
+    (drawn,) = [each for each in series.findings if each["degrades"]]
+    assert drawn["baseline_band"] == pytest.approx(
+        [found["baseline_low"] * 1e6, found["baseline_high"] * 1e6], rel=1e-3
+    )
+    column = series.latency["append"]["p99"][WARM_UP : WARM_UP + BASELINE]
+    assert sum(drawn["baseline_band"][0] <= (value or 0.0) <= drawn["baseline_band"][1] for value in column) >= 51
+
+
+def test_a_fall_that_eases_and_comes_back_is_one_finding_that_reports_its_worst(lived: Lived) -> None:
+    found = the_finding(lived.report)
+    assert found["onset_seconds"] == pytest.approx(CLIFF, abs=3)
+    assert found["worst"] == pytest.approx(25.0, rel=0.2)
+    assert " at first and 2" in lived.report.document["headline"]
+    assert f"at worst ({found['worst_ratio']:,.0f}×)" in lived.report.document["headline"]
+
+
+def test_an_operation_that_falls_a_few_windows_later_belongs_to_it_with_its_own_ratio(lived: Lived) -> None:
+    (affected,) = the_finding(lived.report)["affected"]
+    assert affected["series"] == "sync.p99"
+    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    onset = round(raised["onset"] - LOAD_START)
+    healthy = lived.p99("sync", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+    since = lived.p99("sync", lambda seq: seq >= onset)
+    assert affected["ratio"] == pytest.approx(median(since[:60]) / median(healthy), rel=0.05)
+    assert f"so did the sync p99 ({format_ratio(affected['ratio'])})" in the_finding(lived.report)["sentence"]
+
+
+def test_a_run_without_a_baseline_yet_is_reported_against_what_it_was_before_the_onset(tmp_path: Path) -> None:
+    plan = replace(PLAN, warm_up_windows=0, baseline_windows=0)
+    found = the_finding(build(make_journal(tmp_path, plan)))
+    windows = list(JournalReader(tmp_path).windows())
+    before = [window.latency["append"]["p99"] or 0.0 for window in windows[: round(found["onset_seconds"])]]
+    assert found["baseline"] == pytest.approx(median(before), rel=0.05)
+    assert at_window(plan, 0) == windows[0].start

@@ -1,0 +1,287 @@
+"""What the service does for its runs, round by round, with real workers."""
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testkit import journals
+from testkit.waiting import wait_until
+from testkit.worker_runs import names, report, status, window_count
+
+from cliffwatch.app.launcher import request_stop, worker_is_alive
+from cliffwatch.app.reconciler import Reconciler
+from cliffwatch.app.runs import RunService
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.gate.safety import examine, hold
+from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.settings import read_settings
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.models import RunRow
+from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock, set ahead as a test likes."""
+
+    ahead_seconds = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.ahead_seconds
+
+
+@dataclass
+class Machine:
+    """A service without its HTTP side; whoever calls `tick` is its clock."""
+
+    runs_directory: Path
+    database: Database
+    service: RunService
+    reconciler: Reconciler
+    clock: ShiftedClock
+    past: list[Reconciler] = field(default_factory=list)
+
+    def submit(self, run_id: str, target: str = "drive", soak: str = "1h", **workload: Any) -> Path:
+        document = {
+            "version": 1,
+            "name": "reconciled",
+            "engine": "synthetic",
+            "window": "100ms",
+            "phases": {"soak": soak},
+            "load": {"operations_per_second": 1000},
+        }
+        request = RunRequest.model_validate(
+            {"workload": document | workload, "target": {"kind": "synthetic", "name": target}}
+        )
+        self.service.submit(request, "test", run_id)
+        return self.runs_directory / run_id
+
+    def restart(self) -> None:
+        """The service is killed and started again: nothing but the journals and the database is left of it."""
+        self.past.append(self.reconciler)
+        self.reconciler = Reconciler(self.database, self.clock)
+
+    def tick_until(self, directory: Path, state: RunState) -> None:
+        def reached() -> bool:
+            self.reconciler.tick()
+            return status(directory).state is state
+
+        wait_until(reached, f"state {state.value} of {directory.name}")
+        # The journal may have come to it after the round had read it.
+        self.reconciler.tick()
+
+    def indexed_state(self, run_id: str) -> str:
+        with self.database.snapshot() as session:
+            return session.get_one(RunRow, run_id).state
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    url = f"sqlite:///{tmp_path / 'state.sqlite3'}"
+    upgrade(url)
+    database = open_database(url)
+    service = RunService(read_settings(state_directory=tmp_path), database, SystemClock(), request_stop)
+    service.sweep()
+    clock = ShiftedClock()
+    made = Machine(tmp_path / "runs", database, service, Reconciler(database, clock), clock)
+    yield made
+    for directory in made.runs_directory.iterdir():
+        heartbeat = Heartbeat.read(directory)
+        if heartbeat is not None:
+            heartbeat.worker.send(signal.SIGKILL)
+    for reconciler in (*made.past, made.reconciler):
+        for worker in reconciler._workers.values():
+            worker.wait(60)
+    database.close()
+
+
+def test_a_queued_run_is_started_and_indexed_to_its_end(machine: Machine) -> None:
+    directory = machine.submit("short", soak="500ms")
+    machine.tick_until(directory, RunState.FINISHED)
+    assert machine.indexed_state("short") == "finished"
+    assert status(directory).verdict is VerdictName.PASS
+
+
+def test_a_worker_that_ends_after_its_run_leaves_no_zombie(machine: Machine) -> None:
+    directory = machine.submit("slow-to-end")
+    machine.tick_until(directory, RunState.RUNNING)
+    worker = machine.reconciler._workers["slow-to-end"]
+    for state in (RunState.STOPPING, RunState.REPORTING, RunState.FINISHED):
+        change_state(EventLog(directory), state, machine.clock.wall(), {"verdict": VerdictName.STOPPED, "reasons": []})
+    worker.send_signal(signal.SIGSTOP)
+    machine.reconciler.tick()
+    assert machine.indexed_state("slow-to-end") == "finished"
+    worker.kill()
+
+    def is_reaped() -> bool:
+        machine.reconciler.tick()
+        return worker.returncode is not None
+
+    wait_until(is_reaped, "the worker's end")
+    assert machine.reconciler._workers == {}
+
+
+def test_runs_on_one_target_go_one_after_the_other(machine: Machine) -> None:
+    first, second = machine.submit("first", soak="500ms"), machine.submit("second", soak="500ms")
+    elsewhere = machine.submit("elsewhere", target="another-drive", soak="500ms")
+    machine.reconciler.tick()
+    assert (status(first).state, status(second).state) == (RunState.STARTING, RunState.QUEUED)
+    assert status(elsewhere).state is RunState.STARTING
+    machine.tick_until(second, RunState.STARTING)
+    assert status(first).state is RunState.FINISHED
+    machine.tick_until(second, RunState.FINISHED)
+
+
+def test_a_restarted_service_adopts_the_living_worker(machine: Machine) -> None:
+    directory = machine.submit("adopted")
+    machine.tick_until(directory, RunState.RUNNING)
+    worker = Heartbeat.read(directory)
+    machine.restart()
+    machine.reconciler.tick()
+    machine.reconciler.tick()
+    assert Heartbeat.read(directory) == worker or worker_is_alive(directory)
+    assert names(directory, "state") == ["queued", "starting", "running"]
+    machine.service.stop("adopted", force=False)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+
+
+def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Machine) -> None:
+    directory = machine.submit("resumed", soak="6s")
+    machine.tick_until(directory, RunState.RUNNING)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    heartbeat.worker.send(signal.SIGKILL)
+    wait_until(lambda: not worker_is_alive(directory), "the worker's death")
+    machine.restart()
+    machine.tick_until(directory, RunState.FINISHED)
+    states = names(directory, "state")
+    assert states[:3] == ["queued", "starting", "running"]
+    assert states[3:6] == ["interrupted", "starting", "running"]
+    assert "worker_interrupted" in names(directory, "gap")
+
+
+def died(machine: Machine, directory: Path, count: int, ago_seconds: float, windows: int = 0) -> None:
+    """What the journal says of so many workers that died without a new window, all of them so long ago."""
+    log, at = EventLog(directory), machine.clock.wall() - ago_seconds
+    for _ in range(count):
+        if status(directory).state in {RunState.QUEUED, RunState.INTERRUPTED}:
+            change_state(log, RunState.STARTING, at)
+        change_state(log, RunState.INTERRUPTED, at, {"windows": windows})
+
+
+def test_workers_that_die_at_once_are_replaced_with_growing_pauses(machine: Machine) -> None:
+    directory = machine.submit("unlucky", target="broken")
+    (directory / files.ORDER).rename(directory / "order.away")
+
+    def has_died(times: int) -> bool:
+        machine.reconciler.tick()
+        return names(directory, "state").count("interrupted") >= times
+
+    wait_until(lambda: has_died(1), "the first worker's death")
+    wait_until(lambda: has_died(2), "the second worker's death, without a pause")
+    machine.clock.ahead_seconds += 0.9 - (machine.clock.wall() - status(directory).since)
+    machine.reconciler.tick()
+    assert status(directory).state is RunState.INTERRUPTED
+    machine.clock.ahead_seconds += 0.2
+    wait_until(lambda: has_died(3), "the third worker's death, after a pause")
+    # The pauses are in the journal, not in the service.
+    machine.restart()
+    machine.clock.ahead_seconds += 1.9 - (machine.clock.wall() - status(directory).since)
+    machine.reconciler.tick()
+    assert status(directory).state is RunState.INTERRUPTED
+    (directory / "order.away").rename(directory / files.ORDER)
+    machine.clock.ahead_seconds += 0.2
+    machine.tick_until(directory, RunState.RUNNING)
+    machine.service.stop("unlucky", force=False)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+
+
+def test_a_run_is_given_up_by_time_and_gets_its_report(machine: Machine) -> None:
+    patient, hopeless = machine.submit("patient", target="one"), machine.submit("hopeless", target="two")
+    for directory, ago_seconds in ((patient, GIVE_UP_SECONDS - 60), (hopeless, GIVE_UP_SECONDS + 60)):
+        journals.start(directory, machine.clock.wall())
+        journals.measure(directory, 3, machine.clock.wall())
+        died(machine, directory, 20, ago_seconds, windows=3)
+    machine.reconciler.tick()
+    assert status(patient).state is RunState.STARTING
+    assert "load_ended" not in names(patient, "engine")
+    machine.tick_until(hopeless, RunState.FINISHED)
+    assert status(hopeless).verdict is VerdictName.FAILED
+    assert "no worker measured anything for 30m" in status(hopeless).reasons[0]
+    assert report(hopeless)["verdict"]["name"] == "failed"
+    assert (hopeless / files.REPORT_HTML).exists()
+
+
+def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_path: Path) -> None:
+    place = tmp_path / "target"
+    place.mkdir()
+    job = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=1\nrate_iops=10\n"}
+    document = {"version": 1, "name": "given-up", "engine": "fio", "phases": {"soak": "1h"}, "load": job}
+    target = {"kind": "directory", "path": str(place)}
+    machine.service.submit(RunRequest.model_validate({"workload": document, "target": target}), "test", "given-up")
+    directory = machine.runs_directory / "given-up"
+    with hold(examine(DirectoryTarget(path=str(place)), "given-up")) as held:
+        (held.path / "w.0.0").write_bytes(b"x" * 4096)
+    (directory / files.WINDOWS).symlink_to("/proc/self/mem")
+    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1, windows=-1)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert list(place.iterdir()) == []
+    assert (directory / files.REPORT_HTML).exists()
+
+
+def test_a_run_that_cannot_even_be_reported_says_how_it_can_be(machine: Machine) -> None:
+    directory = machine.submit("unreported")
+    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1)
+    EventLog(directory).append(
+        Event(machine.clock.wall(), EventType.ENGINE, "load_ended", {"how": "failed", "message": "", "given_up": True})
+    )
+    died(machine, directory, LEAST_WORKERS, 0.0)
+    machine.reconciler.tick()
+    assert status(directory).verdict is VerdictName.INVALID
+    assert "`cliffwatch run report unreported` makes it" in status(directory).reasons[0]
+
+
+def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> None:
+    directory = machine.submit("stuck", stop_grace="1s")
+    machine.tick_until(directory, RunState.RUNNING)
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    # The other way round the worker might be frozen while it holds the lock of its events.
+    change_state(EventLog(directory), RunState.STOPPING, 0.0)
+    heartbeat.worker.send(signal.SIGSTOP)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert "worker_killed" in names(directory, "note")
+    assert status(directory).verdict is VerdictName.STOPPED
+    assert (directory / files.REPORT_HTML).exists()
+
+
+def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> None:
+    directory = machine.submit("forced")
+    machine.tick_until(directory, RunState.RUNNING)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    machine.service.stop("forced", force=True)
+    assert not worker_is_alive(directory)
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.STOPPED
+    assert (directory / files.REPORT_HTML).exists()
+
+
+@pytest.mark.parametrize("damage", ["noise", "an event without its detail"])
+def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine, damage: str) -> None:
+    damaged = machine.submit("a-damaged", target="one")
+    healthy = machine.submit("b-healthy", target="two", soak="300ms")
+    if damage == "noise":
+        (damaged / files.EVENTS).write_bytes(b"\x00" * 100 + b"\n")
+    else:
+        EventLog(damaged).append(Event(1.0, EventType.STATE, RunState.RUNNING.value))
+    machine.tick_until(healthy, RunState.FINISHED)

@@ -1,0 +1,345 @@
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, select
+
+from cliffwatch.app.scheduler import MISSED_LISTED, Scheduler
+from cliffwatch.app.scheduler_lock import SchedulerLock
+from cliffwatch.base.clock import SystemClock, VirtualClock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.model.request import RunRequest
+from cliffwatch.model.state import RunState
+from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
+from cliffwatch.store.database import Database
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
+
+#: 13:46:40 UTC, 2026-09-21.
+NOW = 1_790_000_000.0
+GRACE = 60.0
+REQUEST = {"workload": "steady", "target": {"kind": "synthetic", "name": "nowhere"}, "durations": {}}
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where runs are submitted: remembers them, and refuses on request."""
+
+    orders: list[tuple[RunRequest, str, str]] = field(default_factory=list)
+    refusal: BaseException | None = None
+    look: Callable[[], object] | None = None
+    seen: list[object] = field(default_factory=list)
+    came: threading.Event = field(default_factory=threading.Event)
+
+    def submit(self, request: RunRequest, created_by: str, schedule_id: str) -> str:
+        self.orders.append((request, created_by, schedule_id))
+        if self.look is not None:
+            self.seen.append(self.look())
+        self.came.set()
+        if self.refusal is not None:
+            raise self.refusal
+        return f"run-{len(self.orders)}"
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOW)
+
+
+@pytest.fixture
+def lock(database: Database, tmp_path: Path) -> Iterator[SchedulerLock]:
+    lock = SchedulerLock(tmp_path / "scheduler.lock", database.engine, SystemClock(), patience_seconds=0)
+    lock.acquire()
+    yield lock
+    lock.release()
+
+
+@pytest.fixture
+def scheduler(database: Database, clock: VirtualClock, lock: SchedulerLock, desk: Desk) -> Scheduler:
+    """Not started: the tests say when it wakes up."""
+    return Scheduler(database, clock, lock, GRACE, desk.submit)
+
+
+def add(database: Database, trigger: dict[str, Any], at: float = NOW, *, enabled: bool = True) -> None:
+    """A schedule `s`, made at `at`."""
+    stored = anchored(parse_trigger(trigger), at)
+    with database.session() as session:
+        session.add(
+            ScheduleRow(
+                id="s",
+                name="nightly",
+                request=REQUEST,
+                trigger=stored,
+                enabled=enabled,
+                next_fire_at=fire_times(parse_trigger(stored).trigger(), at, 1)[0] if enabled else None,
+                created_at=at,
+                created_by="tester",
+            )
+        )
+
+
+def add_run(database: Database, run_id: str, state: RunState) -> None:
+    """A run that the schedule `s` asked for."""
+    columns = RunRow.__table__.columns
+    empty = {column.key: None for column in columns if column.nullable}
+    texts = dict.fromkeys(("directory", "workload_name", "engine", "target", "target_key", "request_digest"), "-")
+    numbers = dict.fromkeys(
+        ("since", "created_at", "planned_seconds", "windows", "events_offset_bytes", "last_event_id"), 0
+    )
+    fields = empty | texts | numbers | {"reasons": [], "stop_requested": False, "created_by": "tester"}
+    with database.session() as session:
+        session.merge(RunRow(**fields | {"id": run_id, "state": state.value, "schedule_id": "s"}))
+
+
+def firings(database: Database) -> list[tuple[float, str, str | None, str]]:
+    with database.snapshot() as session:
+        rows = session.scalars(select(FiringRow).order_by(FiringRow.due_at))
+        return [(row.due_at - NOW, row.outcome, row.run_id, row.detail) for row in rows]
+
+
+def next_fire(database: Database) -> float | None:
+    with database.snapshot() as session:
+        at = session.get_one(ScheduleRow, "s").next_fire_at
+    return None if at is None else at - NOW
+
+
+HOURLY = {"kind": "interval", "every": "1h"}
+
+
+def test_a_due_schedule_queues_its_run_and_moves_on(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600 + 2)
+    scheduler.fire("s")
+    assert desk.orders == [(RunRequest.model_validate(REQUEST), "schedule nightly", "s")]
+    assert firings(database) == [(3600, "queued", "run-1", "")]
+    assert next_fire(database) == 7200
+
+
+def test_a_schedule_that_is_not_due_does_nothing(database: Database, scheduler: Scheduler, desk: Desk) -> None:
+    add(database, HOURLY)
+    scheduler.fire("s")
+    scheduler.fire("gone")
+    assert (desk.orders, firings(database), next_fire(database)) == ([], [], 3600)
+
+
+def test_a_fire_time_is_acted_on_once(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600)
+    scheduler.fire("s")
+    scheduler.fire("s")
+    assert len(desk.orders) == len(firings(database)) == 1
+
+
+def test_a_fire_time_that_is_too_old_is_missed(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600 + GRACE + 1)
+    scheduler.fire("s")
+    assert desk.orders == []
+    assert firings(database) == [(3600, "missed", None, "the service was delayed")]
+    assert next_fire(database) == 7200
+
+
+def test_of_several_fire_times_that_passed_the_last_one_counts(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3 * 3600 + 5)
+    scheduler.fire("s")
+    assert [(due_at, outcome) for due_at, outcome, _, _ in firings(database)] == [
+        (3600, "missed"), (7200, "missed"), (10_800, "queued"),
+    ]  # fmt: skip
+    assert len(desk.orders) == 1
+
+
+def test_a_schedule_has_one_run_in_the_queue_at_most(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    for hour, state in enumerate((RunState.QUEUED, RunState.RUNNING, RunState.FINISHED), start=1):
+        add_run(database, "before", state)
+        clock.advance_to(NOW + hour * 3600)
+        scheduler.fire("s")
+    waits = "run before, which this schedule queued before, still waits for its target"
+    assert firings(database) == [
+        (3600, "missed", None, waits),
+        (7200, "queued", "run-1", ""),
+        (10800, "queued", "run-2", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("refusal", "words"),
+    [
+        (Problem(Code.TARGET_UNSAFE, "somebody needs this drive"), "somebody needs this drive"),
+        (OSError(28, "No space left on device"), "No space left"),
+    ],
+)
+def test_a_run_that_cannot_be_queued_is_a_failed_firing(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk, refusal: Exception, words: str
+) -> None:
+    add(database, HOURLY)
+    desk.refusal = refusal
+    clock.advance_to(NOW + 3600)
+    scheduler.fire("s")
+    [(due_at, outcome, run_id, detail)] = firings(database)
+    assert (due_at, outcome, run_id) == (3600, "failed", None)
+    assert words in detail
+    assert next_fire(database) == 7200
+
+
+def test_a_service_that_dies_while_it_queues_leaves_a_failed_firing(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    desk.look = lambda: firings(database)
+    clock.advance_to(NOW + 3600)
+    scheduler.fire("s")
+    assert desk.seen == [[(3600, "failed", None, "the service ended before it had queued the run")]]
+
+
+def test_what_came_due_while_no_service_ran_is_missed_and_not_run_late(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    # One second late: within the grace of a service that runs, but this one did not.
+    clock.advance_to(NOW + 7200 + 1)
+    scheduler.start()
+    scheduler.stop()
+    assert desk.orders == []
+    assert [(due_at, outcome, detail) for due_at, outcome, _, detail in firings(database)] == [
+        (3600, "missed", "no service was running"), (7200, "missed", "no service was running"),
+    ]  # fmt: skip
+    assert next_fire(database) == 10_800
+
+
+def test_a_date_that_passed_while_no_service_ran_never_comes(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, {"kind": "date", "at": "2026-09-21T15:00:00Z"})
+    clock.advance_to(NOW + 86_400)
+    scheduler.start()
+    scheduler.stop()
+    assert (desk.orders, next_fire(database), len(firings(database))) == ([], None, 1)
+
+
+def test_a_long_absence_is_recorded_in_bounds(database: Database, scheduler: Scheduler, clock: VirtualClock) -> None:
+    add(database, {"kind": "interval", "every": "1m"})
+    clock.advance_to(NOW + 60 * (MISSED_LISTED + 40) + 1)
+    scheduler.start()
+    scheduler.stop()
+    recorded = firings(database)
+    assert len(recorded) == MISSED_LISTED
+    assert recorded[-1][3].endswith("40 more were missed after this one")
+    assert next_fire(database) == 60 * (MISSED_LISTED + 41)
+
+
+def test_a_disabled_schedule_neither_fires_nor_misses(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY, enabled=False)
+    clock.advance_to(NOW + 86_400)
+    scheduler.start()
+    scheduler.fire("s")
+    scheduler.stop()
+    assert (desk.orders, firings(database)) == ([], [])
+
+
+def test_a_schedule_fires_by_itself_until_it_is_disabled(database: Database, lock: SchedulerLock, desk: Desk) -> None:
+    clock = SystemClock()
+    scheduler = Scheduler(database, clock, lock, GRACE, desk.submit)
+    scheduler.start()
+    try:
+        add(database, {"kind": "interval", "every": "1s"}, clock.wall())
+        scheduler.refresh("s")
+        assert desk.came.wait(30)
+        with database.session() as session:
+            session.get_one(ScheduleRow, "s").enabled = False
+        scheduler.refresh("s")
+    finally:
+        scheduler.stop()
+    recorded = firings(database)
+    assert {outcome for _, outcome, _, _ in recorded} == {"queued"}
+    assert len(recorded) == len(desk.orders)
+
+
+def test_a_second_scheduler_is_refused_until_the_first_one_ends(
+    database: Database, lock: SchedulerLock, tmp_path: Path
+) -> None:
+    second = SchedulerLock(tmp_path / "scheduler.lock", database.engine, SystemClock(), patience_seconds=0)
+    with pytest.raises(Problem) as caught:
+        second.acquire()
+    assert caught.value.code is Code.CONFLICT
+    assert not second.is_held()
+    lock.release()
+    second.acquire()
+    assert second.is_held()
+    assert not lock.is_held()
+    second.release()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_database_has_one_scheduler_wherever_it_runs(database: Database, lock: SchedulerLock, tmp_path: Path) -> None:
+    elsewhere = SchedulerLock(tmp_path / "elsewhere.lock", database.engine, SystemClock(), patience_seconds=0)
+    with pytest.raises(Problem, match="another service"):
+        elsewhere.acquire()
+    lock.release()
+    elsewhere.acquire()
+    elsewhere.release()
+
+
+@pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
+def test_a_scheduler_that_lost_its_database_lock_does_not_fire(
+    database: Database, scheduler: Scheduler, lock: SchedulerLock, clock: VirtualClock, desk: Desk, tmp_path: Path
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600)
+    with database.engine.connect() as connection:
+        end = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND pid <> pg_backend_pid()"
+        connection.exec_driver_sql(end)
+    other = SchedulerLock(tmp_path / "elsewhere.lock", database.engine, SystemClock())
+    other.acquire()
+    scheduler.fire("s")
+    assert desk.orders == []
+    other.release()
+    scheduler.fire("s")
+    assert len(desk.orders) == 1
+
+
+def test_a_lock_ends_with_its_process(tmp_path: Path) -> None:
+    program = """
+import sys, time
+from pathlib import Path
+from sqlalchemy import create_engine
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.app.scheduler_lock import SchedulerLock
+SchedulerLock(Path(sys.argv[1]), create_engine("sqlite://"), SystemClock()).acquire()
+print("held", flush=True)
+time.sleep(600)
+"""
+    path = tmp_path / "scheduler.lock"
+    with subprocess.Popen([sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        lock = SchedulerLock(path, create_engine("sqlite://"), SystemClock(), patience_seconds=0)
+        with pytest.raises(Problem):
+            lock.acquire()
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    lock.acquire()
+    lock.release()

@@ -1,0 +1,97 @@
+"""Histograms keep every latency, merge without averaging, and speak the format of the usual HdrHistogram tools."""
+
+import numpy as np
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cliffwatch.base.histogram import HIGHEST_NANOSECONDS, Histogram
+
+LATENCIES = st.lists(st.integers(min_value=1_000, max_value=HIGHEST_NANOSECONDS), min_size=1, max_size=200)
+
+
+@given(LATENCIES)
+def test_percentiles_are_within_three_digits_of_the_samples(values: list[int]) -> None:
+    histogram = Histogram.from_values((value, 1) for value in values)
+    ordered = sorted(values)
+    for quantile, seconds in zip((0.5, 0.99, 1.0), histogram.percentiles_seconds((0.5, 0.99, 1.0)), strict=True):
+        exact = ordered[max(0, int(np.ceil(quantile * len(ordered) - 1e-9)) - 1)] / 1e9
+        # Values below half a microsecond of resolution differ by that at most; above, by one part in a thousand.
+        assert seconds == pytest.approx(exact, rel=1e-3, abs=6e-7)
+
+
+@given(LATENCIES, LATENCIES)
+def test_merging_is_recording_everything_in_one(left: list[int], right: list[int]) -> None:
+    merged = Histogram.from_values((value, 1) for value in left)
+    merged.merge(Histogram.from_values((value, 1) for value in right))
+    assert merged.encode() == Histogram.from_values((value, 1) for value in left + right).encode()
+
+
+@given(LATENCIES)
+def test_an_array_is_recorded_as_one_by_one(values: list[int]) -> None:
+    together = Histogram()
+    together.record_many(np.array(values, dtype=np.int64))
+    assert together.encode() == Histogram.from_values((value, 1) for value in values).encode()
+    assert together.count == len(values)
+
+
+@given(LATENCIES)
+def test_the_encoding_is_read_by_the_reference_library_and_back(values: list[int]) -> None:
+    histogram = Histogram.from_values((value, 1) for value in values)
+    text = histogram.encode()
+    assert text.startswith("HISTFAA")
+    reference = HdrHistogram.decode(text)
+    assert reference.get_total_count() == len(values)
+    back = Histogram.decode(text)
+    assert back.percentiles_seconds() == histogram.percentiles_seconds()
+    assert back.encode() == text
+
+
+def test_a_histogram_of_another_range_is_taken_in() -> None:
+    other = HdrHistogram(1, 60_000_000_000, 3)
+    for milliseconds in range(1, 101):
+        other.record_value(milliseconds * 1_000_000)
+    decoded = Histogram.decode(other.encode().decode())
+    assert decoded.count == 100
+    assert decoded.percentiles_seconds((0.5,))[0] == pytest.approx(0.050, rel=1e-3)
+
+
+def test_latencies_over_an_hour_are_clamped_and_counted() -> None:
+    histogram = Histogram()
+    histogram.record(HIGHEST_NANOSECONDS * 2, 3)
+    histogram.record_many(np.array([HIGHEST_NANOSECONDS + 1], dtype=np.int64))
+    assert histogram.count == 4
+    assert histogram.overflow == 4
+    assert histogram.max_seconds == pytest.approx(3600, rel=1e-3)
+
+
+def test_nothing_counted_is_not_measured() -> None:
+    histogram = Histogram()
+    histogram.record(5_000_000, 0)
+    assert histogram.percentiles_seconds() == [None] * 5
+    assert histogram.max_seconds is None
+
+
+def test_cumulative_counts_make_prometheus_buckets() -> None:
+    histogram = Histogram.from_values({1_000_000: 5, 3_000_000: 3, 500_000_000: 1})
+    assert histogram.cumulative_counts((0.0005, 0.002, 0.004, 1.0)) == [0, 5, 8, 9]
+    assert histogram.sum_seconds() == pytest.approx(0.514, rel=1e-3)
+
+
+@pytest.mark.parametrize("text", ["", "HISTFAAA", "not base64!", "HISTFAAAAAF4nA=="])
+def test_damaged_text_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="HdrHistogram"):
+        Histogram.decode(text)
+
+
+def test_what_was_merged_in_can_be_taken_back() -> None:
+    kept, taken = Histogram.from_values({2_000_000: 10}), Histogram.from_values({900_000_000: 3})
+    merged = Histogram.from_values({2_000_000: 10})
+    merged.merge(taken)
+    merged.remove(taken)
+    assert merged.count == 10
+    assert merged.percentiles_seconds([0.5, 1.0]) == kept.percentiles_seconds([0.5, 1.0])
+    assert merged.max_seconds == pytest.approx(kept.max_seconds, rel=1e-3)
+    merged.remove(kept)
+    assert (merged.count, merged.max_seconds) == (0, None)

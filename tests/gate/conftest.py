@@ -1,0 +1,5 @@
+"""A drive, and a file system on one, for whoever asks whether it may be written to."""
+
+from testkit.drives import drive, volume
+
+__all__ = ["drive", "volume"]

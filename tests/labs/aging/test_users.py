@@ -1,0 +1,58 @@
+"""A drive that somebody uses where the command cannot see it: who it is is said, and nothing is taken down by half."""
+
+import time
+from pathlib import Path
+
+import pytest
+from testkit.loops import command, helper
+from tests.labs.aging.machine import CLOCK, SMALL, State
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
+
+#: A mount namespace of its own, which begins with a copy of all mounts, as a container's or a service's does.
+COPY = ("unshare", "--mount", "--propagation", "private")
+
+
+@pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
+@pytest.mark.parametrize("file_system", [FileSystem.EXT4, FileSystem.NONE])
+def test_a_mount_in_another_namespace_is_named_and_the_drive_stays_whole(state: State, file_system: FileSystem) -> None:
+    drive = state.attach(AttachRequest(SMALL, file_system))
+    started = time.monotonic()
+    with helper("", before=COPY) as process_id, pytest.raises(Problem) as refused:
+        state.detach()
+    assert time.monotonic() - started < 60, "it must not wait for somebody who does not know that it waits"
+    assert refused.value.code is Code.CONFLICT
+    assert f"of process {process_id} (" in refused.value.detail
+    assert "in the mount namespace mnt:[" in refused.value.detail
+    assert str(drive.mount_point or state.place().flash) in refused.value.detail
+    assert state.drive() == drive
+    state.detach()
+    assert state.remains() == []
+
+
+@pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
+def test_a_drive_that_was_taken_down_by_half_is_orphaned_and_its_users_are_named(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    whole = state.attach(AttachRequest(SMALL), "two")
+    with helper("", before=COPY) as process_id:
+        command("umount", drive.mount_point or Path())
+        command("losetup", "--detach", f"/dev/{drive.device}")
+        with pytest.raises(Problem) as refused:
+            clean(state.directory, CLOCK)
+        assert f"of process {process_id} (" in refused.value.detail
+    assert clean(state.directory, CLOCK) == ["detached the drive one"]
+    assert state.drive("two") == whole
+    state.detach("two")
+    assert state.remains() == []
+
+
+def test_whoever_has_the_disk_itself_open_is_named(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL, FileSystem.NONE))
+    with helper("os.open(sys.argv[1], os.O_RDONLY)", f"/dev/{drive.device}") as process_id:
+        with pytest.raises(Problem) as refused:
+            state.detach()
+        assert f"process {process_id} (" in refused.value.detail
+    assert clean(state.directory, CLOCK) == ["detached the drive one"]
+    assert state.remains() == []
