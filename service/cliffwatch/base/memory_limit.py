@@ -1,6 +1,9 @@
 """A limit of the kernel on the memory of this process, on top of what it needed to start."""
 
+import errno
 import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 #: What a process with such a limit is started with: Arrow's own allocator reserves a gigabyte of addresses at once, and
@@ -12,6 +15,25 @@ def limit_memory(limit_bytes: int) -> None:
     """From here on no more than that: what asks for more gets a MemoryError."""
     started = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     lower(resource.RLIMIT_AS, started + limit_bytes)
+
+
+@contextmanager
+def memory_errors() -> Iterator[None]:
+    """What comes out of this for want of memory is a MemoryError, whatever a library calls it: FreeType, the dynamic
+    linker and the kernel have words of their own."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, MemoryError) or not _is_want_of_memory(error):
+            raise
+        raise MemoryError(str(error)) from error
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    said = str(error).casefold()
+    return any(words in said for words in ("out of memory", "cannot allocate memory", "failed to map segment"))
 
 
 def lower(kind: int, limit: int) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from cliffwatch.base.durable import is_full, takes_nothing
-from cliffwatch.base.memory_limit import limit_memory
+from cliffwatch.base.memory_limit import limit_memory, memory_errors
 from cliffwatch.report.build import build, write
 from cliffwatch.report.process import DISK_FULL, MEMORY_LIMIT_BYTES, UNWRITABLE, out_of_memory
 
@@ -19,11 +19,12 @@ def main(arguments: list[str]) -> int:
     directory: Path = given.directory
     limit_memory(MEMORY_LIMIT_BYTES)
     try:
-        report = build(directory)
-        # The verdict must not be lost to a disk that has no room for the files.
-        verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
-        print(json.dumps(verdict | {"findings": report.raised}), flush=True)
-        write(given.to or directory, report)
+        with memory_errors():
+            report = build(directory)
+            # The verdict must not be lost to a disk that has no room for the files.
+            verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
+            print(json.dumps(verdict | {"findings": report.raised}), flush=True)
+            write(given.to or directory, report)
     except MemoryError:
         print(f"the report of {directory} could not be made: {out_of_memory()}", file=sys.stderr)
         return 3

@@ -21,7 +21,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from cliffwatch.base.memory_limit import limit_memory
+from cliffwatch.base.memory_limit import limit_memory, memory_errors
 from cliffwatch.base.units import format_share
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.state import VerdictName
@@ -370,9 +370,13 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
     directory: Path = parser.parse_args(arguments).directory
+    # OpenBLAS takes its memory with its first calculation, and ends the process where it gets none.
+    np.linalg.inv(np.eye(3))
     limit_memory(MEMORY_LIMIT_BYTES)
     try:
-        sys.stdout.buffer.write(draw(build(directory)))
+        with memory_errors():
+            picture = draw(build(directory))
+        sys.stdout.buffer.write(picture)
         sys.stdout.buffer.flush()
     except MemoryError:
         print(f"the picture of {directory} could not be made: {out_of_memory()}", file=sys.stderr)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.memory_limit import ENVIRONMENT
+from cliffwatch.base.memory_limit import ENVIRONMENT, memory_errors
 from cliffwatch.labs.bundle.bounds import limit_this_process, out_of_memory
 from cliffwatch.labs.bundle.manifest import Manifest, taken
 from cliffwatch.labs.bundle.unpack import disk_problem, unpack
@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     limit_this_process()
     try:
-        manifest = _made(given.file, given.runs, given.name)
+        with memory_errors():
+            manifest = _made(given.file, given.runs, given.name)
     except MemoryError:
         print(json.dumps({"problem": {"code": Code.BUNDLE_INVALID, "detail": out_of_memory(), "faults": []}}))
         return 1
