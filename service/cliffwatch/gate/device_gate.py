@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import time
 from collections.abc import Collection
 from dataclasses import replace
@@ -12,9 +13,19 @@ from cliffwatch.machine.backing import is_locked_by_another, read_loops
 from cliffwatch.machine.exports import exports
 from cliffwatch.machine.inventory import Drive
 from cliffwatch.machine.signatures import Signature, SignaturesUnreadable, read_signatures
-from cliffwatch.machine.sysfs import PROC, SYS
+from cliffwatch.machine.sysfs import PROC, SYS, disk_directory, read_text
 from cliffwatch.machine.twins import twins_of
-from cliffwatch.machine.usage import StackedDevice, file_writers, layers_above, mount_points, swap_areas, writers
+from cliffwatch.machine.usage import (
+    StackedDevice,
+    file_writers,
+    holders,
+    layers_above,
+    layers_below,
+    mount_points,
+    partitions,
+    swap_areas,
+    writers,
+)
 
 #: Whoever looks whether a drive is free holds it for an instant, as `losetup` does with each that it tries: in use is
 #: what stays so for that long.
@@ -22,6 +33,11 @@ INSTANT_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 #: What a drive that is not free for long is, besides `in_use`.
 _TAKEN = frozenset({"mounted", "swap", "holder_md", "holder_dm", "holder_loop", "holder_other"})
+#: How device-mapper's tools name what shares a device with others and has no block in common with them: partitions of
+#: one mapped device (kpartx), and volumes of one group (LVM) right on its disks or in its thin pool. Of a snapshot and
+#: its origin, which share a volume of the group, that is not known.
+_PARTITION_UUID = re.compile(r"part\d+-(?P<whole>.+)")
+_VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 
 
 def lasting_objections(
@@ -57,7 +73,8 @@ def device_objections(
     `held`: what this process has opened exclusively, as major:minor.
     """
     layers = layers_above(drive.major_minor, sys)
-    objections = _use_objections(drive, layers, sys, proc)
+    objections = [*_stack_objections(layers, layers[1:]), *_use_objections(drive.name, layers, sys, proc)]
+    objections += _part_objections(drive, layers, sys, proc)
     if drive.read_only:
         objections.append(Objection("read_only", f"{drive.name} is read-only; use a drive that can be written to"))
     objections += _content_objections(drive, layers)
@@ -73,24 +90,78 @@ def not_exclusive(node: Path, error: OSError) -> Objection:
     return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
 
 
-def _use_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    objections = [_holder_objection(layer) for layer in layers[1:] if not layer.is_partition]
+def _stack_objections(layers: Collection[StackedDevice], above: Collection[StackedDevice]) -> list[Objection]:
+    """What lies on a drive; `above`: of `layers`, without the drive."""
+    objections = [_holder_objection(layer) for layer in above if not layer.is_partition]
     for layer in layers:
         if (layer.directory / "bcache").is_dir():
             message = f"{layer.name} is part of a bcache; stop and unregister it first"
             objections.append(Objection("holder_other", message))
+    return objections
+
+
+def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
+    """Who uses the device of that name or what lies on it."""
+    objections = []
     for mount_point in mount_points(layers, sys, proc):
-        objections.append(Objection("mounted", f"{drive.name} is mounted at {mount_point}; unmount it"))
+        objections.append(Objection("mounted", f"{name} is mounted at {mount_point}; unmount it"))
     for area in swap_areas(layers, proc=proc):
         objections.append(Objection("swap", f"{area} is swapped to; take it out of use with swapoff"))
     numbers = {layer.major_minor for layer in layers}
     for export in exports(sys):
         if export.major_minor in numbers:
-            message = f"{drive.name} is exported as {export.name} ({export.path}); remove that"
+            message = f"{name} is exported as {export.name} ({export.path}); remove that"
             objections.append(Objection("in_use", message))
     for writer in writers(layers, proc):
-        objections.append(Objection("in_use", f"{writer} has {drive.name} open for writing; end it"))
+        objections.append(Objection("in_use", f"{writer} has {name} open for writing; end it"))
     return objections
+
+
+def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
+    """Who uses what an array or a mapped device is made of, beside it.
+
+    Mapped devices share their claim on a device, and whoever opens one of these without a claim is seen there alone.
+    """
+    parts = layers_below(drive.major_minor, sys)
+    own = {layer.major_minor for layer in [*layers, *parts]}
+    objections = []
+    for part in parts:
+        examined = [(part, own | _neighbours(part, own))]
+        if part.is_partition:
+            whole = _whole_of(part)
+            examined.append((whole, own | {each.major_minor for each in partitions(whole)}))
+        for device, beside in examined:
+            strangers = layers_above(device.major_minor, sys, beside=beside)[1:]
+            found = _stack_objections(strangers, strangers)
+            found += _use_objections(device.name, [device, *strangers], sys, proc)
+            objections += [
+                replace(each, message=f"{drive.name} lies on {device.name}: {each.message}") for each in found
+            ]
+    return objections
+
+
+def _whole_of(partition: StackedDevice) -> StackedDevice:
+    directory = disk_directory(partition.directory)
+    return StackedDevice(directory.name, read_text(directory / "dev") or "", directory)
+
+
+def _neighbours(part: StackedDevice, own: Collection[str]) -> set[str]:
+    """What lies on the device beside what is `own`, and has no block in common with that."""
+    above = list(holders(part))
+    mine = [layer for layer in above if layer.major_minor in own]
+    return {other.major_minor for other in above if any(_are_neighbours(each, other, part) for each in mine)}
+
+
+def _are_neighbours(one: StackedDevice, other: StackedDevice, below: StackedDevice) -> bool:
+    if read_text(other.directory / "md" / "level") == "container":
+        return True  # It names the members of arrays, and has no block of its own.
+    mine, its, shared = (read_text(each.directory / "dm" / "uuid") or "" for each in (one, other, below))
+    if (part := _PARTITION_UUID.fullmatch(mine)) and (sibling := _PARTITION_UUID.fullmatch(its)):
+        return mine != its and part["whole"] == sibling["whole"]
+    if (volume := _VOLUME_UUID.fullmatch(mine)) and (sibling := _VOLUME_UUID.fullmatch(its)):
+        is_shared_volume = _VOLUME_UUID.fullmatch(shared) is not None and not shared.endswith("-tpool")
+        return volume["group"] == sibling["group"] and not is_shared_volume
+    return False
 
 
 def _holder_objection(layer: StackedDevice) -> Objection:
@@ -109,7 +180,7 @@ def _twin_objections(
     for twin in twins.known:
         # What lies on the drive itself was reported for it.
         others = [layer for layer in layers_above(twin.drive.major_minor, sys) if layer.major_minor not in own]
-        found = _use_objections(twin.drive, others, sys, proc)
+        found = [*_stack_objections(others, others[1:]), *_use_objections(twin.drive.name, others, sys, proc)]
         if twin.original.backing_file is not None:
             # It may begin elsewhere in the file, and show what nothing on the drive itself shows.
             found += _content_objections(twin.drive, others)
@@ -162,14 +233,14 @@ def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
 
 def _content_objections(drive: Drive, layers: list[StackedDevice]) -> list[Objection]:
     objections = []
-    partitions = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
+    parts = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
     try:
         signatures = read_signatures(drive.node)
     except SignaturesUnreadable as error:
         signatures = ()
         message = f"what is on {drive.name} cannot be determined: {error}"
         objections.append(Objection("signatures_unknown", message))
-    kinds: dict[str, list[str]] = {"partition_table": partitions} if partitions else {}
+    kinds: dict[str, list[str]] = {"partition_table": parts} if parts else {}
     for signature in signatures:
         kinds.setdefault(_signature_code(signature), []).append(signature.kind)
     for code, names in kinds.items():

@@ -4,7 +4,7 @@ A use of a part is a use of the whole, so each question is asked of the device, 
 these, and so on upwards.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from cliffwatch.machine.writing import DeviceWriter, writing_processes
 
 @dataclass(frozen=True, slots=True)
 class StackedDevice:
-    """A device in the stack. `below` is the one it lies on; None for the device asked about."""
+    """A device in the stack. `below` is what it lies on; None for the device asked about and for what is below that."""
 
     name: str
     major_minor: str
@@ -33,18 +33,42 @@ class StackedDevice:
         return f"{name} on {self.below}"
 
 
-def layers_above(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
-    """The device itself, then everything that lies on it, each once. Raises OSError when the device is gone."""
+def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] = ()) -> list[StackedDevice]:
+    """The device itself, then everything that lies on it, each once; `beside`: not these, nor what lies on them alone.
+
+    Raises OSError when the device is gone.
+    """
     directory = device_directory(major_minor, sys)
     loops = read_loops(sys)
     found = {major_minor: StackedDevice(directory.name, major_minor, directory)}
     waiting = [found[major_minor]]
     while waiting:
         below = waiting.pop(0)
-        for layer in [*_partitions(below), *_holders(below), *_loops(below, loops), *_compressed(below, sys)]:
-            if layer.major_minor not in found:
+        for layer in [*partitions(below), *holders(below), *_loops(below, loops), *_compressed(below, sys)]:
+            if layer.major_minor not in found and layer.major_minor not in beside:
                 found[layer.major_minor] = layer
                 waiting.append(layer)
+    return list(found.values())
+
+
+def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
+    """What an array or a mapped device is made of, down to the bottom, each once: partitions as themselves.
+
+    Raises OSError when the device is gone.
+    """
+    directory = device_directory(major_minor, sys)
+    found: dict[str, StackedDevice] = {}
+    waiting = [StackedDevice(directory.name, major_minor, directory)]
+    while waiting:
+        above = waiting.pop(0)
+        slaves = above.directory / "slaves"
+        for entry in sorted(slaves.iterdir()) if slaves.is_dir() else []:
+            part = entry.resolve()
+            number = read_text(part / "dev") or ""
+            if number not in found:
+                is_partition = (part / "partition").exists()
+                found[number] = StackedDevice(entry.name, number, part, is_partition=is_partition)
+                waiting.append(found[number])
     return list(found.values())
 
 
@@ -86,13 +110,15 @@ def file_writers(file: FileIdentity, proc: Path = PROC) -> list[DeviceWriter]:
     return writing_processes(lambda status: FileIdentity.of(status) == file, proc, file)
 
 
-def _partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
+def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
+    """Of a whole drive, as the kernel knows them."""
     for entry in sorted(layer.directory.iterdir()):
         if (entry / "partition").exists():
             yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry, layer.name, is_partition=True)
 
 
-def _holders(layer: StackedDevice) -> Iterator[StackedDevice]:
+def holders(layer: StackedDevice) -> Iterator[StackedDevice]:
+    """What has claimed the device to lie on it: arrays and mapped devices."""
     holders = layer.directory / "holders"
     for entry in sorted(holders.iterdir()) if holders.is_dir() else []:
         yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)
