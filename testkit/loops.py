@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.gate.safety import Examination, Objection
-from cliffwatch.gate.safety import hold as hold_target
+from cliffwatch.gate import Examination, Objection
+from cliffwatch.gate import hold as hold_target
 from cliffwatch.model.target import DeviceTarget
 
 MIB = 1024 * 1024

@@ -15,7 +15,7 @@ from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.app.reconciler import Reconciler
 from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
-from cliffwatch.gate.safety import examine, hold
+from cliffwatch.gate import examine, hold
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import RunRequest

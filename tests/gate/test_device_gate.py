@@ -9,7 +9,7 @@ import pytest
 from testkit.loops import MIB, LoopDrive, codes, command, helper, loop_drive, mounted
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.gate.safety import (
+from cliffwatch.gate import (
     OBJECTIONS,
     Objection,
     confirmation_sentence,

@@ -9,7 +9,7 @@ import pytest
 from testkit.loops import MIB, LoopDrive, codes, command, hold, loop_drive, mounted
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.gate.safety import (
+from cliffwatch.gate import (
     Examination,
     confirmation_sentence,
     examine,

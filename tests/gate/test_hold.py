@@ -9,8 +9,8 @@ import pytest
 from testkit.loops import LoopDrive, codes, command, helper, hold, loop_drive, mounted, reserved_node
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.gate.safety import Examination, examine, remove_run_directory
-from cliffwatch.gate.safety import hold as hold_target
+from cliffwatch.gate import Examination, examine, remove_run_directory
+from cliffwatch.gate import hold as hold_target
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget
 
 

@@ -9,7 +9,7 @@ from tests.machine.trees import Tree, empty_tree, mount_id_of, nvme, write
 
 import cliffwatch
 from cliffwatch.engines.contract import EngineFacts
-from cliffwatch.gate.safety import examine
+from cliffwatch.gate import examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.facts import collect_facts, memory_bytes
 

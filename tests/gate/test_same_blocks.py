@@ -13,7 +13,7 @@ from testkit.loops import MIB, LoopDrive, codes, command, helper, hold, loop_dri
 from tests.machine.trees import Tree, empty_tree, nvme, write
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate.safety import Examination, examine, targets_overlap
+from cliffwatch.gate import Examination, examine, targets_overlap
 from cliffwatch.model.target import DeviceTarget
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from testkit.loops import MIB, LoopDrive, loop_drive
 
-from cliffwatch.gate.safety import examine
+from cliffwatch.gate import examine
 
 EXPORTS = {
     "nvmet": ("nvmet/subsystems/nqn.2026-01.test/namespaces/1/device_path", "the nvmet subsystem nqn.2026-01.test"),

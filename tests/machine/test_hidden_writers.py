@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from testkit.loops import LoopDrive, codes, command, helper
 
-from cliffwatch.gate.safety import examine
+from cliffwatch.gate import examine
 
 #: Python's own mmap keeps a descriptor of its own.
 MAPPED = """

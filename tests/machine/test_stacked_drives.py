@@ -6,7 +6,7 @@ import pytest
 from testkit.loops import codes
 from tests.machine.trees import Tree, empty_tree, nvme
 
-from cliffwatch.gate.safety import Examination, examine
+from cliffwatch.gate import Examination, examine
 from cliffwatch.model.target import DeviceTarget
 
 

@@ -8,7 +8,7 @@ import pytest
 from testkit.loops import loop_drive, mounted
 from testkit.worker_runs import execute_run, names, queue_run, report
 
-from cliffwatch.gate.safety import confirmation_sentence, examine
+from cliffwatch.gate import confirmation_sentence, examine
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.state import VerdictName
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget

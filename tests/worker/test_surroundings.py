@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from cliffwatch.gate.safety import examine
+from cliffwatch.gate import examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.metrics import RunFileSystem
 from cliffwatch.worker.series_labels import devices_below, file_systems_of

@@ -22,7 +22,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.base.logs import last_line_of
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
-from cliffwatch.gate.safety import targets_overlap
+from cliffwatch.gate import targets_overlap
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.following import StatusFollower
 from cliffwatch.journal.state import RunStatus, change_state

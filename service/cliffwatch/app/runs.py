@@ -24,9 +24,17 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.engines.contract import EngineContext
 from cliffwatch.engines.registry import check_target_kind, checked_workload, engine_of, load_of
-from cliffwatch.gate.examination import Examination, confirmation_sentence, examine, place_of, targets_overlap
-from cliffwatch.gate.objections import Objection, require_clear
-from cliffwatch.gate.space import notes_on_plan, objections_to_plan
+from cliffwatch.gate import (
+    Examination,
+    Objection,
+    confirmation_sentence,
+    examine,
+    notes_on_plan,
+    objections_to_plan,
+    place_of,
+    require_clear,
+    targets_overlap,
+)
 from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder

@@ -1,1 +1,46 @@
-"""May this be written to? No, unless there is proof."""
+"""The safety gate: may this be written to? No, unless there is proof.
+
+    examination = examine(target, run_id)                       looks, writes nothing
+    objections = [*examination.objections, *objections_to_plan(examination, plan, reserve_ratio)]
+    require_clear(objections)                                   raises Problem with every reason at once
+    with hold(examination) as target:                           looks again, and claims the target for the run
+        ...
+
+A device is written to only when its serial, WWN, UUID or backing file was named, the sentence of
+`confirmation_sentence` was typed, nothing is mounted from it, stacked on it or swapped to it, no process writes to it,
+wipefs and blkid find nothing on it, and the kernel grants it exclusively; all of this under every name that its blocks
+have. In a directory a run writes to new files in a directory of its own, and a stated share of the volume stays free.
+
+    device_gate          whether a drive is in use or holds something: here a disk is refused
+    examination          which drives a target leads to, whether it was confirmed, and which runs must take turns
+    journal_directories  whether the target is where the journals are
+    run_directory        whether a directory is the run's own, and who may remove it
+    space                whether the plan keeps to its target and leaves enough space free
+    holding              whether the target is still what was examined, at the moment of claiming it
+    objections           the code, the field and the meaning of all that can stand in the way
+"""
+
+from cliffwatch.gate.device_gate import device_objections
+from cliffwatch.gate.examination import Examination, confirmation_sentence, examine, place_of, targets_overlap
+from cliffwatch.gate.holding import HeldTarget, hold
+from cliffwatch.gate.objections import OBJECTIONS, Objection, require_clear
+from cliffwatch.gate.run_directory import remove_run_directory, run_directory
+from cliffwatch.gate.space import notes_on_plan, objections_to_plan
+
+__all__ = [
+    "OBJECTIONS",
+    "Examination",
+    "HeldTarget",
+    "Objection",
+    "confirmation_sentence",
+    "device_objections",
+    "examine",
+    "hold",
+    "notes_on_plan",
+    "objections_to_plan",
+    "place_of",
+    "remove_run_directory",
+    "require_clear",
+    "run_directory",
+    "targets_overlap",
+]

@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from pydantic import BaseModel
 
-from cliffwatch.gate.device_gate import device_objections
+from cliffwatch.gate import device_objections
 from cliffwatch.http.context import Services
 from cliffwatch.http.plan_resource import ObjectionBody
 from cliffwatch.machine.inventory import Drive, list_drives

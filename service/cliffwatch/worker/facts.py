@@ -25,7 +25,7 @@ from typing import Any
 
 import cliffwatch
 from cliffwatch.engines.contract import EngineFacts
-from cliffwatch.gate.examination import Examination
+from cliffwatch.gate import Examination
 from cliffwatch.machine.inventory import Drive, Volume
 from cliffwatch.machine.mounts import read_mounts
 from cliffwatch.machine.sysfs import PROC, SYS, read_number, read_text

@@ -13,7 +13,7 @@ from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.engines.contract import EngineContext, Launch
-from cliffwatch.gate.holding import HeldTarget
+from cliffwatch.gate import HeldTarget
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import MOVED_NOTE

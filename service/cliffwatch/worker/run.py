@@ -12,7 +12,7 @@ from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
 from cliffwatch.engines.contract import EngineContext
-from cliffwatch.gate.safety import Examination, HeldTarget, hold, objections_to_plan, require_clear
+from cliffwatch.gate import Examination, HeldTarget, hold, objections_to_plan, require_clear
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import RunStatus

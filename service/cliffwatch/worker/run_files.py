@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate.run_directory import remove_run_directory, run_directory
+from cliffwatch.gate import remove_run_directory, run_directory
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.target import DirectoryTarget

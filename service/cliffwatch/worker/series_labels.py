@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cliffwatch.gate.examination import Examination
+from cliffwatch.gate import Examination
 from cliffwatch.machine.mounts import mount_of
 from cliffwatch.worker.metrics import RunDevice, RunFileSystem
 

@@ -2,8 +2,7 @@
 
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate.examination import place_of
-from cliffwatch.gate.safety import Examination, HeldTarget, Objection, examine, require_clear
+from cliffwatch.gate import Examination, HeldTarget, Objection, examine, place_of, require_clear
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.request import Submission

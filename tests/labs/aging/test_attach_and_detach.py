@@ -8,7 +8,7 @@ from testkit.loops import command
 from tests.labs.aging.machine import CLOCK, SMALL, State, metric
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.gate.examination import examine
+from cliffwatch.gate import examine
 from cliffwatch.labs.aging.directories import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
 from cliffwatch.machine.mounts import mount_of
