@@ -17,10 +17,11 @@ from cliffwatch.app.index import index_run
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.http.connections import Bounds, http_options
 from cliffwatch.http.context import Services
+from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
 from cliffwatch.store.database import Database, open_database, upgrade
-from cliffwatch.store.tokens import Scope, create_token
+from cliffwatch.store.tokens import create_token
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
 ORDER = {"workload": WORKLOAD, "target": {"kind": "synthetic", "name": "nowhere"}}

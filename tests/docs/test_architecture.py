@@ -3,6 +3,7 @@
 import re
 import tomllib
 
+import pytest
 from testkit.checkout import ROOT
 
 PACKAGE = ROOT / "service" / "cliffwatch"
@@ -31,6 +32,14 @@ def test_every_directory_of_the_tree_is_in_its_table() -> None:
     table = TEXT.partition("## The tree")[2].partition("\n## ")[0]
     named = " ".join(re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE))
     assert {path.partition("/")[0] for path in re.findall(r"`([\w.-]+/[\w./-]*)`", named)} == TOP
+
+
+@pytest.mark.parametrize("floor", ["api", "http", "web"])
+def test_nobody_above_app_opens_a_transaction_or_a_journal_for_writing(floor: str) -> None:
+    # The linter holds the modules, which readers and writers share.
+    writes = re.compile(r"\b(EventLog|WindowLog)\b|\.session\(")
+    found = {path.name: writes.findall(path.read_text(encoding="utf-8")) for path in (PACKAGE / floor).rglob("*.py")}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
 def test_the_drawing_has_the_floors_that_the_linter_holds_and_that_there_are() -> None:

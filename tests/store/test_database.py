@@ -6,9 +6,10 @@ from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 from testkit.journals import synthetic_workload
 
+from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import Database, open_database
 from cliffwatch.store.models import FindingRow
-from cliffwatch.store.tokens import Scope, create_token
+from cliffwatch.store.tokens import create_token
 from cliffwatch.store.workloads import find_workload, put_workload
 
 

@@ -1,9 +1,10 @@
 import pytest
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import TokenRow
-from cliffwatch.store.tokens import Scope, create_token, ensure_first_token, find_token, revoke_token
+from cliffwatch.store.tokens import create_token, ensure_first_token, find_token, revoke_token
 
 
 def test_a_token_is_found_by_its_text_alone(database: Database) -> None:

@@ -7,8 +7,9 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
+from cliffwatch.app.tokens import Caller
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.http.context import API_PREFIX, Caller, Context, Operator, Services, find_run
+from cliffwatch.http.context import API_PREFIX, Context, Operator, Services, find_run
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Run, run_resource

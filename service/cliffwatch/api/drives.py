@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from cliffwatch.http.context import API_PREFIX, Context, Reader
-from cliffwatch.http.drive_resource import DriveBody, examined_drives
+from cliffwatch.http.drive_resource import DriveBody, listed_drives
 from cliffwatch.http.paging import Page
 from cliffwatch.http.route import ApiRoute
 
@@ -13,5 +13,5 @@ router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["drives"])
 @router.get("/drives")
 def show_drives(services: Context, caller: Reader) -> Page[DriveBody]:
     """All drives, on one page, by name."""
-    listed, _ = examined_drives(services)
+    listed, _ = listed_drives(services)
     return Page(items=listed, next_page=None)

@@ -8,7 +8,6 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCol
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cliffwatch import __version__
@@ -17,8 +16,15 @@ from cliffwatch.app.scheduler import FAILED, MISSED, QUEUED
 from cliffwatch.http.context import Context, Services
 from cliffwatch.http.figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
-from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
-from cliffwatch.store.queries import count_runs_by_state, runs_page, unfinished_runs
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.queries import (
+    count_firings,
+    count_runs_by_state,
+    count_schedules,
+    next_fire_times,
+    runs_page,
+    unfinished_runs,
+)
 
 router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
@@ -105,25 +111,21 @@ def _lag_bytes(row: RunRow) -> int:
 
 def _schedule_metrics(session: Session) -> Iterator[Metric]:
     schedules = GaugeMetricFamily(f"{_PREFIX}schedules", "Schedules, by whether they may fire.", labels=["enabled"])
-    rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
-    counts = {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple to the type checker
-    for enabled in (True, False):
-        schedules.add_metric([str(enabled).lower()], counts.get(enabled, 0))
+    for enabled, count in count_schedules(session).items():
+        schedules.add_metric([str(enabled).lower()], count)
     yield schedules
     following = GaugeMetricFamily(
         f"{_PREFIX}schedule_next_timestamp_seconds",
         "When the schedule fires next, in seconds since the epoch; absent when it will not.",
         labels=["schedule"],
     )
-    for name, at in session.execute(select(ScheduleRow.name, ScheduleRow.next_fire_at)):
-        if at is not None:
-            following.add_metric([name], at)
+    for name, at in next_fire_times(session):
+        following.add_metric([name], at)
     yield following
     firings = GaugeMetricFamily(
         f"{_PREFIX}schedule_firings", "Recorded fire times of the present schedules, by outcome.", labels=["outcome"]
     )
-    found = session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome))
-    outcomes = {outcome: count for outcome, count in found}  # noqa: C416  as above
+    outcomes = count_firings(session)
     for outcome in (QUEUED, MISSED, FAILED):
         firings.add_metric([outcome], outcomes.get(outcome, 0))
     yield firings

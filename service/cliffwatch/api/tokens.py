@@ -12,9 +12,9 @@ from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.times import Time
 from cliffwatch.model.document import Strict
+from cliffwatch.model.scope import Scope
 from cliffwatch.store.models import TokenRow
 from cliffwatch.store.queries import tokens_page
-from cliffwatch.store.tokens import Scope, create_token, revoke_token
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["tokens"])
 _SORT, _KEY = "tokens:created_at,id", (float, str)
@@ -48,9 +48,15 @@ class NewToken(TokenBody):
 @router.post("/tokens", status_code=201)
 def make_token(request: TokenRequest, services: Context, caller: Admin) -> NewToken:
     """Make a token. Its text is in this answer and nowhere else."""
-    with services.database.session() as session:
-        row, text = create_token(session, request.name, Scope.of(request.scope), services.clock.wall())
-    return NewToken(**_show(row).model_dump(), token=text)
+    made = services.tokens.create(request.name, Scope.of(request.scope))
+    return NewToken(
+        id=made.id,
+        name=made.name,
+        scope=made.scope.label,
+        created_at=made.created_at,
+        revoked_at=None,
+        token=made.text,
+    )
 
 
 @router.get("/tokens", responses=responses(Code.PAGE_TOKEN_INVALID))
@@ -65,8 +71,7 @@ def list_tokens(services: Context, caller: Admin, limit: Limit = 50, page: PageT
 @router.delete("/tokens/{token_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.CONFLICT))
 def delete_token(token_id: ShortId, services: Context, caller: Admin) -> None:
     """Revoke a token at once and for good. The last one of scope admin stays."""
-    with services.database.session() as session:
-        revoke_token(session, token_id, services.clock.wall())
+    services.tokens.revoke(token_id)
 
 
 def _show(row: TokenRow) -> TokenBody:

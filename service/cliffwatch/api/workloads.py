@@ -4,16 +4,14 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Response
 
-from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.engines.registry import checked_workload
+from cliffwatch.app.workloads import check_document, check_yaml
+from cliffwatch.base.errors import Code
 from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, WorkloadName
 from cliffwatch.http.paging import Limit, Page, PageToken
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.workload_resource import WorkloadBody, listed_workloads, workload_body
-from cliffwatch.model.request import check_text
-from cliffwatch.model.workload import Workload, workload_document
-from cliffwatch.store.workloads import put_workload, require_workload
+from cliffwatch.model.workload import Workload
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["workloads"])
 _VERSION_LIMIT = 2**31 - 1
@@ -35,8 +33,7 @@ def show_workload(
     version: Annotated[int | None, Query(ge=1, le=_VERSION_LIMIT, description="the newest unless given")] = None,
 ) -> WorkloadBody:
     """A workload."""
-    with services.database.snapshot() as session:
-        return workload_body(require_workload(session, name, version))
+    return workload_body(services.workloads.find(name, version))
 
 
 @router.put(
@@ -51,12 +48,7 @@ def put_workload_version(
     name: WorkloadName, document: Document, response: Response, services: Context, caller: Operator
 ) -> WorkloadBody:
     """Store a workload. A changed document becomes the next version; versions never change."""
-    workload = _checked(document)
-    if workload.name != name:
-        fault = FieldFault("name", f"the document says {workload.name!r}, the path {name!r}; make them the same")
-        raise Problem(Code.WORKLOAD_INVALID, "the workload's name is not that of the path", [fault])
-    with services.database.session() as session:
-        row, is_new = put_workload(session, workload, services.clock.wall())
+    row, is_new = services.workloads.put(name, document)
     if not is_new:
         response.status_code = 200
     response.headers["Location"] = f"{API_PREFIX}/workloads/{name}?version={row.version}"
@@ -70,13 +62,5 @@ def validate_workload(
 ) -> Workload:
     """Check a workload and answer it with every default filled in. Stores nothing."""
     if set(document) == {"yaml"} and isinstance(document["yaml"], str):
-        return checked_workload(workload_document(document["yaml"]))
-    return _checked(document)
-
-
-def _checked(document: dict[str, Any]) -> Workload:
-    try:
-        check_text(document)
-    except ValueError as error:
-        raise Problem(Code.WORKLOAD_INVALID, f"the workload is not valid: {error}") from error
-    return checked_workload(document)
+        return check_yaml(document["yaml"])
+    return check_document(document)

@@ -1,1 +1,4 @@
-"""The use cases: runs, schedules, alerts, imports, and what keeps the index true. Every way in calls these."""
+"""The use cases: runs, reports, workloads, schedules, tokens, drives, alerts, and what keeps the index true.
+
+Every way in calls these, and decides and changes nothing by itself.
+"""

@@ -39,6 +39,12 @@ def worker_is_alive(directory: Path) -> bool:
     return locks.is_held(directory / files.WORKER_LOCK)
 
 
+def metrics_port_of(directory: Path) -> int | None:
+    """Where the run's last worker has its metrics; None where it has none, or none was started."""
+    heartbeat = Heartbeat.read(directory)
+    return None if heartbeat is None else heartbeat.metrics_port
+
+
 def request_stop(directory: Path, force: bool) -> None:
     """Ask a run to stop: gracefully, or (`force`) by killing its worker and engine; the report is made either way.
 

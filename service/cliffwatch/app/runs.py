@@ -15,8 +15,6 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.orm import Session
-
 from cliffwatch.app import launcher
 from cliffwatch.app.index import admit, index_run, status_in, write_status
 from cliffwatch.base import durable
@@ -46,14 +44,14 @@ from cliffwatch.model.target import bootstrap_servers_of
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database
 from cliffwatch.store.models import RunRow
-from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.store.queries import require_run, unfinished_runs
 from cliffwatch.store.workloads import require_workload
 from cliffwatch.worker.timeline import Timeline
 
 _LOG = logging.getLogger(__name__)
 #: How long a stop that is written down waits for the database, before it is answered without.
 _INDEX_PATIENCE_SECONDS = 0.5
-#: Journals that are only being made begin so; see `store.index.journals_in`.
+#: Journals that are only being made begin so; see `app.index.journals_in`.
 _PENDING_PREFIX = ".new-"
 #: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
 _NAME_IN_ID = 42
@@ -158,7 +156,7 @@ class RunService:
         stopping a run. Raises Problem(wrong_state) when it is late.
         """
         with self._database.snapshot() as session:
-            row = self._row(session, run_id)
+            row = require_run(session, run_id)
         directory = Path(row.directory)
         if status_in(directory).state is RunState.FINISHED:
             raise Problem(Code.WRONG_STATE, f"run {run_id}is already finished")
@@ -274,13 +272,6 @@ class RunService:
                 return False
             raise
         return True
-
-    @staticmethod
-    def _row(session: Session, run_id: str) -> RunRow:
-        row = session.get(RunRow, run_id)
-        if row is None:
-            raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
-        return row
 
 
 def _replaced(original: Workload, workload: Workload) -> dict[str, str]:

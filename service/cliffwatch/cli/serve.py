@@ -6,10 +6,12 @@ import logging
 import socket
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 
+from cliffwatch.app.tokens import TokenService
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.durable import write_durably
 from cliffwatch.base.errors import Code, Problem
@@ -18,10 +20,10 @@ from cliffwatch.base.privacy import keep_private, tighten
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
 from cliffwatch.http.connections import http_options
+from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
 from cliffwatch.store.database import open_database, upgrade
-from cliffwatch.store.tokens import FIRST_TOKEN_NAME, Scope, create_token, ensure_first_token, is_known
 
 #: How long answers in progress may take once a signal came. Live streams never end by themselves.
 _SHUTDOWN_GRACE_SECONDS = 3
@@ -70,9 +72,8 @@ def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
-        with database.session() as session:
-            row, text = create_token(session, name, Scope.of(scope), time.time())
-            return {"id": row.id, "name": row.name, "scope": row.scope, "token": text}
+        made = TokenService(database, SystemClock()).create(name, Scope.of(scope))
+        return {"id": made.id, "name": made.name, "scope": made.scope.label, "token": made.text}
     finally:
         database.close()
 
@@ -97,16 +98,9 @@ def _make_first_token(settings: Settings, token_path: Path) -> None:
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
-        with database.session() as session:
-            present = _token_in(token_path)
-            token = ensure_first_token(session, time.time())
-            if token is None and present and not is_known(session, present):
-                token = create_token(session, FIRST_TOKEN_NAME, Scope.ADMIN, time.time())[1]
-            if token is not None:
-                if present:
-                    _keep_aside(token_path)
-                # Inside the transaction: a token that cannot be kept is not made either.
-                _write(token_path, token)
+        token = TokenService(database, SystemClock()).ensure_first(
+            partial(_token_in, token_path), partial(_keep, token_path)
+        )
     finally:
         database.close()
     if token is not None:
@@ -123,6 +117,12 @@ def _token_in(path: Path) -> str:
         return ""
     except OSError as error:
         raise Problem(Code.NOT_READY, f"the token file {path} cannot be read: {error.strerror}") from error
+
+
+def _keep(path: Path, token: str) -> None:
+    if _token_in(path):
+        _keep_aside(path)
+    _write(path, token)
 
 
 def _keep_aside(path: Path) -> None:

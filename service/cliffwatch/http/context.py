@@ -8,19 +8,23 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.imports import ImportService
+from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.schedules import ScheduleService
+from cliffwatch.app.tokens import Caller, TokenService
+from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import NAME_PATTERN, SHORT_ID_PATTERN
 from cliffwatch.http.figures import HttpFigures
+from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.monitor import DatabaseMonitor
-from cliffwatch.store.tokens import Scope, find_token
+from cliffwatch.store.queries import require_run
 
 API_PREFIX = "/api/v1"
 _bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token create` prints it.")
@@ -35,20 +39,15 @@ class Services:
     database: Database
     runs: RunService
     imports: ImportService
+    reports: ReportService
+    workloads: WorkloadService
+    tokens: TokenService
     scheduler: Scheduler
     schedules: ScheduleService
     http: HttpFigures
     alerts: AlertIntake
     watch: Watch
     database_monitor: DatabaseMonitor
-
-
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Whose token came with the request."""
-
-    name: str
-    scope: Scope
 
 
 def services_of(request: Request) -> Services:
@@ -80,11 +79,9 @@ class Authentication:
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
             raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token; send Authorization: Bearer cw_…")
-        with services_of(request).database.snapshot() as session:
-            row = find_token(session, token.strip())
-        if row is None:
+        caller = services_of(request).tokens.caller_of(token.strip())
+        if caller is None:
             raise Problem(Code.UNAUTHENTICATED, "the token is unknown, or it was revoked")
-        caller = Caller(row.name, Scope.of(row.scope))
         if caller.scope < self.needed:
             label = self.needed.label
             raise Problem(
@@ -106,7 +103,4 @@ ShortId = Annotated[str, Path(pattern=SHORT_ID_PATTERN)]
 def find_run(services: Services, run_id: str) -> RunRow:
     """Raises Problem(not_found)."""
     with services.database.snapshot() as session:
-        row = session.get(RunRow, run_id)
-    if row is None:
-        raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
-    return row
+        return require_run(session, run_id)

@@ -4,12 +4,9 @@ from dataclasses import asdict
 
 from pydantic import BaseModel
 
-from cliffwatch.gate import device_objections
+from cliffwatch.app.drives import ExaminedDrive, examined_drives
 from cliffwatch.http.context import Services
 from cliffwatch.http.plan_resource import ObjectionBody
-from cliffwatch.machine.inventory import Drive, list_drives
-from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
-from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 class DriveHealthBody(BaseModel):
@@ -58,21 +55,14 @@ class DriveBody(BaseModel):
     health: DriveHealthBody | None
 
 
-def examined_drives(services: Services) -> tuple[list[DriveBody], str | None]:
+def listed_drives(services: Services) -> tuple[list[DriveBody], str | None]:
     """All drives by name; and why the health of none is known, if so."""
-    try:
-        known, reason = drive_health(services.settings.prometheus_url, services.clock.wall()), None
-    except QueryFailed as error:
-        known, reason = {}, str(error)
-    return [_show(drive, known.get(drive.name)) for drive in list_drives()], reason
+    examined = examined_drives(services.settings.prometheus_url, services.clock.wall())
+    return [_drive_body(each) for each in examined.drives], examined.without_health
 
 
-def _show(drive: Drive, health: DriveHealth | None) -> DriveBody:
-    try:
-        objections = [ObjectionBody(code=item.code, message=item.message) for item in device_objections(drive)]
-    except OSError as error:
-        message = f"{drive.name} cannot be examined: {error.strerror}; try again"
-        objections = [ObjectionBody(code="target_changed", message=message)]
+def _drive_body(examined: ExaminedDrive) -> DriveBody:
+    drive = examined.drive
     return DriveBody(
         name=drive.name,
         node=str(drive.node),
@@ -92,6 +82,6 @@ def _show(drive: Drive, health: DriveHealth | None) -> DriveBody:
         chunk_bytes=drive.chunk_bytes,
         members=[member.name for member in drive.members],
         identities=list(drive.identities),
-        objections=objections,
-        health=None if health is None else DriveHealthBody.model_validate(asdict(health)),
+        objections=[ObjectionBody(code=item.code, message=item.message) for item in examined.objections],
+        health=None if examined.health is None else DriveHealthBody.model_validate(asdict(examined.health)),
     )

@@ -6,13 +6,9 @@ from typing import Any
 from fastapi import Response
 from pydantic import BaseModel
 
-from cliffwatch.base.errors import Code, Problem
 from cliffwatch.http.context import Services, find_run
 from cliffwatch.http.times import Time
 from cliffwatch.journal import EventType, StoredEvent, files
-from cliffwatch.model.state import RunState
-from cliffwatch.report.picture_process import picture_of
-from cliffwatch.report.provisional import place_of_report
 
 #: The report's scripts may run, but not with the rights of the service's own pages.
 _REPORT_HEADERS = {"Content-Security-Policy": "sandbox allow-scripts allow-downloads"}
@@ -37,34 +33,17 @@ def directory_of(services: Services, run_id: str) -> Path:
     return Path(find_run(services, run_id).directory)
 
 
-def _place_of_report(services: Services, run_id: str) -> Path:
-    row = find_run(services, run_id)
-    return place_of_report(Path(row.directory), is_over=row.state == RunState.FINISHED.value)
-
-
-def _report(services: Services, run_id: str, name: str) -> bytes:
-    try:
-        return (_place_of_report(services, run_id) / name).read_bytes()
-    except FileNotFoundError as error:
-        raise Problem(
-            Code.REPORT_NOT_READY,
-            f"run {run_id} has no {name} yet; it is made when the load ends, and by `cliffwatch run report {run_id}`",
-        ) from error
-
-
 def report_page(services: Services, run_id: str) -> Response:
     """report.html. Raises Problem: not_found, report_not_ready."""
-    content = _report(services, run_id, files.REPORT_HTML)
+    content = services.reports.read(run_id, files.REPORT_HTML)
     return Response(content, media_type="text/html", headers=_REPORT_HEADERS)
 
 
 def report_document(services: Services, run_id: str) -> Response:
     """report.json. Raises Problem: not_found, report_not_ready."""
-    return Response(_report(services, run_id, files.REPORT_JSON), media_type="application/json")
+    return Response(services.reports.read(run_id, files.REPORT_JSON), media_type="application/json")
 
 
 def report_picture(services: Services, run_id: str) -> Response:
     """report.png, drawn when it is first asked for. Raises Problem: not_found, report_not_ready."""
-    cache = services.settings.state_directory / "cache" / "matplotlib"
-    directory = directory_of(services, run_id)
-    return Response(picture_of(directory, cache, _place_of_report(services, run_id)), media_type="image/png")
+    return Response(services.reports.picture(run_id), media_type="image/png")

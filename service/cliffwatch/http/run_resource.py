@@ -7,12 +7,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from cliffwatch.app.launcher import metrics_port_of
 from cliffwatch.http.times import Time
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.model.state import RunState, VerdictName
 from cliffwatch.model.target import Target, parse_target
 from cliffwatch.store.models import RunRow
-from cliffwatch.worker.heartbeat import Heartbeat
 
 #: States in which the load goes on, as far as the service knows.
 _UNDER_LOAD = frozenset({RunState.RUNNING, RunState.STOPPING, RunState.INTERRUPTED})
@@ -115,12 +115,11 @@ def run_resource(row: RunRow, now: float, waits_for: Sequence[str] = ()) -> Run:
     last = JournalReader(directory).last_window()
     fields = _fields(row, now, last.end if last is not None else row.last_window_end)
     report = directory / files.REPORT_HTML
-    heartbeat = Heartbeat.read(directory) if row.state != RunState.FINISHED.value else None
     return Run(
         **fields,
         last_window=window_resource(last) if last is not None else None,
         report=str(report) if report.exists() else None,
-        metrics_port=heartbeat.metrics_port if heartbeat is not None else None,
+        metrics_port=metrics_port_of(directory) if row.state != RunState.FINISHED.value else None,
         waits_for=list(waits_for),
     )
 

@@ -3,7 +3,6 @@
 from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cliffwatch.app.scheduler import MISSED
@@ -23,7 +22,7 @@ from cliffwatch.model.trigger import (
 )
 from cliffwatch.model.workload import DurationOverrides
 from cliffwatch.store.models import FiringRow, ScheduleRow
-from cliffwatch.store.queries import schedules_page
+from cliffwatch.store.queries import last_firing, schedules_page
 
 _SORT, _KEY = "schedules:name", (str,)
 
@@ -80,9 +79,7 @@ def schedule_detail(services: Services, schedule_id: str) -> ScheduleDetail:
 
 def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
     request, trigger, fault = _readable(row)
-    firings = select(FiringRow).where(FiringRow.schedule_id == row.id).order_by(FiringRow.due_at.desc()).limit(1)
-    last = session.scalars(firings).first()
-    missed = session.scalars(firings.where(FiringRow.outcome == MISSED)).first()
+    last, missed = last_firing(session, row.id), last_firing(session, row.id, MISSED)
     return {
         "id": row.id,
         "name": row.name,

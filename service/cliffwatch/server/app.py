@@ -29,25 +29,25 @@ from cliffwatch.app import launcher
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.imports import ImportService
 from cliffwatch.app.index import index_missing
+from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
 from cliffwatch.app.schedules import ScheduleService
+from cliffwatch.app.tokens import TokenService
+from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.errors import Code
 from cliffwatch.base.logs import LogRotator, logs_below
-from cliffwatch.engines.registry import load_of
 from cliffwatch.http import problems
 from cliffwatch.http.context import API_PREFIX, Services
 from cliffwatch.http.figures import BodyLimit, HttpFigures, Measured
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.workload import parse_workload
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
-from cliffwatch.store.workloads import add_built_in
 from cliffwatch.web import drives as drives_page
 from cliffwatch.web import login, run_now, run_pages, static_files
 from cliffwatch.web import schedules as schedules_page
@@ -137,7 +137,9 @@ def _lifespan_of(
             service.sweep()
             imports = ImportService(settings.runs_directory, database, clock)
             imports.sweep()
-            _index_journals(settings, database, clock)
+            workloads = WorkloadService(database, clock)
+            workloads.add_built_in(BUILT_IN_WORKLOADS)
+            _index_journals(settings, database)
             reconciler = reconciler_of(database, clock)
             reconciler.start()
             held.callback(reconciler.stop)
@@ -154,6 +156,9 @@ def _lifespan_of(
                 database,
                 service,
                 imports,
+                ReportService(settings.state_directory / "cache", database, clock),
+                workloads,
+                TokenService(database, clock),
                 scheduler,
                 ScheduleService(database, clock, service, scheduler),
                 app.state.http,
@@ -182,13 +187,9 @@ def _scheduler(settings: Settings, database: Database, clock: Clock, service: Ru
     return Scheduler(database, clock, lock, settings.misfire_grace, submit)
 
 
-def _index_journals(settings: Settings, database: Database, clock: Clock) -> None:
-    """Store the workloads that come with the program, and index the journals that are not indexed yet."""
+def _index_journals(settings: Settings, database: Database) -> None:
+    """Index the journals that are not indexed yet."""
     with database.session() as session:
-        for path in sorted(BUILT_IN_WORKLOADS.glob("*.yaml")):
-            workload = parse_workload(path.read_text(encoding="utf-8"))
-            load_of(workload)
-            add_built_in(session, workload, clock.wall())
         report = index_missing(session, settings.runs_directory)
     for run_id, faults in report.faults.items():
         _LOG.warning("the journal of run %s is damaged: %s", run_id, "; ".join(faults))

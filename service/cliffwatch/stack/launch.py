@@ -7,6 +7,7 @@ from sqlalchemy import select
 from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.durable import write_durably
+from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes
 from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component, stack_directory
@@ -17,7 +18,7 @@ from cliffwatch.stack.configuration import (
 )
 from cliffwatch.store.database import Database, open_database
 from cliffwatch.store.models import TokenRow
-from cliffwatch.store.tokens import Scope, create_token, find_token
+from cliffwatch.store.tokens import create_token, find_token
 
 #: Short-lived runs are judged by rates over a few seconds; runs themselves are scraped as often as their windows need.
 SCRAPE_INTERVAL_SECONDS = 5.0

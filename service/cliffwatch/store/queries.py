@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.state import RunState, VerdictName
 from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
 
@@ -17,6 +18,14 @@ def is_readable() -> ColumnElement[bool]:
     """Of a run's row: whether its words are ours, and not those of somebody who wrote into the table."""
     has_verdict = or_(RunRow.verdict.is_(None), RunRow.verdict.in_([verdict.value for verdict in VerdictName]))
     return and_(RunRow.state.in_([state.value for state in RunState]), has_verdict)
+
+
+def require_run(session: Session, run_id: str) -> RunRow:
+    """Raises Problem(not_found)."""
+    row = session.get(RunRow, run_id)
+    if row is None:
+        raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+    return row
 
 
 def unfinished_runs(session: Session) -> list[RunRow]:
@@ -79,6 +88,32 @@ def firings_page(session: Session, schedule_id: str, limit: int, after: Key | No
     """Newest first, by (due_at, id)."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     return _page(session, query, [FiringRow.due_at, FiringRow.id], limit, after, newest_first=True)
+
+
+def last_firing(session: Session, schedule_id: str, outcome: str | None = None) -> FiringRow | None:
+    """The newest, or the newest of that outcome."""
+    query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
+    if outcome is not None:
+        query = query.where(FiringRow.outcome == outcome)
+    return session.scalars(query.order_by(FiringRow.due_at.desc()).limit(1)).first()
+
+
+def count_schedules(session: Session) -> dict[bool, int]:
+    """By whether they may fire."""
+    rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
+    return {True: 0, False: 0} | {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple
+
+
+def count_firings(session: Session) -> dict[str, int]:
+    """By outcome, those of which there is one."""
+    rows = session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome))
+    return {outcome: count for outcome, count in rows}  # noqa: C416  as above
+
+
+def next_fire_times(session: Session) -> list[tuple[str, float]]:
+    """The schedules that will fire, by name, and when."""
+    rows = session.execute(select(ScheduleRow.name, ScheduleRow.next_fire_at))
+    return [(name, at) for name, at in rows if at is not None]
 
 
 def tokens_page(session: Session, limit: int, after: Key | None = None) -> list[TokenRow]:

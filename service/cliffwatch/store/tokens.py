@@ -7,33 +7,17 @@ import hashlib
 import hmac
 import secrets
 import time
-from enum import IntEnum
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import TokenRow
 
 _PREFIX = "cw"
 FIRST_TOKEN_NAME = "first"
-
-
-class Scope(IntEnum):
-    """What a token allows; each scope includes the ones before it."""
-
-    READ = 1
-    OPERATE = 2
-    ADMIN = 3
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
-
-    @classmethod
-    def of(cls, label: str) -> "Scope":
-        return cls[label.upper()]
 
 
 def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple[TokenRow, str]:

@@ -3,7 +3,7 @@
 from fastapi import APIRouter, Request, Response
 
 from cliffwatch.http.context import Context
-from cliffwatch.http.drive_resource import examined_drives
+from cliffwatch.http.drive_resource import listed_drives
 from cliffwatch.web.page import PageRoute, show
 from cliffwatch.web.session import AnyVisitor
 
@@ -13,5 +13,5 @@ router = APIRouter(route_class=PageRoute, include_in_schema=False)
 @router.get("/drives")
 def show_drives(request: Request, services: Context, visitor: AnyVisitor) -> Response:
     """The machine's drives with their health, and what the safety gate says to each."""
-    listed, unknown = examined_drives(services)
+    listed, unknown = listed_drives(services)
     return show(request, "drives.html", visitor, drives=listed, unknown=unknown)

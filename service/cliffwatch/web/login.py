@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query, Request, Response
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.http.context import Context
-from cliffwatch.store.tokens import find_token
 from cliffwatch.web.page import PageRoute, go_to, local_path, show
 from cliffwatch.web.session import Form, is_from_here, log_in, log_out, visitor_of
 
@@ -26,9 +25,7 @@ def take_login(request: Request, services: Context, form: Form) -> Response:
     token, after = form.get("token", "").strip(), local_path(form.get("next", "/runs"))
     if not is_from_here(request):
         raise Problem(Code.FORBIDDEN, "the form did not come from this page; load the page again")
-    with services.database.snapshot() as session:
-        row = find_token(session, token)
-    if row is None:
+    if services.tokens.caller_of(token) is None:
         words = "This token is unknown, or it was revoked."
         return show(request, "login.html", None, 401, next=after, problem=words)
     answer = go_to(after)

@@ -12,9 +12,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request, Response
 
+from cliffwatch.app.tokens import Caller
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.http.context import Caller, Context, Services
-from cliffwatch.store.tokens import Scope, find_token
+from cliffwatch.http.context import Context, Services
+from cliffwatch.model.scope import Scope
 
 COOKIE = "cliffwatch_token"
 #: The hidden field of every form that changes something.
@@ -43,11 +44,8 @@ def visitor_of(request: Request, services: Services) -> Visitor | None:
     token = request.cookies.get(COOKIE, "")
     if not token:
         return None
-    with services.database.snapshot() as session:
-        row = find_token(session, token)
-    if row is None:
-        return None
-    return Visitor(Caller(row.name, Scope.of(row.scope)), form_word_of(token))
+    caller = services.tokens.caller_of(token)
+    return None if caller is None else Visitor(caller, form_word_of(token))
 
 
 def form_word_of(token: str) -> str:

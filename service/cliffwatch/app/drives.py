@@ -1,0 +1,43 @@
+"""The drives of the machine: what the kernel says of each, why it must not be overwritten, and how healthy it is."""
+
+from dataclasses import dataclass
+
+from cliffwatch.gate import Objection, device_objections
+from cliffwatch.machine.inventory import Drive, list_drives
+from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.prometheus import QueryFailed
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedDrive:
+    """A whole block device. `objections` are the reasons not to overwrite it; `health` is None where none is known."""
+
+    drive: Drive
+    objections: tuple[Objection, ...]
+    health: DriveHealth | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedDrives:
+    """All drives by name. `without_health` is why the health of none is known, if so."""
+
+    drives: tuple[ExaminedDrive, ...]
+    without_health: str | None
+
+
+def examined_drives(prometheus_url: str | None, now: float) -> ExaminedDrives:
+    """Look at every drive of the machine, and ask Prometheus for its health."""
+    try:
+        known, reason = drive_health(prometheus_url, now), None
+    except QueryFailed as error:
+        known, reason = {}, str(error)
+    drives = [ExaminedDrive(drive, _objections(drive), known.get(drive.name)) for drive in list_drives()]
+    return ExaminedDrives(tuple(drives), reason)
+
+
+def _objections(drive: Drive) -> tuple[Objection, ...]:
+    try:
+        return tuple(device_objections(drive))
+    except OSError as error:
+        message = f"{drive.name} cannot be examined: {error.strerror}; try again"
+        return (Objection("target_changed", message),)

@@ -1,0 +1,82 @@
+"""What can be asked of a run's report: have it made now, read it, and see it as a picture."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.app.index import index_report
+from cliffwatch.base import durable
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import EventLog
+from cliffwatch.journal.state import mend_verdict
+from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.report.picture_process import one_at_a_time, picture_of
+from cliffwatch.report.process import make_report
+from cliffwatch.report.provisional import place_of_report, provisional_directory
+from cliffwatch.store.database import Database
+from cliffwatch.store.models import RunRow
+from cliffwatch.store.queries import require_run
+
+
+@dataclass(frozen=True, slots=True)
+class MadeReport:
+    """What a report says. `is_provisional`: the run is not over, and its own report comes at its end."""
+
+    verdict: VerdictName
+    reasons: tuple[str, ...]
+    is_provisional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ReportService:
+    """Reports beside the journals. `cache` is the directory for what need not be kept."""
+
+    cache: Path
+    database: Database
+    clock: Clock
+
+    def make(self, run_id: str) -> MadeReport:
+        """Make the report anew of what the journal holds, and mend a verdict that could not be found at the end.
+
+        Raises Problem: not_found, journal_unwritable, internal.
+        """
+        row = self._row(run_id)
+        directory, is_over = Path(row.directory), _is_over(row)
+        place = directory if is_over else provisional_directory(directory)
+        # It takes a processor, and more memory than all else: not as often at once as people ask.
+        with one_at_a_time(self.cache / "reports"):
+            place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
+            made = make_report(directory, place)
+        if made.verdict is None or made.failure:
+            code = Code.JOURNAL_UNWRITABLE if made.unwritable else Code.INTERNAL
+            raise Problem(code, f"the report of run {run_id} could not be made: {made.failure}")
+        if is_over:
+            mend_verdict(EventLog(directory), made.verdict, made.reasons, self.clock.wall())
+            with self.database.session() as session:
+                index_report(session, directory)
+        return MadeReport(made.verdict, made.reasons, is_provisional=not is_over)
+
+    def read(self, run_id: str, name: str) -> bytes:
+        """One of the report's files, by its name. Raises Problem: not_found, report_not_ready."""
+        try:
+            return (_place_of_report(self._row(run_id)) / name).read_bytes()
+        except FileNotFoundError as error:
+            remedy = f"it is made when the load ends, and by `cliffwatch run report {run_id}`"
+            raise Problem(Code.REPORT_NOT_READY, f"run {run_id} has no {name} yet; {remedy}") from error
+
+    def picture(self, run_id: str) -> bytes:
+        """The report as PNG, drawn when it is first asked for. Raises Problem: not_found, report_not_ready."""
+        row = self._row(run_id)
+        return picture_of(Path(row.directory), self.cache / "matplotlib", _place_of_report(row))
+
+    def _row(self, run_id: str) -> RunRow:
+        with self.database.snapshot() as session:
+            return require_run(session, run_id)
+
+
+def _is_over(row: RunRow) -> bool:
+    return row.state == RunState.FINISHED.value
+
+
+def _place_of_report(row: RunRow) -> Path:
+    return place_of_report(Path(row.directory), is_over=_is_over(row))

@@ -1,0 +1,70 @@
+"""What is to be scraped of the runs that are live: their workers, and what their workloads add."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cliffwatch.base.errors import Problem
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.state import ACTIVE, RunState
+from cliffwatch.model.workload import Workload, workload_from
+from cliffwatch.stack.components import HOST
+from cliffwatch.store.database import Database
+from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.worker.heartbeat import Heartbeat
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedWorker:
+    """The metrics of a worker that lives; `window_seconds` is how long its run's windows are."""
+
+    run_id: str
+    address: str
+    window_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class ScrapedTarget:
+    """What a workload adds; `window_seconds` are the shortest windows of the runs that name it."""
+
+    job: str
+    path: str
+    address: str
+    window_seconds: float
+
+
+def scraped_workers(database: Database) -> list[ScrapedWorker]:
+    """The workers that live now and have a port."""
+    found = []
+    for directory, workload in _live(database):
+        heartbeat = Heartbeat.read(directory)
+        # The port of a worker that died may be somebody else's by now.
+        if heartbeat is None or heartbeat.metrics_port is None or not heartbeat.worker.is_alive():
+            continue
+        found.append(ScrapedWorker(directory.name, f"{HOST}:{heartbeat.metrics_port}", workload.window))
+    return found
+
+
+def scraped_targets(database: Database) -> list[ScrapedTarget]:
+    """What the workloads of live runs add, each once, by job, path and address."""
+    windows: dict[tuple[str, str, str], float] = {}
+    for _, workload in _live(database):
+        for entry in workload.scrape:
+            for address in entry.targets:
+                key = (entry.job, entry.path, address)
+                windows[key] = min(windows.get(key, workload.window), workload.window)
+    return [ScrapedTarget(*key, window_seconds) for key, window_seconds in sorted(windows.items())]
+
+
+def _live(database: Database) -> Iterator[tuple[Path, Workload]]:
+    """The journals of live runs, with their workloads. One that cannot be read hides no other."""
+    with database.snapshot() as session:
+        directories = [Path(row.directory) for row in unfinished_runs(session) if RunState(row.state) in ACTIVE]
+    for directory in directories:
+        try:
+            yield directory, workload_from(JournalReader(directory).document(files.ORDER)["workload"])
+        except (Problem, KeyError) as problem:
+            _LOG.warning("run %s cannot be discovered: %s", directory.name, problem)

@@ -1,0 +1,69 @@
+"""What can be done with tokens: make one, revoke one, and ask whose one is."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.model.scope import Scope
+from cliffwatch.store import tokens
+from cliffwatch.store.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whose token came with a request, and what it allows."""
+
+    name: str
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class NewToken:
+    """A token that was just made. `text` is what its owner keeps, and nobody can read it off the database."""
+
+    id: str
+    name: str
+    scope: Scope
+    created_at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TokenService:
+    """Tokens as rows of the database."""
+
+    database: Database
+    clock: Clock
+
+    def caller_of(self, text: str) -> Caller | None:
+        """Whose token this is the text of; None where it is unknown, or was revoked."""
+        with self.database.snapshot() as session:
+            row = tokens.find_token(session, text)
+        return None if row is None else Caller(row.name, Scope.of(row.scope))
+
+    def create(self, name: str, scope: Scope) -> NewToken:
+        """A token of whoever or whatever is called `name`."""
+        with self.database.session() as session:
+            row, text = tokens.create_token(session, name, scope, self.clock.wall())
+        return NewToken(row.id, row.name, scope, row.created_at, text)
+
+    def revoke(self, token_id: str) -> None:
+        """At once and for good. Raises Problem(not_found), and Problem(conflict) for the last one of scope admin."""
+        with self.database.session() as session:
+            tokens.revoke_token(session, token_id, self.clock.wall())
+
+    def ensure_first(self, kept: Callable[[], str], keep: Callable[[str], None]) -> str | None:
+        """Make a token of scope admin where the database never had one, or where the text that its owner has is
+        none of the database's; gives the new text, None where none was needed.
+
+        `kept` reads what the owner has, empty for nothing, and `keep` puts the new text there. Both are called inside
+        the transaction: of two that start at once only one does so, and what cannot be kept is not made either.
+        """
+        with self.database.session() as session:
+            present, now = kept(), self.clock.wall()
+            text = tokens.ensure_first_token(session, now)
+            if text is None and present and not tokens.is_known(session, present):
+                text = tokens.create_token(session, tokens.FIRST_TOKEN_NAME, Scope.ADMIN, now)[1]
+            if text is not None:
+                keep(text)
+        return text

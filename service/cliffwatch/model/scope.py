@@ -1,0 +1,19 @@
+"""What a token allows."""
+
+from enum import IntEnum
+
+
+class Scope(IntEnum):
+    """Each scope includes the ones before it."""
+
+    READ = 1
+    OPERATE = 2
+    ADMIN = 3
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of(cls, label: str) -> "Scope":
+        return cls[label.upper()]
