@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from typing import Any
 
 import pytest
 from testkit.checkout import ROOT
@@ -20,6 +21,12 @@ def named_paths() -> list[str]:
     """Everything in backticks that begins with a directory of the tree, or of the service's package."""
     found = re.findall(r"`([\w.-]+/[\w./-]*)`", TEXT)
     return [path for path in found if path not in ELSEWHERE and path.partition("/")[0] in TOP | FLOORS]
+
+
+def contracts() -> list[dict[str, Any]]:
+    configuration = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = configuration["tool"]["importlinter"]["contracts"]
+    return found
 
 
 def test_every_path_that_is_named_is_there() -> None:
@@ -45,9 +52,18 @@ def test_nobody_above_app_opens_a_transaction_or_a_journal_for_writing(floor: st
 def test_the_drawing_has_the_floors_that_the_linter_holds_and_that_there_are() -> None:
     drawing = TEXT.partition("## The floors of the service")[2].partition("\n| question")[0]
     drawn = [line[4:DESCRIPTIONS_FROM].split() for line in drawing.splitlines() if re.match(r" {4}[a-z]", line)]
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
-        "contracts"
-    ]
-    (held,) = [contract["layers"] for contract in contracts if contract["type"] == "layers"]
+    (held,) = [contract["layers"] for contract in contracts() if contract["type"] == "layers"]
     assert drawn == [layer.split(" | ") for layer in held]
     assert {name for floor in drawn for name in floor} == FLOORS
+
+
+def test_all_is_forbidden_to_the_drive_exporter_but_the_clock() -> None:
+    (forbidden,) = [
+        set(contract["forbidden_modules"])
+        for contract in contracts()
+        if contract.get("source_modules") == ["cliffwatch_drive_exporter"]
+    ]
+    base = {path.stem for path in (PACKAGE / "base").glob("*.py")} - {"__init__", "clock"}
+    assert forbidden == {f"cliffwatch.{floor}" for floor in FLOORS - {"base"}} | {
+        f"cliffwatch.base.{module}" for module in base
+    }

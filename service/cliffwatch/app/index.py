@@ -36,6 +36,8 @@ from cliffwatch.store.queries import is_readable
 from cliffwatch.store.workloads import add_version, digest_of
 
 _LOG = logging.getLogger(__name__)
+#: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
+UNFINISHED_PREFIX = "."
 #: What ends a run carries its findings as the report has them.
 FINISHED_EVENT = (EventType.STATE, RunState.FINISHED.value)
 
@@ -139,10 +141,12 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
 
 
 def journals_in(runs_directory: Path) -> list[Path]:
-    """The journals below a directory. Names that begin with a dot are of runs that are only being made."""
+    """The journals below a directory, without those that are only being made."""
     if not runs_directory.is_dir():
         return []
-    return sorted(path for path in runs_directory.iterdir() if path.is_dir() and not path.name.startswith("."))
+    return sorted(
+        path for path in runs_directory.iterdir() if path.is_dir() and not path.name.startswith(UNFINISHED_PREFIX)
+    )
 
 
 def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> IndexReport:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.app import launcher
-from cliffwatch.app.index import admit, index_run, status_in, write_status
+from cliffwatch.app.index import UNFINISHED_PREFIX, admit, index_run, status_in, write_status
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -51,8 +51,8 @@ from cliffwatch.worker.timeline import Timeline
 _LOG = logging.getLogger(__name__)
 #: How long a stop that is written down waits for the database, before it is answered without.
 _INDEX_PATIENCE_SECONDS = 0.5
-#: Journals that are only being made begin so; see `app.index.journals_in`.
-_PENDING_PREFIX = ".new-"
+#: Journals that are only being made begin so, and a start of the service removes them.
+_PENDING_PREFIX = f"{UNFINISHED_PREFIX}new-"
 #: A made-up run id is the workload's name, cut to this, and 21 characters more; 63 are allowed.
 _NAME_IN_ID = 42
 #: What the worker of another run on the same target causes. That run will end, and this one waits for it.

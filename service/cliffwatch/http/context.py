@@ -7,7 +7,6 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cliffwatch.app.alerts import AlertIntake
-from cliffwatch.app.imports import ImportService
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
@@ -38,7 +37,6 @@ class Services:
     clock: Clock
     database: Database
     runs: RunService
-    imports: ImportService
     reports: ReportService
     workloads: WorkloadService
     tokens: TokenService
@@ -50,10 +48,14 @@ class Services:
     database_monitor: DatabaseMonitor
 
 
+def not_ready() -> Problem:
+    return Problem(Code.NOT_READY, "the service is starting or stopping; try again")
+
+
 def services_of(request: Request) -> Services:
     services = getattr(request.app.state, "services", None)
     if services is None:
-        raise Problem(Code.NOT_READY, "the service is starting or stopping; try again")
+        raise not_ready()
     assert isinstance(services, Services)
     return services
 

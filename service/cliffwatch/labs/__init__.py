@@ -1,1 +1,1 @@
-"""Products built on the rest, none of which the rest knows of."""
+"""Products on top of the service: only `server`, which puts their routes in, and `cli` know of them."""

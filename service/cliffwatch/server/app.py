@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute
 from cliffwatch import __version__
 from cliffwatch.api import (
     alerts,
-    bundles,
     discovery,
     drives,
     health,
@@ -27,7 +26,6 @@ from cliffwatch.api import (
 )
 from cliffwatch.app import launcher
 from cliffwatch.app.alerts import AlertIntake
-from cliffwatch.app.imports import ImportService
 from cliffwatch.app.index import index_missing
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
@@ -42,6 +40,9 @@ from cliffwatch.base.logs import LogRotator, logs_below
 from cliffwatch.http import problems
 from cliffwatch.http.context import API_PREFIX, Services
 from cliffwatch.http.figures import BodyLimit, HttpFigures, Measured
+from cliffwatch.labs.aging import routes as aging
+from cliffwatch.labs.bundle import routes as bundles
+from cliffwatch.labs.bundle.imports import ImportService
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack.watch import Watch
@@ -68,6 +69,8 @@ _PROTECTED = (
     Code.DATABASE_UNAVAILABLE,
 )
 _PAGES = (run_pages, run_now, start_page, login, drives_page, schedules_page, static_files)
+#: In the order in which they are tried and documented.
+_API = (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery, aging)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
 
 
@@ -104,7 +107,7 @@ def create_app(
     app.state.watched_limits = WatchedLimits()
     app.state.followed_alerts = FollowedAlerts()
     problems.install(app, API_PREFIX, show_problem)
-    for module in (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery):
+    for module in _API:
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
         app.include_router(module.router, responses=problems.responses(*_OPEN))
@@ -150,12 +153,12 @@ def _lifespan_of(
             logs = LogRotator(lambda: [*logs_below(settings.state_directory), *_workers_logs(database)])
             logs.start()
             held.callback(logs.stop)
+            app.state.imports = imports
             app.state.services = Services(
                 settings,
                 clock,
                 database,
                 service,
-                imports,
                 ReportService(settings.state_directory / "cache", database, clock),
                 workloads,
                 TokenService(database, clock),
@@ -170,6 +173,7 @@ def _lifespan_of(
                 yield
             finally:
                 app.state.services = None
+                app.state.imports = None
 
     return lifespan
 

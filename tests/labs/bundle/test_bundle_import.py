@@ -20,11 +20,11 @@ from testkit.waiting import wait_until
 from tests.api.harness import ORDER, WORKLOAD, Api, serving
 from tests.labs.bundle.packed import RUN_ID, bundle_of, content_of, finished, forged
 
-from cliffwatch.api import bundles
-from cliffwatch.app.imports import PENDING_PREFIX, ImportService
 from cliffwatch.app.index import rebuild
 from cliffwatch.cli.client import ApiClient
+from cliffwatch.labs.bundle import routes
 from cliffwatch.labs.bundle import unpack as unpacking
+from cliffwatch.labs.bundle.imports import PENDING_PREFIX, ImportService
 from cliffwatch.model.settings import read_settings
 
 
@@ -107,7 +107,7 @@ def test_who_may_only_look_may_not_import(elsewhere: Api, packed: bytes) -> None
 def test_an_upload_has_a_limit_and_other_requests_keep_theirs(
     elsewhere: Api, packed: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bundles, "UPLOAD_LIMIT_BYTES", 10_000)
+    monkeypatch.setattr(routes, "UPLOAD_LIMIT_BYTES", 10_000)
     answer = bring(elsewhere, packed)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
     assert left_over(elsewhere) == []

@@ -6,5 +6,5 @@
 
 `attach` puts the three on top of one another, `detach` takes them down in the opposite order, `clean` takes down what
 processes left that were killed. What is there is read from the machine, never from what was written down: any part may
-have been killed at any moment.
+have been killed at any moment. `routes` tells Prometheus where the drives' own figures are.
 """

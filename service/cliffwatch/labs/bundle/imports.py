@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.app.index import admit
+from cliffwatch.app.index import UNFINISHED_PREFIX, admit
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -29,8 +29,8 @@ from cliffwatch.report.timestamps import timestamp
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 
-#: What is being imported begins so: the index passes it over, and a start of the service removes it.
-PENDING_PREFIX = ".import-"
+#: What is being imported begins so, and a start of the service removes it.
+PENDING_PREFIX = f"{UNFINISHED_PREFIX}import-"
 #: A bundle of 36 h takes some ten seconds.
 _PATIENCE_SECONDS = 1800.0
 

@@ -1,18 +1,19 @@
 """/runs/import: a run of another service, as the bundle that it was packed into."""
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from cliffwatch.app.tokens import Caller
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.http.context import API_PREFIX, Context, Operator, Services, find_run
+from cliffwatch.http.context import API_PREFIX, Context, Operator, Services, find_run, not_ready
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Run, run_resource
+from cliffwatch.labs.bundle.imports import ImportService
 from cliffwatch.labs.bundle.unpack import disk_problem, require_space
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
@@ -30,27 +31,41 @@ _BODY: dict[str, Any] = {
 }
 
 
+def imports_of(request: Request) -> ImportService:
+    """What the server put there. Raises Problem(not_ready)."""
+    imports = getattr(request.app.state, "imports", None)
+    if imports is None:
+        raise not_ready()
+    assert isinstance(imports, ImportService)
+    return imports
+
+
+Imports = Annotated[ImportService, Depends(imports_of)]
+
+
 @router.post(
     "/runs/import",
     status_code=201,
     responses=responses(Code.BUNDLE_INVALID, Code.CONFLICT, Code.SPACE_INSUFFICIENT),
     openapi_extra=_BODY,
 )
-async def import_run(request: Request, response: Response, services: Context, caller: Operator) -> Run:
+async def import_run(
+    request: Request, response: Response, services: Context, imports: Imports, caller: Operator
+) -> Run:
     """Make a finished run of another service one of this service, under the id that it has. All of it or nothing."""
-    with services.imports.upload() as path:
+    with imports.upload() as path:
         try:
             await _receive(request, path)
         except OSError as error:
             raise disk_problem(path.parent, error) from error
-        async with services.imports.turns:
-            run = await run_in_threadpool(_take, services, caller, path)
+        async with imports.turns:
+            run = await run_in_threadpool(_take, services, imports, caller, path)
     response.headers["Location"] = f"{API_PREFIX}/runs/{run.id}"
     return run
 
 
-def _take(services: Services, caller: Caller, path: Path) -> Run:
-    run_id = services.imports.take(path, caller.name)
+def _take(services: Services, imports: ImportService, caller: Caller, path: Path) -> Run:
+    run_id = imports.take(path, caller.name)
     return run_resource(find_run(services, run_id), services.clock.wall())
 
 

@@ -1,0 +1,25 @@
+"""What Prometheus is given to scrape, in the form of its HTTP service discovery."""
+
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+from cliffwatch.base.units import format_duration
+from cliffwatch.http.context import API_PREFIX
+
+DISCOVERY_PREFIX = f"{API_PREFIX}/discovery"
+#: A scrape follows the run's window, within these.
+SHORTEST_INTERVAL_SECONDS, LONGEST_INTERVAL_SECONDS = 1.0, 10.0
+
+
+class TargetGroup(BaseModel):
+    """Addresses to scrape, and the labels that they share. Labels in `__` are instructions and become no label."""
+
+    targets: Annotated[list[str], Field(min_length=1)]
+    labels: dict[str, str]
+
+
+def pace(window_seconds: float) -> dict[str, str]:
+    """The labels that say how often to scrape, for windows of that length."""
+    interval = format_duration(min(max(window_seconds, SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS))
+    return {"__scrape_interval__": interval, "__scrape_timeout__": interval}
