@@ -12,7 +12,7 @@ import pytest
 from testkit.loops import LoopDrive, codes, helper, loop_drive
 from tests.machine.trees import Tree, empty_tree, nvme, write
 
-from cliffwatch.gate.safety import Examination, examine
+from cliffwatch.gate import Examination, examine
 from cliffwatch.machine.sysfs import PROC, number_of
 from cliffwatch.model.target import DeviceTarget
 
