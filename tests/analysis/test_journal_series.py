@@ -62,15 +62,16 @@ def test_latency_from_the_due_time_is_preferred() -> None:
     assert preferred_latencies(["append", "append_service", "read_service"]) == ["append", "read_service"]
 
 
-def test_deaths_restarts_and_gaps_explain_and_phases_do_not() -> None:
+def test_deaths_changes_of_leader_and_gaps_explain_and_phases_do_not() -> None:
     events = [
         Event(1.0, EventType.ENGINE, "died"),
-        Event(2.0, EventType.ENGINE, "broker_restarted"),
+        Event(2.0, EventType.ENGINE, "leader_changed"),
         Event(3.0, EventType.GAP, "gap"),
         Event(4.0, EventType.PHASE, "soak"),
         Event(5.0, EventType.ENGINE, "segment_deleted"),
+        Event(6.0, EventType.ENGINE, "broker_restarted"),
     ]
-    assert notices_from_events(events) == [Notice(1, "died"), Notice(2, "broker_restarted"), Notice(3, "gap")]
+    assert notices_from_events(events) == [Notice(1, "died"), Notice(2, "leader_changed"), Notice(3, "gap")]
 
 
 def test_a_window_in_which_nothing_completed_is_as_slow_as_its_oldest_operation_is_old() -> None:

@@ -16,8 +16,10 @@ FindingKey = tuple[str, str, float]
 UPDATED_NOTE, ENDED_NOTE = "finding_updated", "finding_ended"
 RATE = "operations_per_second"
 DEVICE = "device"
-#: Words in the names of an engine's events that explain what is measured after them.
-EXPLAINING = ("died", "restart", "leader", "rebalance", "failover")
+#: What Kafka's engine reports when the partitions of its topics change hands.
+LEADER_EVENTS = ("leader_changed", "partitions_without_leader")
+#: Events of an engine, or of the worker about its engine, that explain what is measured after them.
+EXPLAINING = frozenset({"died", *LEADER_EVENTS})
 
 
 def key_in(detail: Mapping[str, Any]) -> FindingKey:
@@ -89,19 +91,17 @@ def preferred_latencies(names: Iterable[str]) -> list[str]:
 
 
 def notices_from_events(events: Iterable[Event]) -> list[Notice]:
-    """What the run's own events explain: an engine that died, restarts of a broker, gaps."""
+    """What the run's own events explain: an engine that died, a change of leader, gaps."""
     return [notice for event in events if (notice := notice_of(event)) is not None]
 
 
 def notice_of(event: Event) -> Notice | None:
     """The notice that an event of the run amounts to, or None where it explains nothing."""
-    explains = event.type is EventType.GAP or (
-        event.type is EventType.ENGINE and any(word in event.name for word in EXPLAINING)
-    )
-    if not explains:
+    is_gap = event.type is EventType.GAP
+    if not is_gap and not (event.type is EventType.ENGINE and event.name in EXPLAINING):
         return None
     # A gap is recorded after the window that ends it, and explains what follows its start.
-    start = event.detail.get("start") if event.type is EventType.GAP else None
+    start = event.detail.get("start") if is_gap else None
     return Notice(round(float(start), 6) if isinstance(start, int | float) else event.at, event.name)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from cliffwatch.analysis.causes.measures import Change, Measures, NearbyEvent
+from cliffwatch.analysis.journal_series import LEADER_EVENTS
 from cliffwatch.base.units import (
     format_amplification,
     format_byte_rate,
@@ -43,6 +44,8 @@ DIRTY_NEAR_LIMIT = 0.8
 HOT_CELSIUS = 70.0
 #: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it.
 NEARBY_EVENT_SECONDS = 120.0
+#: What says that an engine was started again: its death, and the gap until another one measured.
+RESTART_EVENTS = ("engine_died", "engine_restarted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,14 +186,14 @@ def client(measures: Measures) -> Iterator[Evidence]:
     if debt.rose(2.0, by=0.01) and service.is_known and not service.rose(DEVICE_SAME):
         words = _from_to(debt, format_latency)
         yield Evidence(f"The engine fell behind its schedule, {words}, though its requests took no longer.", FAIR, True)
-    for nearby in _near(measures, ("engine_died", "engine_restarted")):
+    for nearby in _near(measures, RESTART_EVENTS):
         yield Evidence(f"The engine was restarted {_when(nearby.seconds)}.", STRONG, shows=True)
     if not measures.cpu_steal_ratio.rose(1.5, by=STEAL_RATIO):
         yield from _drive_as_before(measures)
 
 
 def broker(measures: Measures) -> Iterator[Evidence]:
-    for nearby in _near(measures, ("leader",)):
+    for nearby in _near(measures, LEADER_EVENTS):
         name = nearby.name.replace("_", " ")
         yield Evidence(f"Event '{name}' occurred {_when(nearby.seconds)}.", STRONG, shows=True)
     for change, words in (
@@ -283,13 +286,12 @@ def heavier_load(measures: Measures) -> Iterator[Evidence]:
         yield Evidence(f"The run's own operation rate did not rise: {_from_to(operations, format_rate)}.", -STRONG)
 
 
-def _near(measures: Measures, words: tuple[str, ...]) -> list[NearbyEvent]:
-    """The nearest thing of such a name that came before the onset or just as it was seen; none or one."""
+def _near(measures: Measures, names: tuple[str, ...]) -> list[NearbyEvent]:
+    """The nearest event of these names that came before the onset or just as it was seen; none or one."""
     found = [
         nearby
         for nearby in measures.nearby_events
-        if -NEARBY_EVENT_SECONDS <= nearby.seconds <= NEARBY_EVENT_SECONDS / 4
-        and any(word in nearby.name for word in words)
+        if -NEARBY_EVENT_SECONDS <= nearby.seconds <= NEARBY_EVENT_SECONDS / 4 and nearby.name in names
     ]
     return sorted(found, key=lambda nearby: abs(nearby.seconds))[:1]
 
