@@ -19,6 +19,11 @@ def constants(module: str) -> set[str]:
     return {name for target in targets for name in target.split(", ") if name.isupper()}
 
 
+def test_the_ratio_of_a_cliff_is_compared_in_one_place() -> None:
+    naming = [path.name for path in sorted(HOME.rglob("*.py")) if "CLIFF_RATIO" in path.read_text(encoding="utf-8")]
+    assert naming == ["cliff.py", "thresholds.py"]
+
+
 def test_no_two_detectors_give_one_name_to_different_thresholds() -> None:
     modules = [
         f"cliffwatch.analysis.{path.parent.name}.{path.stem}"

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
+from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
-from cliffwatch.analysis.online.absolute import CORROBORATED_RATIO
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.replay import EASED_WINDOWS, belongs_to, replay, with_detection
 from cliffwatch.analysis.preprocessing import judged
@@ -20,8 +20,6 @@ from cliffwatch.analysis.sizes import AFFECTED_FROM, LEVEL_WINDOWS, Rise, report
 
 #: Changes of several series so many windows apart are one finding: of the client's latency, and of anything.
 TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE = 30, 6
-#: What was raised and lasted so long (30 min), or to the end, and is so large and so sure, is a finding anyway.
-_LASTED_WINDOWS, _LASTED_RATIO, _LASTED_CONFIDENCE = 180, 3.0, 0.9
 
 
 def analysis(
@@ -47,8 +45,7 @@ def analysis(
             measured[place] = _continued(measured[place], finding)
             continue
         one = _measured(finding, mine, meter, known)
-        # What ends within a few windows, as a stall at the end of the load does, has no level to fall to.
-        if one.kind is not FindingKind.CLIFF or one.size is None or one.size.ratio >= AFFECTED_FROM:
+        if one.kind is not FindingKind.CLIFF or is_cliff_by_size(one):
             begun |= {each: len(measured) for each in mine[:1]}
             measured.append(one)
     return measured
@@ -86,17 +83,13 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
 
 
 def _lasting(raised: Sequence[Finding], found: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """What was raised, is large, sure and lasted, and that the whole run does not bear out as a change of its own."""
+    """What was raised and is a cliff, and is part of no change that the whole run shows."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
-    kept = []
-    for one in raised:
-        lasted = one.until is None or one.until - one.onset >= _LASTED_WINDOWS * window_seconds
-        is_sure = one.confidence >= _LASTED_CONFIDENCE or one.ratio >= CORROBORATED_RATIO
-        is_large = one.ratio >= _LASTED_RATIO and is_sure
-        is_covered = any(_covers(each, one, window_seconds) for each in worse)
-        if one.kind is FindingKind.CLIFF and lasted and is_large and not is_covered:
-            kept.append(one)
-    return kept
+    return [
+        one
+        for one in raised
+        if is_cliff_by_itself(one, window_seconds) and not any(_covers(each, one, window_seconds) for each in worse)
+    ]
 
 
 def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:

@@ -19,3 +19,9 @@ STEP_ALONE_RATIO = 1.15
 #: A train of spikes is over after so many windows without one (a notice alone hides 120), or after so many times the
 #: distance that its spikes had, whichever is later.
 TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES = 180, 10
+#: How many times the baseline most of the last windows are at least, where a device slowed down too: so far beyond it
+#: that no noise of the run has to be asked.
+CORROBORATED_RATIO = 10.0
+#: What was raised and lasted so long (30 min), or to the end, and is so large and so sure, is a finding although the
+#: whole run shows no change there.
+LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = 180, 3.0, 0.9

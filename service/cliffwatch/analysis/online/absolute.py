@@ -14,10 +14,11 @@ from cliffwatch.analysis.finding import Baseline
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.span_lengths import FAST, log_ratio
+from cliffwatch.analysis.thresholds import CORROBORATED_RATIO
 
-#: How many times the baseline most windows are at least, and for how many windows: where a device slowed down too
-#: (as long as a run's own excursions may delay a cliff), and where none did or none was measured.
-CORROBORATED_RATIO, CORROBORATED_WINDOWS = 10.0, 72
+#: For how many windows most are so many times the baseline: where a device slowed down too (as long as a run's own
+#: excursions may delay a cliff), and where none did or none was measured.
+CORROBORATED_WINDOWS = 72
 ABSOLUTE_ALONE_RATIO, ABSOLUTE_ALONE_WINDOWS = 20.0, 120
 #: A rise of the client and of a device, each by its own baseline, that is this severe is called as soon as all of so
 #: many windows are beyond it, if it is the first of its like: one that falls may be over before 72 windows.

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from cliffwatch.analysis.cliff import is_cliff, sudden_kind
+from cliffwatch.analysis.cliff import cliff_height, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.online.absolute import SEVERE_RATIO
 from cliffwatch.analysis.online.channel import Channel
@@ -26,7 +26,6 @@ from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, WARM_UP, log_ratio
 from cliffwatch.analysis.spread import middle
-from cliffwatch.analysis.thresholds import CLIFF_RATIO
 
 #: Windows after a finding in which its level settles and nothing else is judged of the series.
 SETTLING = 60
@@ -171,7 +170,7 @@ class OnlineDetector:
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
         if levels and (judge.active is None or rise.level < max(levels) + log_ratio(_FAR_BEYOND)):
             return None
-        height = max(rise.level - (judge.channel.recent_level or 0.0), log_ratio(CLIFF_RATIO))
+        height = cliff_height(rise.level - (judge.channel.recent_level or 0.0))
         confidence = 0.9 if rise.devices else 0.5 if self._correlated.devices else 0.6
         finding = self._changed(judge, sample, height, rise.windows, rise.devices, confidence)
         if judge.active is not None:

@@ -9,9 +9,9 @@ that begins when none of them is due need not outlast them.
 from collections import deque
 from dataclasses import dataclass
 
+from cliffwatch.analysis.cliff import is_cliff
 from cliffwatch.analysis.online.recurrence import Recurrence, schedule_of
 from cliffwatch.analysis.span_lengths import FAST, WARM_UP, log_ratio
-from cliffwatch.analysis.thresholds import CLIFF_RATIO
 
 #: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
 CORROBORATED = FAST
@@ -182,7 +182,7 @@ class Excursions:
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
-        if self.windows < CORROBORATED or height < max(log_ratio(CLIFF_RATIO), 5 * sigma):
+        if self.windows < CORROBORATED or not is_cliff(height) or height < 5 * sigma:
             return False
         if sorted(self._last)[2] < _STILL_THERE * self._highest and self.windows < PATIENCE:
             return False

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
+from cliffwatch.analysis.cliff import height_to_join
 from cliffwatch.analysis.finding import SUDDEN
 from cliffwatch.analysis.online.series_judge import Judge
-from cliffwatch.analysis.span_lengths import HOUR, log_ratio
-from cliffwatch.analysis.thresholds import CLIFF_RATIO
+from cliffwatch.analysis.span_lengths import HOUR
 
 #: A change of another operation that begins so many windows after one that lasts is the same.
 JOIN_WINDOWS = 60
@@ -22,7 +22,7 @@ def together_with(
         level, recent = one.channel.level(min(windows, HOUR)), one.channel.recent_level
         if one is judge or not one.is_primary or level is None or recent is None:
             continue
-        needed = max(min(height / 2, log_ratio(CLIFF_RATIO)), 4 * one.channel.fast_sigma())
+        needed = max(height_to_join(height), 4 * one.channel.fast_sigma())
         if one.name in present and level - recent > needed:
             found.append(one)
     return found
