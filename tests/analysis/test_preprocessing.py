@@ -18,7 +18,8 @@ from cliffwatch.analysis.preprocessing import (
     spread_over_tick,
 )
 from cliffwatch.analysis.run_arrays import whole_run
-from cliffwatch.analysis.span_lengths import BLOCK, NOTICE_MASK
+from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.thresholds import NOTICE_MASK
 
 P99 = Series("append.p99", Role.LATENCY, "append", 0.99)
 WINDOWS = 2000

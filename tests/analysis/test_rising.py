@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from testkit.soaks.soak import Column
 
-from cliffwatch.analysis.online.drift import JOINT_DRIFT_BY_SWING
 from cliffwatch.analysis.online.rising import fit_rising
+from cliffwatch.analysis.thresholds import JOINT_DRIFT_BY_SWING
 
 HALVES_A_DAY = 48
 

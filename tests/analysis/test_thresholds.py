@@ -1,37 +1,67 @@
 """One threshold has one name and one home."""
 
-from collections import Counter
-from importlib import import_module
+import ast
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from cliffwatch import analysis
-from cliffwatch.analysis import span_lengths, thresholds
+from cliffwatch.analysis import thresholds
 
 HOME = Path(analysis.__file__).parent
+#: Modules that decide what is a finding, since when, and of which cause.
+DECIDING = [
+    *(path for place in ("online", "offline", "causes") for path in sorted((HOME / place).glob("*.py"))),
+    *(HOME / name for name in ("cliff.py", "layers.py", "run_analysis.py", "sizes.py")),
+]
+#: Numbers that say how something is measured and decide nothing: what may stay with the code that measures.
+MEASURING = {
+    "online/channel.py": {"_RING", "_LOWEST_HOURS", "_LOCAL_BLOCKS"},
+    "online/detector.py": {"_ENDS_KEPT"},
+    "online/drift.py": {"SPANS", "_INFERRED", "_INFERRED_FROM", "_HALVES_A_DAY"},
+    "online/ratios.py": {"RATIO_SPANS"},
+    "online/recurrence.py": {"_INTERVALS_MOST"},
+    "online/rising.py": {"_HOURS", "_SKEWS", "_LEAST"},
+    "online/spikes.py": {"_KEPT", "_BINS", "_BIN"},
+    "online/steps.py": {"_STRIDE", "_PAIRED_SPAN", "_GRADUAL_BLOCKS"},
+    "offline/changes.py": {"_DRIFT_BLOCKS", "_GRADUAL_BLOCKS"},
+    "offline/onset.py": {"REACH", "_CLIENT_WEIGHT", "_DEVICE_WEIGHT", "_BEYOND", "_MEMORY_WINDOWS", "_LEFT_OPEN"},
+    "offline/recurring.py": {"_RECENT_LEVEL_BLOCKS"},
+    "offline/segments.py": {"_SEGMENT_MINIMUM", "BEFORE_BLOCKS", "AFTER_BLOCKS", "_PLACES"},
+    "causes/evidence.py": {"STRONG", "FAIR", "WEAK"},
+    "causes/diagnosis.py": {"_OTHER_CAUSES_SCORE"},
+    "sizes.py": {"LEVEL_WINDOWS", "RECENT_WINDOWS", "_BAND", "_PEAKS"},
+}
 
 
-def constants(module: str) -> set[str]:
-    """Public constants that a module defines itself."""
-    imported = import_module(module)
-    assert imported.__file__ is not None
-    lines = Path(imported.__file__).read_text(encoding="utf-8").splitlines()
-    targets = [line.partition(" =")[0].partition(":")[0] for line in lines if line[:1].isupper() and " = " in line]
-    return {name for target in targets for name in target.split(", ") if name.isupper()}
+def constants(path: Path) -> Iterator[str]:
+    """Names to which a module assigns numbers when it is imported."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None or not is_of_numbers(node.value):
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        yield from (each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name))
+
+
+def is_of_numbers(value: ast.AST) -> bool:
+    return any(isinstance(node, ast.Constant) and type(node.value) in (int, float) for node in ast.walk(value))
+
+
+def test_what_decides_is_among_the_thresholds() -> None:
+    found = {str(path.relative_to(HOME)): names for path in DECIDING if (names := set(constants(path)))}
+    assert found == MEASURING
+
+
+def test_every_threshold_is_used_and_has_one_name() -> None:
+    own = list(constants(HOME / "thresholds.py"))
+    assert {"CLIFF_RATIO", "STEP_RATIOS", "PATIENCE", "EARLY_WINDOWS", "WARM_UP"} <= set(own)
+    assert len(own) == len(set(own))
+    assert set(own).isdisjoint(chain.from_iterable(MEASURING.values()))
+    home = Path(thresholds.__file__)
+    elsewhere = "".join(path.read_text(encoding="utf-8") for path in HOME.parent.rglob("*.py") if path != home)
+    assert [name for name in own if name not in elsewhere] == []
 
 
 def test_the_ratio_of_a_cliff_is_compared_in_one_place() -> None:
     naming = [path.name for path in sorted(HOME.rglob("*.py")) if "CLIFF_RATIO" in path.read_text(encoding="utf-8")]
     assert naming == ["cliff.py", "thresholds.py"]
-
-
-def test_no_two_detectors_give_one_name_to_different_thresholds() -> None:
-    modules = [
-        f"cliffwatch.analysis.{path.parent.name}.{path.stem}"
-        for place in ("online", "offline")
-        for path in sorted((HOME / place).glob("*.py"))
-        if path.stem != "__init__"
-    ]
-    owners = Counter(name for each in modules for name in constants(each))
-    owners.update(name for home in (thresholds, span_lengths) for name in constants(home.__name__))
-    assert {"CLIFF_RATIO", "STEP_RATIOS", "PATIENCE", "EARLY_WINDOWS"} <= set(owners)
-    assert [name for name, count in owners.items() if count > 1] == []

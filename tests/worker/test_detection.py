@@ -18,7 +18,7 @@ from cliffwatch.analysis.journal_series import ENDED_NOTE
 from cliffwatch.analysis.online import detector as detector_module
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.preprocessing import Mask
-from cliffwatch.analysis.span_lengths import NOTICE_MASK
+from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.state import RunState

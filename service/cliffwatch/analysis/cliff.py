@@ -5,9 +5,9 @@ and the analysis of a whole run asks here which of the cliffs that either of the
 """
 
 from cliffwatch.analysis.finding import Finding, FindingKind
-from cliffwatch.analysis.sizes import AFFECTED_FROM
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.thresholds import (
+    AFFECTED_FROM,
     CLIFF_RATIO,
     CORROBORATED_RATIO,
     LASTED_CONFIDENCE,

@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import log
 
+from cliffwatch.analysis.thresholds import (
+    LAYER_DEVICE_SHARE,
+    LAYER_NOTICEABLE,
+    LAYER_PART,
+    LAYER_SLOWER,
+    NEGLIGIBLE_PART,
+    SERVICE_ROSE,
+)
 from cliffwatch.base.units import format_latency, format_number, format_share
-
-#: A difference below this part of the client's latency is rounding and not worth a name.
-_NEGLIGIBLE = 0.05
-#: A layer became slower when it takes this many times as long, and that is this part of the rise, and of what an
-#: operation took before.
-_SLOWER, _PART, _NOTICEABLE = 1.5, 0.1, 0.3
-#: Or, for the device: when its requests became slower by at least this share of the operations' own factor, as
-#: logarithms. What waits for a drive queues up above it, and may take nearly all of the rise there.
-_DEVICE_SHARE = 0.5
-#: From this factor of the time from when an operation began, a schedule that slips is a consequence.
-_SERVICE_ROSE = 1.25
 
 
 class Layer(StrEnum):
@@ -113,23 +110,23 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
     gap = describe_gap(after)
     if before.client_seconds is None or after.client_seconds is None or Layer.DEVICE not in rises or rise <= 0:
         return LayerComparison(before, after, None, None, "", gap)
-    if after.client_seconds - before.client_seconds <= before.client_seconds * _NEGLIGIBLE:
+    if after.client_seconds - before.client_seconds <= before.client_seconds * NEGLIGIBLE_PART:
         return LayerComparison(before, after, None, None, "", gap)
     # Of a schedule that slips, the wait grows for as long as it lasts: it says nothing of what became slower.
     begun = sum(max(0.0, each) for layer, each in rises.items() if layer is not Layer.SCHEDULE)
     slower = [
         layer
         for layer in rises
-        if new[layer] > _SLOWER * old[layer]
-        and rises[layer] >= _PART * (rise if layer is Layer.SCHEDULE else begun)
-        and rises[layer] >= _NOTICEABLE * before.client_seconds
+        if new[layer] > LAYER_SLOWER * old[layer]
+        and rises[layer] >= LAYER_PART * (rise if layer is Layer.SCHEDULE else begun)
+        and rises[layer] >= LAYER_NOTICEABLE * before.client_seconds
     ]
     if _device_keeps_pace(before, after) and Layer.DEVICE not in slower:
         slower.append(Layer.DEVICE)
     largest = max(rises, key=lambda layer: rises[layer])
     # From the top down: the last is the lowest.
     grew = slower[-1] if slower else largest
-    if grew is Layer.SCHEDULE and _service_ratio(before, after) >= _SERVICE_ROSE:
+    if grew is Layer.SCHEDULE and _service_ratio(before, after) >= SERVICE_ROSE:
         grew = max((layer for layer in rises if layer is not Layer.SCHEDULE), key=lambda layer: rises[layer])
     share = max(0.0, rises[grew]) / rise
     sentence = (
@@ -151,9 +148,9 @@ def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
 
 def _device_keeps_pace(before: LayerTimes, after: LayerTimes) -> bool:
     old, new, ratio = before.device_seconds, after.device_seconds, _service_ratio(before, after)
-    if not old or new is None or new <= _SLOWER * old:
+    if not old or new is None or new <= LAYER_SLOWER * old:
         return False
-    return ratio <= 1 or log(new / old) >= _DEVICE_SHARE * log(ratio)
+    return ratio <= 1 or log(new / old) >= LAYER_DEVICE_SHARE * log(ratio)
 
 
 def _counted(requests: float, together: str) -> str:
@@ -173,14 +170,14 @@ def describe_gap(times: LayerTimes) -> str:
         f"For each operation the drive completed {_counted(requests, format_latency(below))}.",
     ]
     waited = client - (times.service_seconds if times.service_seconds is not None else client)
-    if waited > client * _NEGLIGIBLE:
+    if waited > client * NEGLIGIBLE_PART:
         sentences.append(f"{format_latency(waited)} passed before the engine began it.")
-    if gap > client * _NEGLIGIBLE:
+    if gap > client * NEGLIGIBLE_PART:
         sentences.append(
             f"The remaining {format_latency(gap)} lie above the block layer: in the engine, the file system, the page "
             "cache or the network."
         )
-    elif gap < -client * _NEGLIGIBLE:
+    elif gap < -client * NEGLIGIBLE_PART:
         sentences.append(
             f"That is {format_latency(-gap)} more than the client waited: some requests ran side by side, or nobody "
             "waited for them."

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.analysis.finding import Notice, Sample
-from cliffwatch.analysis.span_lengths import BLOCK, NOTICE_MASK
+from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.model.phase import UNJUDGED_PHASES
 
 Array = NDArray[np.float64]

@@ -13,13 +13,11 @@ from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
-from cliffwatch.analysis.online.replay import EASED_WINDOWS, belongs_to, replay, with_detection
+from cliffwatch.analysis.online.replay import belongs_to, replay, with_detection
 from cliffwatch.analysis.preprocessing import judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
-from cliffwatch.analysis.sizes import AFFECTED_FROM, LEVEL_WINDOWS, Rise, reported_series, sized
-
-#: Changes of several series so many windows apart are one finding: of the client's latency, and of anything.
-TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE = 30, 6
+from cliffwatch.analysis.sizes import LEVEL_WINDOWS, Rise, reported_series, sized
+from cliffwatch.analysis.thresholds import AFFECTED_FROM, EASED_WINDOWS, TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
 
 
 def analysis(

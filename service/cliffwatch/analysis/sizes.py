@@ -28,13 +28,12 @@ import numpy as np
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Series, Size
 from cliffwatch.analysis.primary_series import rank_of
 from cliffwatch.analysis.span_lengths import FAST, HOUR
+from cliffwatch.analysis.thresholds import AFFECTED_FROM
 
 #: Windows since the onset whose median is the level that a change has reached (10 min).
 LEVEL_WINDOWS = 60
 #: Windows before an onset that stand for the baseline of a run that has none yet (3 h).
 RECENT_WINDOWS = 3 * HOUR
-#: Another operation is affected, and the primary one is named, when it rose by this factor.
-AFFECTED_FROM = 1.3
 #: Bounds of the band in which the baseline's windows are.
 _BAND = (0.05, 0.95)
 #: Peaks of spikes of which the median is the level.

@@ -19,10 +19,6 @@ REFERENCE_MINIMUM = 30
 STEP_SPANS = (8, 12, 20, 30, 60)
 #: Windows whose median is a level for the fast detector.
 FAST = 11
-#: Windows without judgement after a notice, such as of a restart (20 min).
-NOTICE_MASK = 120
-#: Windows of history after which an undeclared warm-up is over (4 h).
-WARM_UP = 4 * HOUR
 
 
 def log_ratio(ratio: float) -> float:

@@ -8,8 +8,9 @@ from cliffwatch.analysis.causes import Cause, Diagnosis, explain
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
-from cliffwatch.analysis.online.replay import EASED_WINDOWS, eased_before, replay
+from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
 from cliffwatch.analysis.verdict import DEGRADING_KINDS, FindingSummary, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
 from cliffwatch.journal import Event, EventType
@@ -18,9 +19,6 @@ from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
 from cliffwatch.report.measures import compare_around
 from cliffwatch.report.onset_spans import RunDrive, drives_of
-
-#: Held back by a processor limit for so much of the whole load, the client was its own limit.
-CLIENT_LIMITED_RATIO = 0.2
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from cliffwatch.analysis.causes.evidence import DEVICE_ROSE
 from cliffwatch.analysis.causes.measures import Change
 from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.collect import Collected

@@ -10,9 +10,8 @@ from cliffwatch.analysis.causes.evidence import STRONG, Evidence
 from cliffwatch.analysis.causes.measures import Measures
 from cliffwatch.analysis.causes.rules import CAUSES, Cause, CauseRow
 from cliffwatch.analysis.layers import TITLES, Layer, LayerComparison, LayerTimes, compare
+from cliffwatch.analysis.thresholds import NAMED_FROM
 
-#: A cause is named from this sum of weights on: one strong piece of evidence with nothing against it.
-NAMED_FROM = 3.0
 #: Added to the sum of what speaks for any cause, for all the causes that nobody thought of.
 _OTHER_CAUSES_SCORE = 2.0
 

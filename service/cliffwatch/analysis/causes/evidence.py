@@ -10,6 +10,23 @@ from dataclasses import dataclass
 
 from cliffwatch.analysis.causes.measures import Change, Measures, NearbyEvent
 from cliffwatch.analysis.journal_series import LEADER_EVENTS
+from cliffwatch.analysis.thresholds import (
+    ABSORBED_RATIO,
+    AMPLIFICATION_ROSE,
+    AMPLIFICATION_ROSE_BY,
+    BUSY_RATIO,
+    DEVICE_ROSE,
+    DEVICE_SAME,
+    DIRTY_NEAR_LIMIT,
+    FREE_BLOCKS_FELL,
+    HELD_BACK_RATIO,
+    HOT_CELSIUS,
+    LOAD_ROSE,
+    NEARBY_EVENT_SECONDS,
+    NEIGHBOUR_SHARE,
+    STEAL_RATIO,
+    WAITING_RATIO,
+)
 from cliffwatch.base.units import (
     format_amplification,
     format_byte_rate,
@@ -22,28 +39,6 @@ from cliffwatch.base.units import (
 
 STRONG, FAIR, WEAK = 3.0, 2.0, 1.0
 
-#: The drive's latency counts as risen from this factor on, and as unchanged below the second one.
-DEVICE_ROSE, DEVICE_SAME = 1.5, 1.25
-#: More load than before, as a factor.
-LOAD_ROSE = 1.25
-#: Write amplification that rose by this factor and this much.
-AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY = 1.2, 0.15
-#: Free blocks that fell to this part of what they were.
-FREE_BLOCKS_FELL = 0.75
-#: Share of time, from which on held-back, waiting or stolen processor time can explain anything.
-HELD_BACK_RATIO, WAITING_RATIO, STEAL_RATIO = 0.05, 0.25, 0.03
-#: Processors that are so busy have no time left.
-BUSY_RATIO = 0.95
-#: Other processes' share of the drive's traffic, from which on they are a neighbour, in bytes or in requests.
-NEIGHBOUR_SHARE = 0.25
-#: Share of what was written that stayed in memory before the onset, when the page cache took it.
-ABSORBED_RATIO = 0.3
-#: Dirty pages so near their limit hold writers up.
-DIRTY_NEAR_LIMIT = 0.8
-#: From here on NVMe drives throttle, by their usual warning thresholds.
-HOT_CELSIUS = 70.0
-#: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it.
-NEARBY_EVENT_SECONDS = 120.0
 #: What says that an engine was started again: its death, and the gap until another one measured.
 RESTART_EVENTS = ("engine_died", "engine_restarted")
 

@@ -13,19 +13,30 @@ from cliffwatch.analysis.offline.recurring import recurring_spikes
 from cliffwatch.analysis.primary_series import primary_series
 from cliffwatch.analysis.run_arrays import Array, RunArrays, whole_run
 from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, log_ratio
-from cliffwatch.analysis.thresholds import DRIFT_RATIO, STEP_ALONE_RATIO
+from cliffwatch.analysis.thresholds import (
+    DRIFT_CONTRADICTED_RATIO,
+    DRIFT_RATIO,
+    DRIFT_SHORTEST,
+    FURTHER_RATIO,
+    FURTHER_SIGNIFICANCE,
+    LEAD_BLOCKS,
+    RETURNS_BLOCKS,
+    SEGMENT_ALONE_SIGNIFICANCE,
+    SEGMENT_CONTRADICTED_RATIO,
+    SEGMENT_CONTRADICTED_SIGNIFICANCE,
+    SEGMENT_DEVICE_SIGNIFICANCE,
+    SEGMENT_OWN_SIGNIFICANCE,
+    SEGMENT_SIGNIFICANCE,
+    STEP_ALONE_RATIO,
+    TAIL_BLOCKS,
+    TAIL_BLOCKS_SMALL,
+    WARM_UP_BLOCKS,
+)
 
-#: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h).
-WARM_UP_BLOCKS = 60
-#: Drift that a device which is measured does not show is at least so large; and drift takes no less than two hours.
-DRIFT_CONTRADICTED_RATIO = 1.4
-_DRIFT_BLOCKS, _DRIFT_SHORTEST = 10, 12
+#: Blocks in one entry of the course that drift is looked for in.
+_DRIFT_BLOCKS = 10
 #: Blocks on each side of an edge that show whether it is one (2 h).
 _GRADUAL_BLOCKS = 120
-#: A device may slow down so many blocks before its client does.
-LEAD_BLOCKS = 12
-#: A change shows in so many blocks at least; a small one near the end of a run in more.
-_TAIL_BLOCKS, _TAIL_BLOCKS_SMALL = 4, 20
 
 
 def analyse(
@@ -94,7 +105,7 @@ def _changes(view: _View) -> list[Finding]:
     client = view.client
     main = next(iter(view.devices.values()), None)
     edges = segments.candidates([client] if main is None else [client, main])
-    edges = segments.lasting(edges, client, min(segments.RETURNS_BLOCKS, len(client) // 4))
+    edges = segments.lasting(edges, client, min(RETURNS_BLOCKS, len(client) // 4))
     findings: list[Finding] = []
     accepted: list[tuple[int, Finding]] = []
     level = np.zeros(len(client))
@@ -130,12 +141,12 @@ def _changes(view: _View) -> list[Finding]:
 
 def _is_further(client: Array, edge: segments.Edge, since: int, following: int) -> bool:
     """Whether a run that changed at the block `since` has changed once more, by what it has been like since."""
-    if edge.height < log_ratio(segments.FURTHER_RATIO) or edge.block - since < segments.RETURNS_BLOCKS:
+    if edge.height < log_ratio(FURTHER_RATIO) or edge.block - since < RETURNS_BLOCKS:
         return False
     before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
     sigma = segments.long_run_sigma(client[since:following])
     spread = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
-    return bool(edge.height >= segments.FURTHER_SIGNIFICANCE * spread)
+    return bool(edge.height >= FURTHER_SIGNIFICANCE * spread)
 
 
 def _is_gradual(client: Array, edge: segments.Edge) -> bool:
@@ -156,7 +167,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
     if not segments.is_effect(edge, lowest):
         return None
     is_large = is_cliff(edge.height)
-    if lasts < (_TAIL_BLOCKS if is_large else _TAIL_BLOCKS_SMALL) or _has_more_load(view, edge.block, lasts):
+    if lasts < (TAIL_BLOCKS if is_large else TAIL_BLOCKS_SMALL) or _has_more_load(view, edge.block, lasts):
         return None
     best, names = 0.0, []
     for name, column in view.devices.items():
@@ -167,11 +178,11 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
             led = segments.judge_edge(column, edge.block, earlier, following, edges, edge.block - LEAD_BLOCKS)
             moved = max(moved, led, key=lambda one: one.significance)
         share = min(0.25 * edge.height, log_ratio(1.3))
-        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > segments.SEGMENT_DEVICE_SIGNIFICANCE:
+        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > SEGMENT_DEVICE_SIGNIFICANCE:
             names.append(name)
             best = max(best, moved.significance)
     joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
-    if names and edge.significance >= segments.SEGMENT_OWN_SIGNIFICANCE and joint >= segments.SEGMENT_SIGNIFICANCE:
+    if names and edge.significance >= SEGMENT_OWN_SIGNIFICANCE and joint >= SEGMENT_SIGNIFICANCE:
         confidence = min(0.99, 0.8 + 0.02 * joint)
     elif _stands_alone(view, edge, lasts):
         confidence = 0.5 if view.devices else 0.6
@@ -194,9 +205,9 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
 def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
     """Whether a change is a finding although no device shows it: none was measured, or one was and did not change."""
     if not view.devices:
-        return edge.significance >= segments.SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
-    is_large = edge.height >= log_ratio(segments.SEGMENT_CONTRADICTED_RATIO)
-    return lasts >= HOUR_BLOCKS and is_large and edge.significance >= segments.SEGMENT_CONTRADICTED_SIGNIFICANCE
+        return edge.significance >= SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
+    is_large = edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
+    return lasts >= HOUR_BLOCKS and is_large and edge.significance >= SEGMENT_CONTRADICTED_SIGNIFICANCE
 
 
 def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
@@ -242,16 +253,16 @@ def _drift(view: _View, client: Array) -> Finding | None:
     """The drift of a run from which what changed suddenly is taken away (`client`)."""
     size, column = _DRIFT_BLOCKS, client[view.skip :]
     count = len(column) // size
-    if count < 3 * _DRIFT_SHORTEST:
+    if count < 3 * DRIFT_SHORTEST:
         return None
     first = view.skip + len(column) - count * size
     # What comes back within 45 blocks is no part of a drift either.
-    width = 2 * (segments.RETURNS_BLOCKS // size) + 3
+    width = 2 * (RETURNS_BLOCKS // size) + 3
     coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
     noise = 1.25 * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
     best: tuple[float, ramps.Ramp] | None = None
     for with_trend in (False, True):
-        ramp = ramps.fit_ramp(coarse, _DRIFT_SHORTEST, with_trend)
+        ramp = ramps.fit_ramp(coarse, DRIFT_SHORTEST, with_trend)
         if ramp is None or not ramp.is_better:
             continue
         rise = _rise(coarse, ramp)

@@ -9,12 +9,10 @@ from cliffwatch.analysis.offline.segments import filled, rolling_median
 from cliffwatch.analysis.online.spikes import Spike, Spikes
 from cliffwatch.analysis.run_arrays import Array, RunArrays
 from cliffwatch.analysis.span_lengths import log_ratio
-from cliffwatch.analysis.thresholds import TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
+from cliffwatch.analysis.thresholds import SPIKES_MINIMUM, TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
 
 #: Blocks around a window whose median is the recent level there.
 _RECENT_LEVEL_BLOCKS = 61
-#: A train has at least so many spikes, seen with the whole run at hand.
-_SPIKES_MINIMUM = 5
 
 
 def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
@@ -49,7 +47,7 @@ def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple
     return [
         _finding(whole, name, train, devices, deviations)
         for _, train in found
-        if len(train) >= _SPIKES_MINIMUM and not any(a <= train[0].start <= b for a, b in without)
+        if len(train) >= SPIKES_MINIMUM and not any(a <= train[0].start <= b for a, b in without)
     ]
 
 

@@ -12,15 +12,6 @@ from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import middle
 from cliffwatch.analysis.thresholds import SEGMENT_RATIO
 
-#: What returns within so many blocks was no change of level (45 min).
-RETURNS_BLOCKS = 45
-#: In how many of the run's own standard deviations a change is, by whether a device shows the same.
-SEGMENT_SIGNIFICANCE = 3.6
-SEGMENT_OWN_SIGNIFICANCE, SEGMENT_DEVICE_SIGNIFICANCE = 1.9, 2.2
-SEGMENT_ALONE_SIGNIFICANCE = 5.0
-SEGMENT_CONTRADICTED_SIGNIFICANCE, SEGMENT_CONTRADICTED_RATIO = 6.0, 1.25
-#: A run that has degraded is noisy; a further change is at least so large and so significant.
-FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
 _SEGMENT_MINIMUM = 5
 #: Blocks on each side of an edge that say what the level was and is.
 BEFORE_BLOCKS, AFTER_BLOCKS = REFERENCE_BLOCKS, 90

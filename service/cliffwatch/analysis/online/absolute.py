@@ -14,19 +14,18 @@ from cliffwatch.analysis.finding import Baseline
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.span_lengths import FAST, log_ratio
-from cliffwatch.analysis.thresholds import CORROBORATED_RATIO
-
-#: For how many windows most are so many times the baseline: where a device slowed down too (as long as a run's own
-#: excursions may delay a cliff), and where none did or none was measured.
-CORROBORATED_WINDOWS = 72
-ABSOLUTE_ALONE_RATIO, ABSOLUTE_ALONE_WINDOWS = 20.0, 120
-#: A rise of the client and of a device, each by its own baseline, that is this severe is called as soon as all of so
-#: many windows are beyond it, if it is the first of its like: one that falls may be over before 72 windows.
-SEVERE_RATIO, SEVERE_DEVICE_RATIO, SEVERE_WINDOWS = 20.0, 10.0, 15
-#: Which share of these windows, and by how much they are above all but a few of the baseline's own.
-_SHARE, _ABOVE_BAND = 0.65, 1.5
-#: From this ratio to its own baseline a device is slower.
-_DEVICE_RATIO = 2.0
+from cliffwatch.analysis.thresholds import (
+    ABOVE_BAND,
+    ABSOLUTE_ALONE_RATIO,
+    ABSOLUTE_ALONE_WINDOWS,
+    ABSOLUTE_DEVICE_RATIO,
+    ABSOLUTE_SHARE,
+    CORROBORATED_RATIO,
+    CORROBORATED_WINDOWS,
+    SEVERE_DEVICE_RATIO,
+    SEVERE_RATIO,
+    SEVERE_WINDOWS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Absolute:
         if len(self._levels) < windows or (more_load and not devices):
             return None
         threshold, recent = _threshold(baseline, ratio), list(self._levels)[-windows:]
-        if sum(each >= threshold for each in recent) < _SHARE * windows:
+        if sum(each >= threshold for each in recent) < ABSOLUTE_SHARE * windows:
             return None
         return _rise(channel, baseline, recent, devices)
 
@@ -82,7 +81,7 @@ def _rise(channel: Channel, baseline: Baseline, recent: list[float], devices: tu
     return AbsoluteRise(reached, _windows_since(channel, math.log(baseline.level), reached), devices)
 
 
-def slower_devices(correlated: CorrelatedSeries, ratio: float = _DEVICE_RATIO) -> tuple[str, ...]:
+def slower_devices(correlated: CorrelatedSeries, ratio: float = ABSOLUTE_DEVICE_RATIO) -> tuple[str, ...]:
     """The devices whose last windows are that many times as slow as their own baseline."""
     return tuple(name for name, channel in correlated.devices.items() if _is_slower(channel, ratio))
 
@@ -95,7 +94,7 @@ def _is_slower(channel: Channel, ratio: float) -> bool:
 
 
 def _threshold(baseline: Baseline, ratio: float) -> float:
-    return max(math.log(baseline.level) + log_ratio(ratio), math.log(baseline.high) + log_ratio(_ABOVE_BAND))
+    return max(math.log(baseline.level) + log_ratio(ratio), math.log(baseline.high) + log_ratio(ABOVE_BAND))
 
 
 def _windows_since(channel: Channel, low: float, high: float) -> int:

@@ -12,18 +12,15 @@ from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, is_on_ti
 from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HALF_BLOCKS, HOUR, HOUR_BLOCKS, REFERENCE_BLOCKS
 from cliffwatch.analysis.spread import Spread, middle
+from cliffwatch.analysis.thresholds import BELOW_LEAST, DITHERED, IMPROVEMENT
 from cliffwatch.model.phase import Phase
 
 _RING = 640
-#: Noise of this part of a tick makes medians of what the ticks alone would hide.
-_DITHERED = 0.8
 _LOWEST_HOURS = 3
-#: Blocks that say where a run is that improves fast, and by how much it has to.
-_LOCAL_BLOCKS, _BELOW_LEAST = 20, 0.1
+#: Blocks that say where a run is that improves fast.
+_LOCAL_BLOCKS = 20
 #: Series whose changes are reported with their sizes.
 _REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
-#: A run that improves by this much gets a new baseline.
-_IMPROVEMENT = 0.02
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -160,7 +157,7 @@ class Channel:
         if not self._tick or self.recent_level is None:
             return 0.0
         part = self._tick / math.exp(self.recent_level)
-        return 0.0 if self.window_sigma() > _DITHERED * part else math.log1p(part)
+        return 0.0 if self.window_sigma() > DITHERED * part else math.log1p(part)
 
     def level(self, windows: int) -> float | None:
         """The median of about so many last windows, as a logarithm."""
@@ -180,7 +177,7 @@ class Channel:
         if len(reference) >= 3 and not self.is_held:
             self.recent_level = middle(reference)
             below = self.recent_level - middle(reference[-_LOCAL_BLOCKS:])
-            self.below = below if below > _BELOW_LEAST else 0.0
+            self.below = below if below > BELOW_LEAST else 0.0
         if self.block_count % HALF_BLOCKS == 0:
             self.halves.append((self.block_count, end, middle(self._tail(HALF_BLOCKS))))
         if self.block_count % HOUR_BLOCKS == 0:
@@ -198,7 +195,7 @@ class Channel:
         if len(self._hours) < _LOWEST_HOURS:
             return
         level = sum(each.level for each in self._hours) / _LOWEST_HOURS
-        if self.baseline is None or level < math.log(self.baseline.level) - _IMPROVEMENT:
+        if self.baseline is None or level < math.log(self.baseline.level) - IMPROVEMENT:
             self.baseline = Baseline(
                 self.series.name,
                 math.exp(level),

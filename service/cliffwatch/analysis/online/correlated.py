@@ -12,11 +12,7 @@ from cliffwatch.analysis.online.steps import SpanStatistics
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import middle
-
-#: Blocks just before a rise with which its load is compared: near enough that a daily swing is not more load.
-_BEFORE_BLOCKS = 20
-_BEFORE_MINIMUM = 10
-_BURST_SHARE = 0.2
+from cliffwatch.analysis.thresholds import BURST_SHARE, LOAD_BEFORE_BLOCKS, LOAD_BEFORE_MINIMUM
 
 
 class CorrelatedSeries:
@@ -63,8 +59,8 @@ class CorrelatedSeries:
         rate, rate_sigma = None, 0.0
         if self._rate is not None and self._rate.recent_level is not None:
             level = self._rate.level(windows)
-            before = self._rate.last_blocks(_BEFORE_BLOCKS, skip=max(windows, since) // BLOCK + 1)
-            recent = middle(before) if len(before) >= _BEFORE_MINIMUM else self._rate.recent_level
+            before = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=max(windows, since) // BLOCK + 1)
+            recent = middle(before) if len(before) >= LOAD_BEFORE_MINIMUM else self._rate.recent_level
             if level is not None:
                 rate, rate_sigma = level - recent, self._rate.fast_sigma()
         return ExcursionEvidence(device, device_sigma, rate, rate_sigma, tuple(names))
@@ -73,19 +69,19 @@ class CorrelatedSeries:
         """Whether the client asked for more in the last `span` blocks than just before, which explains a rise."""
         if self._rate is None:
             return False
-        before, now = self._rate.last_blocks(_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
-        if len(before) < _BEFORE_MINIMUM:
+        before, now = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=span), self._rate.last_blocks(span)
+        if len(before) < LOAD_BEFORE_MINIMUM:
             return False
         sigma, recent = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
         if middle(now) - recent > max(log_ratio(1.04), 2 * sigma):
             return True
         # A burst that is longer than the span has raised what was just before, too.
-        earlier = self._rate.last_blocks(_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
-        if len(earlier) >= _BEFORE_MINIMUM and middle(now) - middle(earlier) > max(log_ratio(1.06), 2 * sigma):
+        earlier = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
+        if len(earlier) >= LOAD_BEFORE_MINIMUM and middle(now) - middle(earlier) > max(log_ratio(1.06), 2 * sigma):
             return True
         # A burst that was over before the span's half would still have raised its share of the blocks.
         busy = now - recent > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
-        return float(busy.mean()) > _BURST_SHARE
+        return float(busy.mean()) > BURST_SHARE
 
     def is_busy(self) -> bool:
         """Whether there is more load than in the hours before: in a burst that has gone on for long, too."""

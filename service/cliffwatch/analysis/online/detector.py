@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from cliffwatch.analysis.cliff import cliff_height, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
-from cliffwatch.analysis.online.absolute import SEVERE_RATIO
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.online.drift import find_drift, find_joint_drift
@@ -24,24 +23,22 @@ from cliffwatch.analysis.online.together import joins_another, together_with
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, WARM_UP, log_ratio
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, log_ratio
 from cliffwatch.analysis.spread import middle
+from cliffwatch.analysis.thresholds import (
+    AFTER_LOAD,
+    ALONE_WINDOWS,
+    EXCURSION_WINDOWS,
+    FAR_BEYOND,
+    FURTHER_EXCURSION,
+    FURTHER_STEP,
+    RECOVERY_WINDOWS,
+    SETTLING,
+    SEVERE_RATIO,
+    WARM_UP,
+)
 
-#: Windows after a finding in which its level settles and nothing else is judged of the series.
-SETTLING = 60
-#: A series that findings are not about has to change alone for so many windows.
-ALONE_WINDOWS = 90
-#: How much larger a further change has to be in a run that has degraded already.
-FURTHER_EXCURSION, FURTHER_STEP = 2.0, 1.5
-#: A finding that is over after fewer windows than this was no more than an excursion.
-RECOVERY_WINDOWS = 180
-#: What has changed already is far beyond that when it is so many times as high.
-_FAR_BEYOND = 3.0
 _ENDS_KEPT = 720
-#: A rise that came back within so many windows is no part of any level (30 min).
-_EXCURSION_WINDOWS = 180
-#: Windows after a burst of load in which what it raised is still in the medians.
-_AFTER_LOAD = 180
 
 
 class OnlineDetector:
@@ -113,7 +110,7 @@ class OnlineDetector:
             if evidence.more_load:
                 self._burst_until = self._mask.window + HOUR
             if evidence.more_load or self._correlated.is_busy():
-                self._explained_until = self._mask.window + _AFTER_LOAD
+                self._explained_until = self._mask.window + AFTER_LOAD
             is_busy = self._mask.window < self._explained_until
             judge.statistics.update(channel, is_busy or evidence.contradicts)
             if judge.active is None and not is_busy:
@@ -168,7 +165,7 @@ class OnlineDetector:
         if rise is None:
             return None
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
-        if levels and (judge.active is None or rise.level < max(levels) + log_ratio(_FAR_BEYOND)):
+        if levels and (judge.active is None or rise.level < max(levels) + log_ratio(FAR_BEYOND)):
             return None
         height = cliff_height(rise.level - (judge.channel.recent_level or 0.0))
         confidence = 0.9 if rise.devices else 0.5 if self._correlated.devices else 0.6
@@ -186,7 +183,7 @@ class OnlineDetector:
 
     def _take_out(self, judge: Judge, windows: int) -> None:
         """An excursion is over: the slow detectors have not seen it."""
-        if windows > _EXCURSION_WINDOWS:
+        if windows > EXCURSION_WINDOWS:
             return
         count = judge.channel.take_out(windows)
         judge.statistics.forget_since(judge.channel.block_count - count)

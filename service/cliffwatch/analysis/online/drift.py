@@ -13,35 +13,31 @@ from cliffwatch.analysis.online.correlated import CorrelatedSeries
 from cliffwatch.analysis.online.rising import fit_rising
 from cliffwatch.analysis.span_lengths import HALF_BLOCKS, HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import middle
-from cliffwatch.analysis.thresholds import DRIFT_RATIO
+from cliffwatch.analysis.thresholds import (
+    CLIENT_DRIFT_BY_SWING,
+    CLIENT_DRIFT_RATIO,
+    COLD,
+    DRIFT_CONTRADICTED_BY,
+    DRIFT_MARGIN,
+    DRIFT_RATIO,
+    DRIFT_SIGNIFICANCE,
+    DRIFT_SIGNIFICANCE_BEFORE,
+    DRIFT_TOGETHER,
+    DRIFT_TOGETHER_SHARE,
+    JOINT_DRIFT_BY_SWING,
+    JOINT_DRIFT_DEVICE_SHARE,
+    JOINT_DRIFT_HALVES,
+    JOINT_DRIFT_RATIO,
+    JOINT_DRIFT_RATIO_MINIMUM,
+    SWING,
+)
 
-#: A daily swing, from its middle, that is healthy.
-SWING = 0.1
-#: Drift is raised above `DRIFT_RATIO` to the baseline plus so much of the run's own noise.
-DRIFT_SIGNIFICANCE = 2.0
-#: Or when it rose within hours by more than a daily swing does, plus this and the run's own noise.
-MARGIN = 0.03
-SIGNIFICANCE_BEFORE = 3.0
-#: By how much more when the device is measured and has not risen.
-DRIFT_CONTRADICTED_BY = 1.15
 #: Blocks whose median is the level now, and hours' worth before it that it is compared with (0: the baseline).
 SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
-#: Which part of the noise's share a device that rises about as much takes away.
-_TOGETHER, _TOGETHER_SHARE = 0.4, 0.6
 #: The noise of an hour is inferred from that of a third of it: noise with memory averages out more slowly than without.
 _INFERRED = 1.3
 _INFERRED_FROM = 20
-#: Or when its course in half hours has risen by this ratio, and a daily swing is so much worse a description of client
-#: and device together; of the client alone where no device is measured.
-JOINT_DRIFT_RATIO, JOINT_DRIFT_BY_SWING = 1.17, 1.5
-CLIENT_DRIFT_RATIO, CLIENT_DRIFT_BY_SWING = 1.22, 3.0
-#: And is this ratio above the baseline.
-JOINT_DRIFT_RATIO_MINIMUM = 1.15
 _HALVES_A_DAY = 48
-#: Fewer half hours than this show no course: what rises could be any part of a swing.
-_JOINT_DRIFT_HALVES, _DEVICE_SHARE = 12, 0.3
-#: What is this far above a run's lowest half hours at its beginning is its warm-up.
-_COLD = 0.08
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +66,11 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
                 continue
             rise = now - max(base, middle(before))
             swing = 2 * SWING * math.sin(math.pi * hours / 24)
-            needed = log_ratio(1 + swing) + MARGIN + SIGNIFICANCE_BEFORE * noise
+            needed = log_ratio(1 + swing) + DRIFT_MARGIN + DRIFT_SIGNIFICANCE_BEFORE * noise
         devices = correlated.risen(span, rise)
         # Two that rise together are less likely to be noise than one.
-        needed -= _TOGETHER * DRIFT_SIGNIFICANCE * noise if correlated.risen(span, rise, _TOGETHER_SHARE) else 0.0
+        if correlated.risen(span, rise, DRIFT_TOGETHER_SHARE):
+            needed -= DRIFT_TOGETHER * DRIFT_SIGNIFICANCE * noise
         if rise < needed:
             continue
         if devices or not correlated.devices or rise >= needed + log_ratio(DRIFT_CONTRADICTED_BY):
@@ -85,12 +82,12 @@ def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries
     """Drift by the course of the run; `base` as in `find_drift`."""
     halves = [(end, level) for block, end, level in channel.halves if block - HALF_BLOCKS >= channel.regime]
     halves = halves[0 if channel.declared or channel.regime else 2 :]
-    if len(halves) < _JOINT_DRIFT_HALVES:
+    if len(halves) < JOINT_DRIFT_HALVES:
         return None
     ends, levels = np.array(halves).T
-    first = int(np.argmax(levels <= np.sort(levels)[:6].mean() + _COLD))
+    first = int(np.argmax(levels <= np.sort(levels)[:6].mean() + COLD))
     ends, levels = ends[first:], levels[first:]
-    if len(levels) < _JOINT_DRIFT_HALVES:
+    if len(levels) < JOINT_DRIFT_HALVES:
         return None
     trajectories = correlated.trajectories(ends)
     joint = (levels + np.mean(list(trajectories.values()), axis=0)) / 2 if trajectories else levels
@@ -105,7 +102,7 @@ def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries
     devices = tuple(
         name
         for name, trajectory in trajectories.items()
-        if float(shape @ trajectory) * share > _DEVICE_SHARE * client.rise
+        if float(shape @ trajectory) * share > JOINT_DRIFT_DEVICE_SHARE * client.rise
     )
     lasting = float(levels[-2:].min()) - float(np.sort(levels)[:6].mean())
     risen = float(levels[-1]) - base

@@ -11,27 +11,24 @@ from dataclasses import dataclass
 
 from cliffwatch.analysis.cliff import is_cliff
 from cliffwatch.analysis.online.recurrence import Recurrence, schedule_of
-from cliffwatch.analysis.span_lengths import FAST, WARM_UP, log_ratio
-
-#: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
-CORROBORATED = FAST
-#: The same for a rise that is not much larger than what runs come back from.
-CORROBORATED_SMALL, SMALL_RATIO = 15, 2.2
-ALONE = 30
-CONTRADICTED = 72
-DURING_MORE_LOAD = 180
-UNLEARNED = 40
-#: So many tolerances away from its moment a rise is none of those that keep a period: few of them say badly how well.
-OFF_SCHEDULE = 1.5
-#: A run's own excursions may delay a corroborated rise up to this.
-PATIENCE = 72
-_PATIENCE_OTHERWISE = 360
-#: In how many of their standard deviations client and device together rise at least where the device alone wavers.
-_TOGETHER = 12.0
-#: What is over already is not called: its last windows against its highest.
-_STILL_THERE = 0.6
-#: After so many windows below, what is below this part of its height has come back; a step that wavers has not.
-_SETTLING, _RETURNED = 8, 0.35
+from cliffwatch.analysis.span_lengths import FAST, log_ratio
+from cliffwatch.analysis.thresholds import (
+    ALONE,
+    CONTRADICTED,
+    CORROBORATED,
+    CORROBORATED_SMALL,
+    DURING_MORE_LOAD,
+    EXCURSION_TOGETHER,
+    OFF_SCHEDULE,
+    PATIENCE,
+    PATIENCE_OTHERWISE,
+    RETURN_SETTLING,
+    RETURNED,
+    SMALL_RATIO,
+    STILL_THERE,
+    UNLEARNED,
+    WARM_UP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,8 @@ class ExcursionEvidence:
             return False
         if self.device >= 4 * self.device_sigma:
             return True
-        own = min(client / client_sigma, 2 * _TOGETHER) if client_sigma > 0 else 0.0
-        return self.device >= 3 * self.device_sigma and own + self.device / self.device_sigma >= _TOGETHER
+        own = min(client / client_sigma, 2 * EXCURSION_TOGETHER) if client_sigma > 0 else 0.0
+        return self.device >= 3 * self.device_sigma and own + self.device / self.device_sigma >= EXCURSION_TOGETHER
 
     @property
     def contradicts(self) -> bool:
@@ -155,12 +152,12 @@ class Excursions:
         if self._closed is None:
             return
         self._quiet += 1
-        if self._quiet < _SETTLING:
+        if self._quiet < RETURN_SETTLING:
             return
         one, self._closed = self._closed, None
         self._past.append(one)
-        if sorted(list(self._span)[-_SETTLING:])[_SETTLING // 2] < _RETURNED * one.client:
-            self.returned = one.windows + _SETTLING
+        if sorted(list(self._span)[-RETURN_SETTLING:])[RETURN_SETTLING // 2] < RETURNED * one.client:
+            self.returned = one.windows + RETURN_SETTLING
 
     def _close(self) -> None:
         self.windows, self._peak, self._device_peak, self._had_more_load = 0, 0.0, 0.0, False
@@ -184,7 +181,7 @@ class Excursions:
             self._device_peak = max(self._device_peak, evidence.device)
         if self.windows < CORROBORATED or not is_cliff(height) or height < 5 * sigma:
             return False
-        if sorted(self._last)[2] < _STILL_THERE * self._highest and self.windows < PATIENCE:
+        if sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE:
             return False
         return self.windows >= self._needed(height, sigma, evidence, is_learned or windows >= WARM_UP)
 
@@ -205,7 +202,7 @@ class Excursions:
     def _learned(self, height: float, evidence: ExcursionEvidence, corroborated: bool) -> int:
         """What the run's own excursions ask for: to be outlasted, the longer the fewer there were to learn from."""
         outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
-        return min(PATIENCE if corroborated else _PATIENCE_OTHERWISE, outlast)
+        return min(PATIENCE if corroborated else PATIENCE_OTHERWISE, outlast)
 
     def to_outlast(self, start: float, height: float, device: float | None) -> int:
         """How many windows a rise that began at the window `start` may last and still be an excursion; 0: none is due.

@@ -9,16 +9,17 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-#: So many intervals make a period; fewer only suggest one.
-INTERVALS_LEAST = 5
+from cliffwatch.analysis.thresholds import (
+    INTERVALS_LEAST,
+    RECURRENCE_OFF_SCHEDULE,
+    RECURRENCE_PART_LEAST,
+    RECURRENCE_SPREADS,
+    RECURRENCE_WINDOWS_LEAST,
+    TOLERANCE_MOST,
+)
+
 #: The last so many are looked at.
 _INTERVALS_MOST = 12
-#: How far from its moment one may be: in spreads of those seen, and at least in windows and as a part of a period.
-_SPREADS, _WINDOWS_LEAST, _PART_LEAST = 3.5, 12.0, 0.06
-#: One that is so many times as far off as usual came off schedule.
-_OFF_SCHEDULE = 6.0
-#: What is due for more than this part of a period, on either side, has none.
-_TOLERANCE_MOST = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +56,11 @@ def schedule_of(starts: Sequence[float]) -> Recurrence | None:
     period = sum(intervals) / sum(turns)
     off = sorted(abs(interval - count * period) / count**0.5 for interval, count in zip(intervals, turns, strict=True))
     # One that came off schedule does not make the others irregular.
-    regular = off[:-1] if off[-1] > _OFF_SCHEDULE * median(off) else off
+    regular = off[:-1] if off[-1] > RECURRENCE_OFF_SCHEDULE * median(off) else off
     spread = (sum(one * one for one in regular) / len(regular)) ** 0.5 * (1 + 2 / len(off))
-    tolerance = max(_SPREADS * spread, _WINDOWS_LEAST, _PART_LEAST * period)
+    tolerance = max(RECURRENCE_SPREADS * spread, RECURRENCE_WINDOWS_LEAST, RECURRENCE_PART_LEAST * period)
     if len(intervals) == 1:
         tolerance = max(tolerance, 0.15 * period)
-    if tolerance > _TOLERANCE_MOST * period:
+    if tolerance > TOLERANCE_MOST * period:
         return None
     return Recurrence(starts[-1], period, tolerance, len(intervals) >= INTERVALS_LEAST)

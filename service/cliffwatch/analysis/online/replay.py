@@ -5,11 +5,7 @@ from dataclasses import replace
 
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
-
-#: Online detection may see the device before the client by so many windows.
-EARLY_WINDOWS = 12
-#: What was raised so many windows before the onset, and lasted, is the same change.
-EASED_WINDOWS = 120
+from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
 
 
 def replay(

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.thresholds import FITTED_SWING
 
-#: The logarithm of the largest daily swing that is healthy, from its middle, with a little for its shape.
-FITTED_SWING = 0.105
 #: So many hours at which a swing may be highest are tried, and forms of it: it rises as fast as it falls, or not.
 _HOURS, _SKEWS = 24, (0.0, 0.4, -0.4)
 #: A rise takes so many entries at least, and follows as many that are level.

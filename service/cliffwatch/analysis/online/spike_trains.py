@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.finding import Finding, FindingKind, Sample
 from cliffwatch.analysis.online.series_judge import Judge
-from cliffwatch.analysis.online.spikes import LENGTH_MAXIMUM, QUIET, Spike
+from cliffwatch.analysis.online.spikes import Spike
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.span_lengths import WARM_UP
-from cliffwatch.analysis.thresholds import TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
+from cliffwatch.analysis.thresholds import SPIKE_QUIET, SPIKE_WINDOWS, TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS, WARM_UP
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +28,9 @@ def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[
     if present.more_load:
         judge.spikes.forget()
         return
-    if judge.excursions.windows > LENGTH_MAXIMUM:
+    if judge.excursions.windows > SPIKE_WINDOWS:
         # A rise that flickers is one rise.
-        judge.spikes.drop(present.window - judge.excursions.windows - QUIET)
+        judge.spikes.drop(present.window - judge.excursions.windows - SPIKE_QUIET)
         return
     spike = judge.spikes.follow(
         present.window, present.sample.start, deviation, judge.channel.window_sigma(), present.is_device_raised
@@ -42,7 +41,7 @@ def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[
     train = None if spike is None else judge.spikes.train(spike)
     if train is None or judge.active is not None:
         return
-    if judge.excursions.is_open and train[0].window > present.window - 2 * LENGTH_MAXIMUM:
+    if judge.excursions.is_open and train[0].window > present.window - 2 * SPIKE_WINDOWS:
         return
     if judge.channel.windows < WARM_UP and not judge.channel.declared:
         return

@@ -9,21 +9,19 @@ from collections import deque
 from dataclasses import dataclass
 
 from cliffwatch.analysis.span_lengths import log_ratio
+from cliffwatch.analysis.thresholds import (
+    CHANCE_OF_TWO,
+    HEIGHT_OF_TWO,
+    SPIKE_CHANCE,
+    SPIKE_CHANCE_CORROBORATED,
+    SPIKE_QUIET,
+    SPIKE_WINDOWS,
+    SPIKES_APART,
+)
 
-#: A rise longer than this is not a spike.
-LENGTH_MAXIMUM = 8
-#: A new one begins after more than so many windows without: what flickers is one rise, not many spikes.
-QUIET = 5
-#: Starts further apart than this do not belong to one train (30 min).
-APART_MAXIMUM = 180
 _KEPT = 12
 _BINS = 64
 _BIN = 0.1
-#: How unlikely a train must be by chance, by whether the device has the same spikes.
-_CHANCE = 1e-6
-_CHANCE_CORROBORATED = 5e-4
-#: And what two spikes that the device had too are enough for: 12 min in 7 h.
-_CHANCE_OF_TWO, _HEIGHT_OF_TWO = 0.03, math.log(2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +40,7 @@ class Spikes:
     def __init__(self) -> None:
         self._height = 0.0
         self._open_window = 0
-        self._last_raised = -QUIET
+        self._last_raised = -SPIKE_QUIET
         self._open_start = 0.0
         self._corroborated = False
         self._train: deque[Spike] = deque(maxlen=_KEPT)
@@ -53,7 +51,7 @@ class Spikes:
         """Take a window's deviation from the recent level; a spike when one has just ended."""
         threshold = max(log_ratio(1.5), 4.5 * sigma)
         if deviation > threshold:
-            if window - self._last_raised > QUIET:
+            if window - self._last_raised > SPIKE_QUIET:
                 self._open_window, self._open_start, self._corroborated = window, start, False
                 self._height = deviation
             elif self._height:
@@ -64,7 +62,7 @@ class Spikes:
         if not self._height:
             return None
         spike = None
-        if self._last_raised - self._open_window < LENGTH_MAXIMUM:
+        if self._last_raised - self._open_window < SPIKE_WINDOWS:
             spike = Spike(self._open_window, self._open_start, self._height, self._corroborated or device_raised)
         self._height = 0.0
         return spike
@@ -94,12 +92,12 @@ class Spikes:
         self._height = 0.0
 
     def _unlikely(self, spikes: list[Spike], corroborated: bool) -> list[Spike] | None:
-        limit = _CHANCE_CORROBORATED if corroborated else _CHANCE
+        limit = SPIKE_CHANCE_CORROBORATED if corroborated else SPIKE_CHANCE
         last = spikes[-1]
         found = None
         for count in range(2, len(spikes) + 1):
             chosen = spikes[-count:]
-            if chosen[1].window - chosen[0].window > APART_MAXIMUM:
+            if chosen[1].window - chosen[0].window > SPIKES_APART:
                 break
             height = min(one.height for one in chosen)
             past = self._past[corroborated]
@@ -107,7 +105,7 @@ class Spikes:
             expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
             if count == 2:
                 # The first two of a kind that this run never had, close together, and the device has them too.
-                if corroborated and not seen and expected < _CHANCE_OF_TWO and height > _HEIGHT_OF_TWO:
+                if corroborated and not seen and expected < CHANCE_OF_TWO and height > HEIGHT_OF_TWO:
                     found = chosen
             elif _chance(count - 1, expected) < limit:
                 found = chosen
@@ -115,7 +113,7 @@ class Spikes:
 
     def _age(self, window: int) -> None:
         """Spikes that began no train become part of the run's normal rate."""
-        while self._train and (window - self._train[0].window > APART_MAXIMUM or len(self._train) == _KEPT):
+        while self._train and (window - self._train[0].window > SPIKES_APART or len(self._train) == _KEPT):
             old = self._train.popleft()
             slot = min(_BINS - 1, int(old.height / _BIN))
             self._past[False][slot] += 1

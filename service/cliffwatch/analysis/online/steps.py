@@ -14,32 +14,29 @@ import numpy as np
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, REFERENCE_MINIMUM, STEP_SPANS, log_ratio
 from cliffwatch.analysis.spread import Spread, lower_middle, middle
-from cliffwatch.analysis.thresholds import STEP_ALONE_RATIO, STEP_RATIOS
+from cliffwatch.analysis.thresholds import (
+    ALONE_SPAN,
+    CLEARLY_GRADUAL,
+    CONTRADICTED_SPAN,
+    FALLING,
+    INCONCLUSIVE_SPAN,
+    LONG_SPAN,
+    QUARANTINE,
+    SHARE_OF_TICK,
+    STEP_ALONE_RATIO,
+    STEP_ALONE_SIGNIFICANCE,
+    STEP_ENOUGH,
+    STEP_OWN_SIGNIFICANCE,
+    STEP_RATIOS,
+    STEP_SIGNIFICANCE,
+)
 
-#: In how many of the run's own standard deviations a span exceeds the hours before, by span in blocks.
-STEP_SIGNIFICANCE = {8: 5.0, 12: 4.6, 20: 4.2, 30: 4.0, 60: 4.0}
-#: The client's own part of it; and what one of the two can contribute at most.
-STEP_OWN_SIGNIFICANCE, _ENOUGH = 2.2, 8.0
-#: Without a device that shows the same, a step has to be longer and larger (`STEP_ALONE_RATIO`).
-ALONE_SPAN = 30
-STEP_ALONE_SIGNIFICANCE = 6.0
-CONTRADICTED_SPAN = 60
-#: A device that rose by its share, but not by more than its own noise, does not contradict.
-INCONCLUSIVE_SPAN = 20
-#: Which part of what may be one tick of the clock a device has to show.
-_SHARE_OF_TICK = 0.45
-#: A span from which on a device needs to show less.
-_LONG = 20
 #: How many spans fit between two values of a spread: half of them overlap.
 _STRIDE = 2
 #: The span whose statistics are held against each other to see what noise client and device share.
 _PAIRED_SPAN = 12
-#: A run whose level falls by more than this (a logarithm) within an hour warms up.
-_FALLING = 0.06
-#: The blocks in which a step and a ramp are compared, and what share of a step's error a clearly better ramp leaves.
-_GRADUAL_BLOCKS, _CLEARLY = 150, 0.8
-#: How long after a block its statistics count as healthy, in blocks: a step would have been found by then.
-_QUARANTINE = 60
+#: The blocks in which a step and a ramp are compared.
+_GRADUAL_BLOCKS = 150
 
 
 class SpanStatistics:
@@ -60,7 +57,7 @@ class SpanStatistics:
         """After each block of the channel. `is_explained`: more load or a device that is not slower than before."""
         self.values = {}
         trend = self._trend(channel)
-        falling = trend is None or trend < -_FALLING
+        falling = trend is None or trend < -FALLING
         for span in STEP_SPANS:
             reference = channel.last_blocks(REFERENCE_BLOCKS, skip=span)
             if len(reference) < REFERENCE_MINIMUM:
@@ -80,7 +77,7 @@ class SpanStatistics:
                 waiting.append((channel.block_count, value, peak))
             else:
                 waiting[-1] = (waiting[-1][0], waiting[-1][1], max(waiting[-1][2], peak))
-            while waiting and waiting[0][0] <= channel.block_count - _QUARANTINE:
+            while waiting and waiting[0][0] <= channel.block_count - QUARANTINE:
                 _, aged, peak = waiting.popleft()
                 self._spreads[span].add(aged)
                 self._largest[span] = max(0.999 * self._largest.get(span, 0.0), peak)
@@ -204,8 +201,8 @@ def _significant(
     is_tick: bool,
 ) -> Step | None:
     own = value / sigma
-    share, least = (0.3, 3.5) if span < _LONG else (0.25, 2.2)
-    share = _SHARE_OF_TICK if is_tick else share
+    share, least = (0.3, 3.5) if span < LONG_SPAN else (0.25, 2.2)
+    share = SHARE_OF_TICK if is_tick else share
     joint, names = 0.0, []
     contradicted = False
     for name, device in devices.items():
@@ -218,7 +215,7 @@ def _significant(
         if moved / spread > least and own > STEP_OWN_SIGNIFICANCE:
             names.append(name)
             shared = client.shared_noise(name)
-            joint = max(joint, (min(own, _ENOUGH) + min(moved / spread, _ENOUGH)) / math.sqrt(2 + 2 * shared))
+            joint = max(joint, (min(own, STEP_ENOUGH) + min(moved / spread, STEP_ENOUGH)) / math.sqrt(2 + 2 * shared))
     if joint >= factor * STEP_SIGNIFICANCE[span]:
         return Step(span, value, joint, True, True, tuple(names))
     shortest = CONTRADICTED_SPAN if contradicted else INCONCLUSIVE_SPAN if devices else ALONE_SPAN
@@ -263,4 +260,4 @@ def is_gradual(channel: Channel) -> bool:
         line -= line.mean()
         ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))
     power = float(values @ values)
-    return power - ramp < _CLEARLY * (power - step)
+    return power - ramp < CLEARLY_GRADUAL * (power - step)

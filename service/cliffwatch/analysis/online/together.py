@@ -6,9 +6,7 @@ from cliffwatch.analysis.cliff import height_to_join
 from cliffwatch.analysis.finding import SUDDEN
 from cliffwatch.analysis.online.series_judge import Judge
 from cliffwatch.analysis.span_lengths import HOUR
-
-#: A change of another operation that begins so many windows after one that lasts is the same.
-JOIN_WINDOWS = 60
+from cliffwatch.analysis.thresholds import JOIN_WINDOWS
 
 
 def together_with(
