@@ -25,16 +25,20 @@ from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import RunRow
 from cliffwatch.worker.heartbeat import Heartbeat
-from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS
+from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS
 
 
 class ShiftedClock(SystemClock):
-    """The machine's clock, set ahead as a test likes."""
+    """The machine's clock: time passes, and the wall clock is set, as a test likes."""
 
-    ahead_seconds = 0.0
+    passed_seconds = 0.0
+    set_by_seconds = 0.0
 
     def wall(self) -> float:
-        return super().wall() + self.ahead_seconds
+        return super().wall() + self.passed_seconds + self.set_by_seconds
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed_seconds
 
 
 @dataclass
@@ -169,37 +173,38 @@ def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Mac
     assert "worker_interrupted" in names(directory, "gap")
 
 
-def died(machine: Machine, directory: Path, count: int, ago_seconds: float, windows: int = 0) -> None:
-    """What the journal says of so many workers that died without a new window, all of them so long ago."""
-    log, at = EventLog(directory), machine.clock.wall() - ago_seconds
-    for _ in range(count):
+def died(machine: Machine, directory: Path, count: int, windows: int = 0, seconds_apart: float = 0.0) -> None:
+    """What the journal says of so many workers that died without a new window, the last of them just now."""
+    log, last_at = EventLog(directory), machine.clock.wall()
+    for left in reversed(range(count)):
+        at = last_at - left * seconds_apart
         if status(directory).state in {RunState.QUEUED, RunState.INTERRUPTED}:
             change_state(log, RunState.STARTING, at)
         change_state(log, RunState.INTERRUPTED, at, {"windows": windows})
 
 
+def has_died(machine: Machine, directory: Path, times: int) -> bool:
+    machine.reconciler.tick()
+    return names(directory, "state").count("interrupted") >= times
+
+
 def test_workers_that_die_at_once_are_replaced_with_growing_pauses(machine: Machine) -> None:
     directory = machine.submit("unlucky", target="broken")
     (directory / files.ORDER).rename(directory / "order.away")
-
-    def has_died(times: int) -> bool:
-        machine.reconciler.tick()
-        return names(directory, "state").count("interrupted") >= times
-
-    wait_until(lambda: has_died(1), "the first worker's death")
-    wait_until(lambda: has_died(2), "the second worker's death, without a pause")
-    machine.clock.ahead_seconds += 0.9 - (machine.clock.wall() - status(directory).since)
+    wait_until(lambda: has_died(machine, directory, 1), "the first worker's death")
+    wait_until(lambda: has_died(machine, directory, 2), "the second worker's death, without a pause")
+    machine.clock.passed_seconds += 0.9 - (machine.clock.wall() - status(directory).since)
     machine.reconciler.tick()
     assert status(directory).state is RunState.INTERRUPTED
-    machine.clock.ahead_seconds += 0.2
-    wait_until(lambda: has_died(3), "the third worker's death, after a pause")
+    machine.clock.passed_seconds += 0.2
+    wait_until(lambda: has_died(machine, directory, 3), "the third worker's death, after a pause")
     # The pauses are in the journal, not in the service.
     machine.restart()
-    machine.clock.ahead_seconds += 1.9 - (machine.clock.wall() - status(directory).since)
+    machine.clock.passed_seconds += 1.9 - (machine.clock.wall() - status(directory).since)
     machine.reconciler.tick()
     assert status(directory).state is RunState.INTERRUPTED
     (directory / "order.away").rename(directory / files.ORDER)
-    machine.clock.ahead_seconds += 0.2
+    machine.clock.passed_seconds += 0.2
     machine.tick_until(directory, RunState.RUNNING)
     machine.service.stop("unlucky", force=False)
     machine.tick_until(directory, RunState.FINISHED)
@@ -208,10 +213,11 @@ def test_workers_that_die_at_once_are_replaced_with_growing_pauses(machine: Mach
 
 def test_a_run_is_given_up_by_time_and_gets_its_report(machine: Machine) -> None:
     patient, hopeless = machine.submit("patient", target="one"), machine.submit("hopeless", target="two")
-    for directory, ago_seconds in ((patient, GIVE_UP_SECONDS - 60), (hopeless, GIVE_UP_SECONDS + 60)):
+    for directory, count in ((patient, 20), (hopeless, 40)):
         journals.start(directory, machine.clock.wall())
         journals.measure(directory, 3, machine.clock.wall())
-        died(machine, directory, 20, ago_seconds, windows=3)
+        died(machine, directory, count, windows=3, seconds_apart=LONGEST_PAUSE_SECONDS)
+    machine.clock.passed_seconds += LONGEST_PAUSE_SECONDS
     machine.reconciler.tick()
     assert status(patient).state is RunState.STARTING
     assert "load_ended" not in names(patient, "engine")
@@ -220,6 +226,26 @@ def test_a_run_is_given_up_by_time_and_gets_its_report(machine: Machine) -> None
     assert "no worker measured anything for 30m" in status(hopeless).reasons[0]
     assert report(hopeless)["verdict"]["name"] == "failed"
     assert (hopeless / files.REPORT_HTML).exists()
+
+
+@pytest.mark.parametrize("set_by_seconds", [3600.0, -3600.0], ids=["ahead", "back"])
+def test_a_clock_that_is_set_keeps_no_worker_waiting_and_gives_no_run_up(
+    machine: Machine, set_by_seconds: float
+) -> None:
+    directory = machine.submit("unlucky", target="broken")
+    (directory / files.ORDER).rename(directory / "order.away")
+    died(machine, directory, LEAST_WORKERS)
+    machine.reconciler.tick()
+    machine.clock.set_by_seconds = set_by_seconds
+    machine.reconciler.tick()
+    machine.reconciler.tick()
+    assert "load_ended" not in names(directory, "engine")
+    assert status(directory).state is RunState.INTERRUPTED, "a clock that was set is no pause that was waited"
+    machine.clock.passed_seconds += LONGEST_PAUSE_SECONDS
+    wait_until(lambda: has_died(machine, directory, LEAST_WORKERS + 1), "the next worker's death, after one pause")
+    machine.clock.passed_seconds += GIVE_UP_SECONDS
+    machine.tick_until(directory, RunState.FINISHED)
+    assert "no worker measured anything for 30m" in status(directory).reasons[0]
 
 
 def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_path: Path) -> None:
@@ -233,7 +259,7 @@ def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_pat
     with hold(examine(DirectoryTarget(path=str(place)), "given-up")) as held:
         (held.path / "w.0.0").write_bytes(b"x" * 4096)
     (directory / files.WINDOWS).symlink_to("/proc/self/mem")
-    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1, windows=-1)
+    died(machine, directory, 40, windows=-1, seconds_apart=LONGEST_PAUSE_SECONDS)
     machine.tick_until(directory, RunState.FINISHED)
     assert list(place.iterdir()) == []
     assert (directory / files.REPORT_HTML).exists()
@@ -241,11 +267,11 @@ def test_a_run_that_is_given_up_leaves_no_engine_files(machine: Machine, tmp_pat
 
 def test_a_run_that_cannot_even_be_reported_says_how_it_can_be(machine: Machine) -> None:
     directory = machine.submit("unreported")
-    died(machine, directory, LEAST_WORKERS, GIVE_UP_SECONDS + 1)
+    died(machine, directory, LEAST_WORKERS)
     EventLog(directory).append(
         Event(machine.clock.wall(), EventType.ENGINE, "load_ended", {"how": "failed", "message": "", "given_up": True})
     )
-    died(machine, directory, LEAST_WORKERS, 0.0)
+    died(machine, directory, LEAST_WORKERS)
     machine.reconciler.tick()
     assert status(directory).verdict is VerdictName.INVALID
     assert "`cliffwatch run report unreported` makes it" in status(directory).reasons[0]
@@ -263,6 +289,22 @@ def test_a_stop_that_takes_longer_than_its_grace_is_forced(machine: Machine) -> 
     assert "worker_killed" in names(directory, "note")
     assert status(directory).verdict is VerdictName.STOPPED
     assert (directory / files.REPORT_HTML).exists()
+
+
+def test_a_clock_that_is_set_ahead_forces_no_stop(machine: Machine) -> None:
+    directory = machine.submit("stopping", stop_grace="1m")
+    machine.tick_until(directory, RunState.RUNNING)
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    heartbeat.worker.send(signal.SIGSTOP)
+    change_state(EventLog(directory), RunState.STOPPING, machine.clock.wall())
+    machine.reconciler.tick()
+    machine.clock.set_by_seconds = 3600.0
+    machine.reconciler.tick()
+    assert "worker_killed" not in names(directory, "note")
+    machine.clock.passed_seconds += 3600.0
+    machine.tick_until(directory, RunState.FINISHED)
+    assert "worker_killed" in names(directory, "note")
 
 
 def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> None:

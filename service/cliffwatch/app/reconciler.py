@@ -17,6 +17,7 @@ from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.app import launcher
 from cliffwatch.app.alerts import deliver_kept
 from cliffwatch.app.index import index_run
+from cliffwatch.app.sightings import Sightings
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.logs import last_line_of
@@ -60,6 +61,7 @@ class Reconciler:
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._troubles: dict[str, str] = {}
         self._followers: dict[str, StatusFollower] = {}
+        self._seen = Sightings(clock)
         self._rounds = Rounds("reconciler", PERIOD_SECONDS, self.tick, "the reconciler's round failed")
 
     def start(self) -> None:
@@ -127,11 +129,12 @@ class Reconciler:
 
     def _resume(self, run: LiveRun, status: RunStatus) -> RunState:
         """Give an interrupted run a new worker when it is time for that, or end it when none could do anything."""
-        now = self._clock.wall()
-        losses = losses_of(self._events(run), self._windows(run))
-        if losses.is_exhausted(now):
+        windows = self._windows(run)
+        losses = losses_of(self._events(run), windows)
+        if losses.is_exhausted(self._seen.seconds(run.run_id, "losses", (windows, losses.ended))):
             return self._give_up(run, losses)
-        if losses.wait_seconds(now, status.stop_requested) > 0:
+        waited = self._seen.seconds(run.run_id, "pause", (windows, losses.ended, losses.count), losses.last_at)
+        if losses.wait_seconds(waited, status.stop_requested) > 0:
             return status.state
         return self._begin(run)
 
@@ -158,15 +161,20 @@ class Reconciler:
         if launcher.worker_is_alive(run.directory):
             return True
         # Another service instance may have started it a moment ago.
-        just_started = status.state is RunState.STARTING and self._clock.wall() - status.since < START_GRACE_SECONDS
-        return just_started and worker is None
+        return (
+            status.state is RunState.STARTING and worker is None and self._has_been(run, status) < START_GRACE_SECONDS
+        )
 
     def _limit_stop(self, run: LiveRun, status: RunStatus) -> RunState:
         if status.state is RunState.STOPPING:
             grace = RunOrder.model_validate(JournalReader(run.directory).document("order.json")).workload.stop_grace
-            if self._clock.wall() - status.since > grace + FORCE_MARGIN_SECONDS:
+            if self._has_been(run, status) > grace + FORCE_MARGIN_SECONDS:
                 launcher.kill_worker(run.directory, "the stop took longer than its grace period")
         return status.state
+
+    def _has_been(self, run: LiveRun, status: RunStatus) -> float:
+        """For how many seconds the run has been in its state."""
+        return self._seen.seconds(run.run_id, "state", (status.state, status.since), status.since)
 
     def _status(self, run: LiveRun) -> RunStatus:
         status = self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
@@ -184,6 +192,7 @@ class Reconciler:
     def _reap(self, live: Container[str]) -> None:
         """Collect the workers of runs that are over: one writes so before it ends, and may be seen in between."""
         self._followers = {run_id: each for run_id, each in self._followers.items() if run_id in live}
+        self._seen.keep_only(live)
         over = [run_id for run_id in self._workers if run_id not in live]
         for run_id in over:
             if self._workers[run_id].poll() is not None:

@@ -1,11 +1,13 @@
 """How long to wait before an interrupted run gets another worker, and when it is given up. Pure functions.
 
 Time decides and not a count: ten workers die within seconds of a disk that is full, and an hour later it may be free
-again. Everything is read from the events, so a service that was started anew goes on where the last one stood.
+again. It is time that was waited: what a wall clock says that lay between two deaths may be somebody's setting of it.
+A service that was started anew goes on where the last one stood, with the pauses that lie between the deaths.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal.events import Event, EventType, ends_load
@@ -28,35 +30,37 @@ GIVEN_UP = "given_up"
 class Losses:
     """Workers of an interrupted run that died one after the other without a new window.
 
-    `first_at` and `last_at` are when the first and the last of them was missed, in seconds since the epoch. `ended`:
-    the load was over when they died, and only the report was left; `given_up`: because the service had said so.
+    `last_at` is when the last of them was missed, in seconds since the epoch; `paused_seconds` of pauses lie between
+    them. `ended`: the load was over when they died, and only the report was left; `given_up`: because the service had
+    said so.
     """
 
     count: int
-    first_at: float
     last_at: float
+    paused_seconds: float
     ended: bool = False
     given_up: bool = False
 
     @property
     def pause_seconds(self) -> float:
         """From the last one's death until the next is started."""
-        if self.count <= 1:
-            return 0.0
-        return growing_pause_seconds(self.count - 1, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+        return _pause_seconds(self.count)
 
-    def wait_seconds(self, now: float, stopping: bool = False) -> float:
-        """How much longer to wait. A clock that was set back costs no more than one pause."""
+    def wait_seconds(self, waited_seconds: float, stopping: bool = False) -> float:
+        """How much longer to wait, when so long was waited since the last death."""
         pause = self.pause_seconds
         if stopping:
             pause = min(pause, LONGEST_PAUSE_WHEN_STOPPING_SECONDS)
-        return max(0.0, pause - max(0.0, now - self.last_at))
+        return max(0.0, pause - waited_seconds)
 
-    def is_exhausted(self, now: float) -> bool:
-        """Whether to stop trying. A run that was given up has had its time: its report is tried a few times more."""
+    def is_exhausted(self, watched_seconds: float) -> bool:
+        """Whether to stop trying, when somebody has watched these deaths for so long.
+
+        A run that was given up has had its time: its report is tried a few times more.
+        """
         if self.count < LEAST_WORKERS:
             return False
-        return self.given_up or now - self.first_at >= GIVE_UP_SECONDS
+        return self.given_up or max(watched_seconds, self.paused_seconds) >= GIVE_UP_SECONDS
 
 
 def losses_of(events: Iterable[Event], windows: int) -> Losses:
@@ -70,7 +74,21 @@ def losses_of(events: Iterable[Event], windows: int) -> Losses:
             died.append(event.at)
     if not died:
         return Losses(0, 0.0, 0.0, ended, given_up)
-    return Losses(len(died), died[0], died[-1], ended, given_up)
+    return Losses(len(died), died[-1], _paused_seconds(died), ended, given_up)
+
+
+def _paused_seconds(died: list[float]) -> float:
+    """Between two deaths no more than the pause after the first of them is sure to have been waited."""
+    return sum(
+        min(max(0.0, later - earlier), _pause_seconds(count))
+        for count, (earlier, later) in enumerate(pairwise(died), start=1)
+    )
+
+
+def _pause_seconds(deaths: int) -> float:
+    if deaths <= 1:
+        return 0.0
+    return growing_pause_seconds(deaths - 1, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 
 
 def _is_death(event: Event) -> bool:

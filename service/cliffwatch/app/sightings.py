@@ -1,0 +1,43 @@
+"""How long a run has been as it is, by a clock that nobody sets.
+
+What a journal dates was dated by a wall clock, perhaps before it was set. It is believed once, when this process first
+sees the run so; from then on the monotonic clock counts.
+"""
+
+from collections.abc import Container, Hashable
+from dataclasses import dataclass
+
+from cliffwatch.base.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class _Sighting:
+    """`before_seconds` had passed when `what` was first seen, at `at` of the monotonic clock."""
+
+    what: Hashable
+    at: float
+    before_seconds: float
+
+
+class Sightings:
+    """What one process has seen of its runs, one thing an aspect of each."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._seen: dict[tuple[str, str], _Sighting] = {}
+
+    def seconds(self, run_id: str, aspect: str, what: Hashable, since: float | None = None) -> float:
+        """How long this aspect of a run has been `what`.
+
+        `since` is when it became so by the wall clock; without it only what this process saw counts.
+        """
+        seen = self._seen.get((run_id, aspect))
+        if seen is None or seen.what != what:
+            before = 0.0 if since is None else max(0.0, self._clock.wall() - since)
+            seen = _Sighting(what, self._clock.monotonic(), before)
+            self._seen[run_id, aspect] = seen
+        return seen.before_seconds + self._clock.monotonic() - seen.at
+
+    def keep_only(self, live: Container[str]) -> None:
+        """Forget the runs that are over."""
+        self._seen = {key: seen for key, seen in self._seen.items() if key[0] in live}
