@@ -15,6 +15,7 @@ from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.app.reconciler import Reconciler
 from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.errors import Problem
 from cliffwatch.gate import examine, hold
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import change_state
@@ -111,6 +112,8 @@ def test_a_queued_run_is_started_and_indexed_to_its_end(machine: Machine) -> Non
     machine.tick_until(directory, RunState.FINISHED)
     assert machine.indexed_state("short") == "finished"
     assert status(directory).verdict is VerdictName.PASS
+    with pytest.raises(Problem, match=r"^run short is already finished$"):
+        machine.service.stop("short", force=False)
 
 
 def test_a_worker_that_ends_after_its_run_leaves_no_zombie(machine: Machine) -> None:

@@ -159,7 +159,7 @@ class RunService:
             row = require_run(session, run_id)
         directory = Path(row.directory)
         if status_in(directory).state is RunState.FINISHED:
-            raise Problem(Code.WRONG_STATE, f"run {run_id}is already finished")
+            raise Problem(Code.WRONG_STATE, f"run {run_id} is already finished")
         if status_in(directory).state is not RunState.QUEUED or not self._finish_queued(directory):
             self._request_stop(directory, force)
         try:
