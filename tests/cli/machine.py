@@ -5,7 +5,8 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,6 +38,17 @@ class Done:
     stderr: str
 
 
+@contextmanager
+def own_umask() -> Iterator[None]:
+    """What a command does to its process's umask ends with it."""
+    before = os.umask(0o022)
+    os.umask(before)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
 @dataclass(slots=True)
 class Machine:
     """A state directory and a port of a test's own."""
@@ -60,7 +72,7 @@ class Machine:
     def run(self, *arguments: str, **variables: str) -> Done:
         """Call the command within this process, which is many times as fast as starting one."""
         out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.StringIO()
-        with pytest.MonkeyPatch.context() as patch:
+        with pytest.MonkeyPatch.context() as patch, own_umask():
             for name in [name for name in os.environ if name.startswith("CLIFFWATCH_")]:
                 patch.delenv(name)
             for name, value in (self.variables | variables).items():

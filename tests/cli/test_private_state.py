@@ -2,10 +2,13 @@
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 import yaml
 from tests.cli.machine import Machine
+from tests.labs.aging.machine import State
 
 from cliffwatch.base.privacy import tighten
 
@@ -39,6 +42,37 @@ def test_nothing_of_a_service_and_its_runs_is_open_to_others(idle: Machine) -> N
     assert done.returncode == 0, done.stderr
     assert (idle.state / "runs" / "one" / "report.html").exists()
     assert left_open(idle.state) == []
+
+
+@pytest.fixture
+def usual_umask() -> Iterator[None]:
+    before = os.umask(0o022)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("usual_umask")
+@pytest.mark.parametrize("command", ["index rebuild", "token create --name lost --local"])
+def test_what_a_command_makes_before_the_first_service_is_its_owner_s_alone(idle: Machine, command: str) -> None:
+    done = idle.run(*command.split())
+    assert done.returncode == 0, done.stderr
+    assert (idle.state / "cliffwatch.sqlite3").exists()
+    assert left_open(idle.state) == []
+
+
+@pytest.mark.usefixtures("usual_umask")
+def test_a_drive_that_is_attached_before_the_first_service_is_its_owner_s_alone(idle: Machine) -> None:
+    State(idle.state).make()
+    for made in (idle.state, idle.state / "target"):
+        made.chmod(0o700)
+    done = idle.run("drive", "attach", "one", "--capacity", "64MiB", "--file-system", "ext4", "--set", "timing=off")
+    try:
+        assert done.returncode == 0, done.stderr
+        mounted = idle.state / "drives" / "one" / "files"
+        # What is in there is a file system of its own, behind doors that are closed.
+        assert [path for path in left_open(idle.state) if not (idle.state / path).is_relative_to(mounted)] == []
+    finally:
+        idle.run("drive", "detach", "one", "--delete")
 
 
 def test_programs_beside_the_state_stay_what_they_were(tmp_path: Path) -> None:

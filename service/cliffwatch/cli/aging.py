@@ -70,7 +70,7 @@ def attach_drive(
 ) -> None:
     """Attach an aging drive as a disk and mount it; a new one is created first, as the flags specify."""
     session = session_of(context)
-    state_directory = session.settings().state_directory
+    state_directory = session.keeping_state().state_directory
     is_known = name in {drive.name for drive in aging_drives(state_directory)}
     given = (profile, capacity, settings, file_system, discard, unpartitioned)
     order = None
@@ -97,7 +97,7 @@ def detach_drive(
 ) -> None:
     """Unmount an aging drive, detach it and stop serving it. Its content and its simulated wear are kept."""
     session = session_of(context)
-    detach(session.settings().state_directory, name, SystemClock(), delete=delete)
+    detach(session.keeping_state().state_directory, name, SystemClock(), delete=delete)
     say(f"the drive {name} is {'deleted' if delete else 'detached'}")
     if session.how(output) is Output.JSON:
         print_json({"name": name, "deleted": delete})
@@ -113,7 +113,7 @@ def list_aging(context: typer.Context, output: OutputOption = None) -> None:
 def clean_up(context: typer.Context, output: OutputOption = None) -> None:
     """Clean up the aging drives that killed processes left behind. Drives in use are not touched."""
     session = session_of(context)
-    done = clean(session.settings().state_directory, SystemClock())
+    done = clean(session.keeping_state().state_directory, SystemClock())
     if session.how(output) is Output.JSON:
         print_json(done)
     else:

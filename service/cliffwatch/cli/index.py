@@ -26,7 +26,7 @@ def rebuild(context: typer.Context, output: OutputOption = None) -> None:
     from cliffwatch.store import database
 
     session = session_of(context)
-    settings = session.settings()
+    settings = session.keeping_state()
     database.upgrade(settings.database_url)
     store = database.open_database(settings.database_url)
     try:

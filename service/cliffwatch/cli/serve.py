@@ -16,7 +16,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.durable import write_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import Repetitions
-from cliffwatch.base.privacy import keep_private, tighten
+from cliffwatch.base.privacy import tighten
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
 from cliffwatch.http.connections import http_options
@@ -32,7 +32,6 @@ _SHUTDOWN_GRACE_SECONDS = 3
 def serve_forever(settings: Settings, token_path: Path) -> None:
     """Serve until SIGTERM or SIGINT. Raises Problem when it cannot be started."""
     _log_to_stderr()
-    keep_private()
     _make_state(settings)
     # Bound first: a port that is taken is said before anything is made.
     listener = _listen(settings.listen_host, settings.listen_port)

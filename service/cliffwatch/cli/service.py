@@ -43,7 +43,7 @@ def serve(
     from cliffwatch.cli.serve import serve_forever  # the service's parts are slow to load, and no client needs them
 
     session = session_of(context)
-    settings = session.settings(listen_host=listen_host, listen_port=listen_port)
+    settings = session.keeping_state(listen_host=listen_host, listen_port=listen_port)
     serve_forever(settings, token_file or session.token_path())
 
 
@@ -58,7 +58,7 @@ def up(
 ) -> None:
     """Start the service and its watchers in the background, unless they run already, and wait until they are ready."""
     session = session_of(context)
-    settings = session.settings(watchers=watchers)
+    settings = session.keeping_state(watchers=watchers)
     state_directory = settings.state_directory
     clock = SystemClock()
     patience_seconds = seconds_of("--timeout", timeout)

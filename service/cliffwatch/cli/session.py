@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.privacy import keep_private
 from cliffwatch.base.units import parse_duration
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.output import Output
@@ -33,6 +34,11 @@ class Session:
         """The settings of the service on this machine, `given` before them. Raises Problem(bad_request)."""
         given["state_directory"] = self.state_directory
         return read_settings(**{name: value for name, value in given.items() if value is not None})
+
+    def keeping_state(self, **given: object) -> Settings:
+        """The settings, for a command that makes part of the state itself: its owner alone can read it."""
+        keep_private()
+        return self.settings(**given)
 
     def local_url(self) -> str:
         """Where the service of this machine listens."""

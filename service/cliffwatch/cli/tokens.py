@@ -51,7 +51,7 @@ def create(
     if local:
         from cliffwatch.cli.serve import make_local_token  # slow to load, and seldom needed
 
-        body = make_local_token(session.settings(), name, scope.value)
+        body = make_local_token(session.keeping_state(), name, scope.value)
     else:
         with session.client() as api:
             body = api.post("/tokens", {"name": name, "scope": scope.value})

@@ -79,7 +79,7 @@ def register(app: typer.Typer) -> None:
 @contextmanager
 def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDrive]:
     """A drive for this drill alone; it goes with the block, whatever happens."""
-    state_directory = session.settings().state_directory
+    state_directory = session.keeping_state().state_directory
     for left in aging_drives(state_directory):
         if left.name == DRIVE_NAME and left.is_abandoned:
             say("a drill before this one was killed; removing its drive")
