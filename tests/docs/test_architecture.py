@@ -1,11 +1,13 @@
-"""ARCHITECTURE.md is true of the tree: the paths that it names are there, and its floors are those that are held."""
+"""Documents are true of the tree: the files that they name are there, and its floors are those that are held."""
 
 import re
 import tomllib
+from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
-from testkit.checkout import ROOT
+from testkit.checkout import ROOT, tracked
 
 PACKAGE = ROOT / "service" / "cliffwatch"
 TEXT = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
@@ -15,6 +17,11 @@ ELSEWHERE = frozenset({"runs/<run id>/", "telemetry/", "/api/v1", "/metrics"})
 DESCRIPTIONS_FROM = 33
 TOP = frozenset(path.name for path in ROOT.iterdir() if path.is_dir() and not path.name.startswith("."))
 FLOORS = frozenset(path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists())
+DOCUMENTS = tracked("*.md")
+FILES = ["/" + str(path.relative_to(ROOT)) for path in tracked()]
+_FILE = re.compile(r"(?<![\w.<>*/-])([\w.<>*/-]*[\w>*]\.(py|rs|sh|md|toml|lock|ya?ml|json|html|js|css))\b")
+#: Endings of files that a run or a user has too: such a name is the tree's if it begins with a directory of it.
+SHARED_ENDINGS = frozenset({"yaml", "yml", "json", "html", "js", "css"})
 
 
 def named_paths() -> list[str]:
@@ -29,16 +36,48 @@ def contracts() -> list[dict[str, Any]]:
     return found
 
 
+def named_files(text: str) -> list[str]:
+    """The tree's files that a text names, with or without the directories that they are in."""
+    return [
+        name for name, ending in _FILE.findall(text) if ending not in SHARED_ENDINGS or name.partition("/")[0] in TOP
+    ]
+
+
+def is_there(name: str) -> bool:
+    """Whether a file has this name, or this end of its path; `<name>` and `*` stand for anything."""
+    pattern = "*/" + re.sub(r"<[^>]*>", "*", re.sub(r"^(?:\.\./)+", "", name))
+    return any(fnmatchcase(path, pattern) for path in FILES)
+
+
 def test_every_path_that_is_named_is_there() -> None:
     paths = named_paths()
     assert {"journal/state.py", "service/cliffwatch/journal/", "load/measure/"} <= set(paths)
     assert [path for path in paths if not any((base / path).exists() for base in (ROOT, PACKAGE))] == []
 
 
-def test_every_directory_of_the_tree_is_in_its_table() -> None:
-    table = TEXT.partition("## The tree")[2].partition("\n## ")[0]
+def test_every_file_that_a_document_names_is_there() -> None:
+    named = [(path, name) for path in DOCUMENTS for name in named_files(path.read_text(encoding="utf-8"))]
+    assert {ROOT / "CONTRIBUTING.md", ROOT / "README.md", ROOT / "docs/engines/kafka.md"} <= {path for path, _ in named}
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, name in named if not is_there(name)] == []
+
+
+def test_a_file_that_is_not_there_is_noticed() -> None:
+    text = "see `engines/nobody.py`, `mine.yaml` and docs/runs.md; `gone.rs` became `alerts/rules/nobody.yaml`"
+    assert named_files(text) == ["engines/nobody.py", "docs/runs.md", "gone.rs", "alerts/rules/nobody.yaml"]
+    assert [name for name in named_files(text) if is_there(name)] == ["docs/runs.md"]
+    assert is_there("engines/<name>/__init__.py")
+
+
+def tabled(document: Path, heading: str) -> set[str]:
+    """The directories that begin the rows of the table below a heading."""
+    table = document.read_text(encoding="utf-8").partition(f"## {heading}\n")[2].partition("\n## ")[0]
     named = " ".join(re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE))
-    assert {path.partition("/")[0] for path in re.findall(r"`([\w.-]+/[\w./-]*)`", named)} == TOP
+    return {path.partition("/")[0] for path in re.findall(r"`([\w.-]+/[\w./-]*)`", named)}
+
+
+def test_every_directory_of_the_tree_is_in_the_tables_of_the_tree() -> None:
+    assert tabled(ROOT / "ARCHITECTURE.md", "The tree") == TOP
+    assert tabled(ROOT / "README.md", "What is where") == TOP
 
 
 @pytest.mark.parametrize("floor", ["api", "http", "web"])

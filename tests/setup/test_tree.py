@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from testkit.checkout import ROOT
+from testkit.checkout import ROOT, tracked
 
 LINES_AT_MOST = 400
 #: What is written by hand and read from top to bottom.
@@ -14,13 +14,6 @@ CODE = ("*.py", "*.rs", "*.js", "*.css", "*.c", "*.h", "setup", "Makefile")
 #: Written in two parts, so that this file does not name them.
 REGISTRY_HOSTS = ("pypi" + ".org", "pythonhosted" + ".org", "registry.npm" + "js.org", "static.crates" + ".io")
 MACHINE_PATHS = re.compile(r"(?<![\w.])/(?:wo" + r"rk|root|home|Users)/[\w.]")
-
-
-def tracked(*patterns: str) -> list[Path]:
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--", *patterns], check=True, capture_output=True, text=True
-    ).stdout
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
 
 
 def texts() -> list[tuple[Path, str]]:
