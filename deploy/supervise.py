@@ -28,22 +28,22 @@ class Supervisor:
 
     def __init__(self) -> None:
         self._service: subprocess.Popen[bytes] | None = None
-        self._told_to_end = False
+        self._stop_requested = False
         signal.signal(signal.SIGTERM, self._end)
         signal.signal(signal.SIGINT, self._end)
 
     def _end(self, number: int, frame: object) -> None:
-        self._told_to_end = True
+        self._stop_requested = True
         if self._service is not None:
             self._service.terminate()
 
     def keep(self) -> None:
-        while not self._told_to_end:
+        while not self._stop_requested:
             self._service = subprocess.Popen(SERVICE)
-            if self._told_to_end:
+            if self._stop_requested:
                 self._service.terminate()
             status = self._service.wait()
-            if not self._told_to_end:
+            if not self._stop_requested:
                 print(f"the service ended with status {status} and is started again", file=sys.stderr, flush=True)
                 time.sleep(PAUSE_SECONDS)
 

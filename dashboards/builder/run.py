@@ -216,23 +216,23 @@ def latency() -> Iterator[Panel]:
 
 def rates() -> Iterator[Panel]:
     yield graph(
-        "Operations asked and given",
-        """What the workload asks for, where it asks for a rate, and what the client got done. Bad: given falls below
-        asked, and the schedule debt grows by the difference.""",
+        "Operations: target and achieved",
+        """The rate that the workload sets, where it sets one, and the rate that the client achieved. Bad: achieved
+        falls below target, and the schedule debt grows by the difference.""",
         "ops",
         [
-            Query(f"max(cliffwatch_requested_operations_per_second{{{RUN}}})", "asked", color="text", dashed=True),
-            Query(rate("cliffwatch_operations_total", RUN), "given", color="blue"),
+            Query(f"max(cliffwatch_requested_operations_per_second{{{RUN}}})", "target", color="text", dashed=True),
+            Query(rate("cliffwatch_operations_total", RUN), "achieved", color="blue"),
         ],
     )
     yield graph(
-        "Throughput asked and given",
-        """The same in bytes. Bad: given sags while nobody changed the load: an engine without a rate of its own gets
-        what the drives take.""",
+        "Throughput: target and achieved",
+        """The same in bytes. Bad: achieved falls while nobody changed the load: an engine without a rate of its own
+        gets what the drives take.""",
         "Bps",
         [
-            Query(f"max(cliffwatch_requested_bytes_per_second{{{RUN}}})", "asked", color="text", dashed=True),
-            Query(rate("cliffwatch_bytes_total", RUN), "given", color="blue"),
+            Query(f"max(cliffwatch_requested_bytes_per_second{{{RUN}}})", "target", color="text", dashed=True),
+            Query(rate("cliffwatch_bytes_total", RUN), "achieved", color="blue"),
         ],
     )
     yield graph(

@@ -44,7 +44,7 @@ def document() -> Document:
         time=("now-6h", "now"),
         refresh="30s",
     )
-    return put_together(frame, [("Now", now), ("Course", course), ("Past and future", past_and_future)])
+    return put_together(frame, [("Now", now), ("Over time", over_time), ("Past and future", past_and_future)])
 
 
 def now() -> Iterator[Panel]:
@@ -117,7 +117,7 @@ def now() -> Iterator[Panel]:
     )
 
 
-def course() -> Iterator[Panel]:
+def over_time() -> Iterator[Panel]:
     yield timeline(
         "What ran when",
         """Each run's phases. Bad: a hole in a bar, in which no worker executed that run; bars that overlap on one

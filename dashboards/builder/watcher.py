@@ -70,9 +70,9 @@ def scrapes() -> Iterator[Panel]:
 
 def cost() -> Iterator[Panel]:
     yield graph(
-        "Processors used by the watching",
+        "Monitoring overhead: processors",
         """Processors that each job's processes keep busy; `cliffwatch-worker` is the workers without their engines.
-        Bad: together more than a few hundredths: what is watched is changed by it.""",
+        Bad: together more than a few hundredths: monitoring changes what it measures.""",
         "short",
         [
             Query(rate("process_cpu_seconds_total", 'job!="workload"', "job"), "{{job}}"),
@@ -81,7 +81,7 @@ def cost() -> Iterator[Panel]:
         scraped_every=SLOWLY,
     )
     yield graph(
-        "Memory used by the watching",
+        "Monitoring overhead: memory",
         "Resident memory of each job's processes. Bad: it grows from hour to hour: a leak would end a long run.",
         "bytes",
         [Query('sum by (job) (process_resident_memory_bytes{job!="workload"})', "{{job}}")],

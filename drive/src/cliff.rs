@@ -54,7 +54,7 @@ fn by_latency(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
 /// Without a timing model: when cleaning asks for more programs than the flash can do.
 fn by_demand(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let Some(rate) = plan.bytes_per_second else {
-        let definition = "cannot be told: the run had neither a timing model (--timing on) nor a --rate";
+        let definition = "undetermined: the run had neither a timing model (--timing on) nor a --rate";
         return Cliff { definition: definition.into(), ..Cliff::default() };
     };
     let bandwidth = plan.program_bytes_per_second();

@@ -163,7 +163,7 @@ settings! {
     #[arg(help_heading = "Workload")] segment_size: ByteSize,
     /// Share of the volume that segments may hold before the oldest are deleted, in (0, 1] [default: 0.75]
     #[arg(help_heading = "Workload")] retention: f64,
-    /// Tell the drive about deleted segments [default: false]
+    /// Discard the blocks of deleted segments on the drive (TRIM) [default: false]
     #[arg(help_heading = "Workload", num_args = 0..=1, default_missing_value = "true")] trim: bool,
     /// Bytes that the file system gives a file at a time [default: 32MiB, the preallocation step of Redpanda; a fragmented
     /// file system gives less]

@@ -3,8 +3,8 @@
 
 #include "kernel.h"
 
-#define DEVICES 64  /* block devices that are told apart; requests to further ones are counted as untracked */
-#define GROUPS 1024 /* pairs of process group and device; the I/O of further pairs is not told apart */
+#define DEVICES 64  /* block devices that are tracked; requests to further ones are counted as untracked */
+#define GROUPS 1024 /* pairs of process group and device that are tracked; the I/O of further pairs is attributed to none */
 #define PROBES 16   /* places at which a table is searched: when an entry is in none of them, the table is full to it */
 #define NONE (~0u)
 

@@ -45,7 +45,7 @@ def test_the_report_adds_where_and_why() -> None:
     assert sentence_of(FINDING, P99, None, KNOWN, where) == f"Cliff at 1:00:00: t{statement[1:]} {expected}"
 
 
-def test_a_recovery_is_told_alike_live_and_in_the_report(tmp_path: Path) -> None:
+def test_a_recovery_reads_alike_live_and_in_the_report(tmp_path: Path) -> None:
     def latency(index: int) -> dict[str, Histogram]:
         slow = 30 if RISES <= index < FALLS else 1
         histogram = Histogram()

@@ -133,10 +133,10 @@ def test_who_sends_all_of_a_body_that_is_too_large_reads_the_answer(bounded: Api
     request = POST.replace(b"Length: 900000", b"Length: %d" % whole_bytes) + b"\r\n"
     with clients(bounded, 1, (request,)) as [client]:
         client.sendall(b" " * whole_bytes)
-        [told] = ended([client], SLACK_SECONDS)
-    assert told.startswith(b"HTTP/1.1 413 ")
-    assert told.count(b"HTTP/1.1") == 1
-    assert b'"code":"body_too_large"' in told
+        [answer] = ended([client], SLACK_SECONDS)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+    assert answer.count(b"HTTP/1.1") == 1
+    assert b'"code":"body_too_large"' in answer
 
 
 def test_who_never_ends_a_body_that_is_too_large_is_let_go(bounded: Api) -> None:

@@ -163,7 +163,7 @@ def test_a_wrong_parameter_is_named(lasting_api: Api, path: str, field: str) -> 
         ("/schedules/not-an-id", "'not-an-id' is not an id; ids look like 43f4dc31"),
     ],
 )
-def test_a_wrong_parameter_is_told_with_what_was_typed(lasting_api: Api, path: str, message: str) -> None:
+def test_a_wrong_parameter_is_reported_with_what_was_typed(lasting_api: Api, path: str, message: str) -> None:
     (fault,) = check(lasting_api.get(path), Code.BAD_REQUEST)["errors"]
     assert message in fault["message"]
 

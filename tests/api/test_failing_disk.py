@@ -62,25 +62,27 @@ def full(client: httpx.Client, disk: SmallDisk) -> Iterator[SmallDisk]:
         disk.free()
 
 
-def test_who_asks_for_a_run_is_told_of_the_full_disk(client: httpx.Client, full: SmallDisk, settings: Settings) -> None:
+def test_the_full_disk_is_reported_to_who_asks_for_a_run(
+    client: httpx.Client, full: SmallDisk, settings: Settings
+) -> None:
     answer = client.put("/api/v1/runs/two", json=ORDER)
-    told = check(answer, Code.JOURNAL_UNWRITABLE)
-    assert "No space left on device" in told["detail"]
-    assert "make room" in told["detail"]
+    reported = check(answer, Code.JOURNAL_UNWRITABLE)
+    assert "No space left on device" in reported["detail"]
+    assert "make room" in reported["detail"]
     assert answer.headers["retry-after"] == "5"
     full.free()
     assert [path.name for path in settings.runs_directory.iterdir()] == ["one"]
     assert client.put("/api/v1/runs/two", json=ORDER).status_code == 201
 
 
-def test_a_page_tells_of_the_full_disk(client: httpx.Client, full: SmallDisk, settings: Settings) -> None:
+def test_a_page_reports_the_full_disk(client: httpx.Client, full: SmallDisk, settings: Settings) -> None:
     cookie = {"Cookie": f"cliffwatch_token={client.headers['authorization'].removeprefix('Bearer ')}"}
     word = client.get("/runs/one", headers=cookie).text.partition('name="form_word" value="')[2].partition('"')[0]
     answer = client.post("/runs/one/stop", data={"form_word": word}, headers=cookie)
     assert (answer.status_code, "make room, and try again" in answer.text) == (503, True), answer.text
 
 
-def test_who_stops_a_run_is_told_of_the_full_disk(client: httpx.Client, full: SmallDisk, run: Path) -> None:
+def test_the_full_disk_is_reported_to_who_stops_a_run(client: httpx.Client, full: SmallDisk, run: Path) -> None:
     check(client.post("/api/v1/runs/one/stop"), Code.JOURNAL_UNWRITABLE)
     full.free()
     assert client.post("/api/v1/runs/one/stop").status_code == 202
@@ -89,9 +91,9 @@ def test_who_stops_a_run_is_told_of_the_full_disk(client: httpx.Client, full: Sm
     assert status.state is RunState.STOPPING
 
 
-def test_who_asks_for_a_report_is_told_of_the_full_disk(client: httpx.Client, full: SmallDisk, run: Path) -> None:
-    told = check(client.post("/api/v1/runs/one/report"), Code.JOURNAL_UNWRITABLE)
-    assert "No space left on device" in told["detail"]
+def test_the_full_disk_is_reported_to_who_asks_for_a_report(client: httpx.Client, full: SmallDisk, run: Path) -> None:
+    reported = check(client.post("/api/v1/runs/one/report"), Code.JOURNAL_UNWRITABLE)
+    assert "No space left on device" in reported["detail"]
     full.free()
     assert client.post("/api/v1/runs/one/report").json()["is_provisional"] is True
     # There is a place for it now, and its process finds no room for the files.

@@ -41,7 +41,7 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 def test_an_append_does_not_wait_for_ever(directory: Path) -> None:
     with pytest.raises(TimeoutError, match=files.EVENTS):
-        EventLog(directory).append(Event(1.0, EventType.NOTE, "told"))
+        EventLog(directory).append(Event(1.0, EventType.NOTE, "note"))
 
 
 def test_a_stop_says_that_the_worker_is_frozen(directory: Path) -> None:

@@ -37,7 +37,7 @@ def test_a_line_has_phase_time_latency_throughput_and_errors() -> None:
     )
 
 
-def test_a_finished_run_is_told_by_its_own_figures_and_not_by_its_last_window() -> None:
+def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window() -> None:
     figures = {
         "latency": "write",
         "p50_seconds": 0.001,

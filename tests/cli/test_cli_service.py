@@ -367,17 +367,17 @@ def test_what_commands_did_can_be_had_as_json(idle: Machine, tmp_path: Path) -> 
     up = idle.data("up")
     assert (up["state_directory"], up["url"], up["watchers"]) == (str(idle.state), f"http://127.0.0.1:{idle.port}", [])
     assert idle.data("up")["pid"] == up["pid"]
-    path = idle.workload("told", soak="1m")
-    idle.run("run", "start", path, "--target", "synthetic:told", "--id", "told", "--wait")
+    path = idle.workload("measured", soak="1m")
+    idle.run("run", "start", path, "--target", "synthetic:measured", "--id", "measured", "--wait")
     to = tmp_path / "written"
-    assert idle.data("run", "report", "told", "--format", "html", "--to", str(to)) == {
+    assert idle.data("run", "report", "measured", "--format", "html", "--to", str(to)) == {
         "file": str(to),
         "format": "html",
     }
-    assert idle.data("run", "export", "told", "--to", str(to)) == {"file": str(to), "format": "csv"}
-    assert idle.data("run", "report", "told")["verdict"]["name"] == "pass"
-    assert idle.data("analyze", "told")["verdict"] == "pass"
-    idle.run("schedule", "add", "daily", "--workload", path, "--target", "synthetic:told", "--every", "24h")
+    assert idle.data("run", "export", "measured", "--to", str(to)) == {"file": str(to), "format": "csv"}
+    assert idle.data("run", "report", "measured")["verdict"]["name"] == "pass"
+    assert idle.data("analyze", "measured")["verdict"] == "pass"
+    idle.run("schedule", "add", "daily", "--workload", path, "--target", "synthetic:measured", "--every", "24h")
     assert idle.data("schedule", "disable", "daily")["enabled"] is False
     assert idle.data("schedule", "enable", "daily")["enabled"] is True
     assert idle.data("schedule", "remove", "daily")["name"] == "daily"

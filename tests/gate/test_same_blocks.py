@@ -256,7 +256,7 @@ def test_a_file_that_is_mounted_by_its_name_on_an_overlay_is_not_overwritten(tmp
 
 
 def test_a_file_that_grew_after_it_was_attached_is_still_the_same(tmp_path: Path) -> None:
-    """The older device ends where the file did then: its size tells nothing of which file it is."""
+    """The older device ends where the file did then: its size does not show which file it is."""
     below, above, work = (tmp_path / name for name in ("below", "above", "work"))
     for directory in (below, above, work):
         directory.mkdir()

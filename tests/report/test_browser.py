@@ -16,7 +16,7 @@ from cliffwatch.report.build import build, write
 #: Drags over the middle of the latency chart, records what is seen, then double-clicks and records again.
 GESTURES = """
 const over = document.querySelector("#latency-chart .u-over"), box = over.getBoundingClientRect();
-const charts = document.getElementById("charts"), told = [];
+const charts = document.getElementById("charts"), seen = [];
 function mouse(type, share, target) {
   const x = box.left + box.width * share, y = box.top + box.height / 2;
   (target || over).dispatchEvent(new MouseEvent(type, {bubbles: true, clientX: x, clientY: y, movementX: 5}));
@@ -24,12 +24,12 @@ function mouse(type, share, target) {
 mouse("mouseenter", 0.25); mouse("mousedown", 0.25); mouse("mousemove", 0.35); mouse("mousemove", 0.5);
 mouse("mouseup", 0.5, document);
 setTimeout(() => {
-  told.push(charts.dataset.span);
+  seen.push(charts.dataset.span);
   mouse("mousemove", 0.5);
   setTimeout(() => {
-    told.push(document.getElementById("readout").textContent);
+    seen.push(document.getElementById("readout").textContent);
     mouse("dblclick", 0.5);
-    setTimeout(() => { told.push(charts.dataset.span); document.body.dataset.told = told.join(" | "); }, 50);
+    setTimeout(() => { seen.push(charts.dataset.span); document.body.dataset.seen = seen.join(" | "); }, 50);
   }, 50);
 }, 50);
 """
@@ -91,9 +91,9 @@ def test_dragging_zooms_both_charts_and_a_double_click_shows_the_whole_load(tmp_
     (directory / "gestures.html").write_text(open_page)
     dom, console = opened(browser, directory / "gestures.html")
     assert console == []
-    recorded = re.search(r'data-told="([^"]*)"', dom)
-    assert recorded is not None
-    zoomed, readout, whole = html.unescape(recorded[1]).split(" | ")
+    seen = re.search(r'data-seen="([^"]*)"', dom)
+    assert seen is not None
+    zoomed, readout, whole = html.unescape(seen[1]).split(" | ")
     start, end = map(float, zoomed.split())
     assert start == pytest.approx(250, abs=15)
     assert end == pytest.approx(500, abs=15)

@@ -10,7 +10,7 @@ from tests.web.conftest import log_in, start_run, steady
 
 @pytest.mark.parametrize("size", [(1280, 900), (390, 844)], ids=str)
 def test_what_fires_is_seen_on_the_list_until_it_is_over(page: Page, service: Service, size: tuple[int, int]) -> None:
-    run_id = start_run(service, steady(f"told-of-{size[0]}", "5m"))
+    run_id = start_run(service, steady(f"listed-{size[0]}", "5m"))
     service.wait_for(run_id, "running")
     page.set_viewport_size({"width": size[0], "height": size[1]})
     log_in(page, service)

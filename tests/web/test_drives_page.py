@@ -26,7 +26,7 @@ def _samples(device: str) -> list[str]:
 def test_a_drive_shows_its_health(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prometheus = PrometheusServer(tmp_path / "prometheus")
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
-    with loop_drive(tmp_path / "told") as reported, loop_drive(tmp_path / "silent") as silent:
+    with loop_drive(tmp_path / "reported") as reported, loop_drive(tmp_path / "silent") as silent:
         fill(prometheus.data, _samples(reported.node.name))
         with prometheus, Service(tmp_path / "state") as service:
             _see_health(browser, service, reported.node.name, silent.node.name)

@@ -35,8 +35,8 @@ def test_a_run_goes_through_its_phases_to_a_verdict(tmp_path: Path) -> None:
     assert finished.verdict is VerdictName.PASS
     assert names(directory, "state") == ["queued", "starting", "running", "reporting", "finished"]
     # A load that was moved because its engine came late records its first phase again.
-    phases_told = list(dict.fromkeys(names(directory, "phase")))
-    assert phases_told == ["prepare", "warm_up", "baseline", "soak", "cool_down"]
+    phases_reported = list(dict.fromkeys(names(directory, "phase")))
+    assert phases_reported == ["prepare", "warm_up", "baseline", "soak", "cool_down"]
     windows = list(JournalReader(directory).windows())
     assert [window.phase for window in windows] == ["warm_up"] * 3 + ["baseline"] * 4 + ["soak"] * 6
     assert names(directory, "gap") == []

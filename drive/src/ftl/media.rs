@@ -1,6 +1,6 @@
 //! What the translation layer does to the flash, as reported to whoever accounts for the time that it takes.
 
-/// Told of every operation in the order in which the layer decides on it. Nothing here flows back: the layer's decisions
+/// Receives every operation in the order in which the layer decides on it. Nothing here flows back: the layer's decisions
 /// are the same whoever listens, and who does not say otherwise does not listen.
 pub(crate) trait Media {
     /// A page of the host was put at `offset` of the superblock that `frontier` fills.

@@ -176,7 +176,7 @@ impl<V: VictimPolicy> Ftl<V> {
         }
     }
 
-    /// Tells the drive that the host no longer needs this page.
+    /// Discards this page: the host no longer needs it.
     pub(crate) fn trim(&mut self, page: u32) {
         let old = std::mem::replace(&mut self.map[page as usize], NOWHERE);
         if old != NOWHERE {

@@ -163,7 +163,7 @@ impl Parcel {
         }
     }
 
-    /// Tells the clock of some of the operations and of what the layer made of them.
+    /// Passes the clock some of the operations and of what the layer made of them.
     fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) {
         for (operation, &end) in self.operations[range.clone()].iter().zip(&self.ends[range]) {
             let due_nanoseconds = operation.due_nanoseconds;

@@ -120,7 +120,7 @@ impl<'a> Player<'a> {
         Self { tape, next: 0, position: Position::default(), page_bytes }
     }
 
-    /// Tells the clock of everything up to `end` on the tape, or to where padding begins if it is to stop there. It belongs
+    /// Passes the clock everything up to `end` on the tape, or to where padding begins if it is to stop there. It belongs
     /// to an operation that was due at this time.
     #[inline(always)]
     pub(super) fn play<C: Clock>(&mut self, end: u32, stop_at_padding: bool, clock: &mut C, due_nanoseconds: u64) {

@@ -13,7 +13,7 @@ const LOOK_NANOSECONDS: u64 = 100_000_000;
 /// How far the load's start may be off the grid and still be taken for the line it is nearest to, relative to a window.
 const ALIGNMENT_TOLERANCE: f64 = 0.001;
 
-/// Tells one window after the other until the load's end.
+/// Reports one window after the other until the load's end.
 pub struct Windows {
     names: Names,
     clock: Clock,

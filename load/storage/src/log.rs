@@ -245,7 +245,7 @@ impl AppendLog {
         (self.directory().join(START), segments.full.front().map_or(self.base, |oldest| oldest.base))
     }
 
-    /// Tells readers how much of the active segment was acknowledged.
+    /// Publishes to readers how much of the active segment was acknowledged.
     pub(crate) fn publish(&self) {
         let mut segments = self.catalogue.segments(self.number as usize);
         segments.active = Some(Segment { base: self.base, bytes: self.length });

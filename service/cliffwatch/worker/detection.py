@@ -79,7 +79,7 @@ class Detection:
         self._baselines: dict[str, float] = {}
         #: Ratio and worst ratio that were recorded last of what is active.
         self._sizes: dict[FindingKey, tuple[float, float]] = {}
-        self._updates_told = 0
+        self._updates_reported = 0
         #: Those that are known before there is a detector.
         self._notices: list[Notice] = []
         self._series: dict[str, Series] = {}
@@ -241,8 +241,8 @@ class Detection:
 
     def _record_size(self, key: FindingKey, finding: Finding) -> None:
         self._sizes[key] = (finding.ratio, finding.worst / finding.baseline)
-        self._updates_told += 1
-        if self._updates_told <= UPDATES_LIMIT:
+        self._updates_reported += 1
+        if self._updates_reported <= UPDATES_LIMIT:
             self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
 
     def _restated(self, key: FindingKey, finding: Finding) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def drilled(machine: Machine, *flags: str) -> dict[str, Any]:
 
 
 @FULL
-def test_a_drive_that_is_never_told_of_deleted_files_falls_off_the_cliff_and_everybody_hears_of_it(
+def test_a_drive_without_trim_falls_off_the_cliff_and_raises_the_alert(
     machine: Machine,
 ) -> None:
     found = drilled(machine, "--variant", "aging")

@@ -52,7 +52,7 @@ def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target:
 
 def test_a_run_whose_worker_was_asked_to_end_is_finished_by_the_next(tmp_path: Path, target: Path) -> None:
     """As when a container stops: the engine ends and reports `load_ended`, and the run goes on."""
-    journal = queue(tmp_path / "told", target, LOAD | {"fill_ratio": 0})
+    journal = queue(tmp_path / "run", target, LOAD | {"fill_ratio": 0})
     worker = start_worker(journal)
     wait_until(lambda: window_count(journal) >= 2, "a second window")
     worker.terminate()

@@ -49,11 +49,11 @@ def test_no_drive_is_asked_for_what_it_says_that_it_has_not(every_drive: Machine
     assert asked["ocp"] == ["smart-log", "id-ctrl", "ocp-smart-add-log", "ocp-smart-add-log"]
 
 
-def documented(*told_by: str) -> dict[str, str]:
+def documented(*reported_by: str) -> dict[str, str]:
     """Metrics of drives that docs/metrics.md has, with their type, by who reports them."""
     page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| `(cliffwatch_drive_\w+)` \| (\w+) \| (\w+) \|", page, re.MULTILINE)
-    return {name: kind for name, kind, of in rows if of in told_by}
+    return {name: kind for name, kind, of in rows if of in reported_by}
 
 
 def test_every_metric_is_documented_with_its_type() -> None:

@@ -121,7 +121,7 @@ pub(crate) struct FetchedPartition<'a> {
     pub(crate) records: &'a [u8],
 }
 
-/// Tells `found` of every partition in an answer (after its correlation id).
+/// Calls `found` with every partition in an answer (after its correlation id).
 ///
 /// # Errors
 /// `Malformed` when it is not such an answer; what was found before was passed on.

@@ -88,7 +88,7 @@ pub(crate) struct PartitionOutcome<'a> {
     pub(crate) message: &'a str,
 }
 
-/// Tells `found` of every partition in an answer (after its correlation id); returns for how many milliseconds the
+/// Calls `found` with every partition in an answer (after its correlation id); returns for how many milliseconds the
 /// broker wants to be left alone.
 ///
 /// # Errors

@@ -23,8 +23,7 @@ HELD_ASSUMPTIONS = {
     "planes": "2",
 }
 #: How the simulator begins its definition of a cliff where the run knows no time.
-#: How the simulator marks it.
-_UNDETERMINED = "cannot be told"
+_UNDETERMINED = "undetermined"
 
 
 @dataclass(frozen=True, slots=True)

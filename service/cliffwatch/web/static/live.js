@@ -63,7 +63,7 @@
       scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
       axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS, space: 74 }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
       series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false })), distribution === 3 ? [ages()] : []),
-      hooks: { drawClear: [background], setCursor: [tellCursor], setScale: [followZoom] },
+      hooks: { drawClear: [background], setCursor: [reportCursor], setScale: [followZoom] },
     };
   }
   // How old the oldest operation was where nothing was completed: dots, since it is no latency of anything yet.
@@ -78,7 +78,7 @@
     zoom = wanted;
     for (const other of [latencyChart, rateChart]) if (other && other !== chart) other.setScale("x", { min, max });
   }
-  function tellCursor(chart) {
+  function reportCursor(chart) {
     const index = chart.cursor.idx;
     if (index == null || column("elapsed")[index] == null) return;
     const at = (name) => column(name)[index];
