@@ -186,6 +186,7 @@ def test_a_waiting_run_is_stopped_at_once(api: Api) -> None:
     response = api.post(f"/runs/{run_id}/stop", {"force": False})
     assert response.status_code == 202
     assert (response.json()["state"], response.json()["verdict"]) == ("finished", "stopped")
+    assert response.json()["reasons"] == ["A user stopped the run before the load started."]
     assert api.stops == []
     again = api.post(f"/runs/{run_id}/stop")
     assert (again.status_code, again.json()["code"]) == (409, "wrong_state")

@@ -5,12 +5,12 @@ sentence; the first one that applies names the verdict. A run to which none appl
 reader should know all the same.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from cliffwatch.analysis.coverage import Coverage
-from cliffwatch.analysis.finding import FindingKind
+from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
 from cliffwatch.base.units import format_share, format_size
 from cliffwatch.model.state import VerdictName
@@ -118,6 +118,23 @@ def judge(evidence: RunEvidence) -> Verdict:
     return Verdict(met[0][0], reasons)
 
 
+def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
+    """Whether the verdict takes a finding: what the client felt became worse, or a drive where no client was measured.
+
+    Of a drive alone, with clients that did not feel it, a change degrades nothing. `known`: every series by name.
+    """
+    clients = {name for name, series in known.items() if series.role is Role.LATENCY}
+    return finding.kind.value in DEGRADING_KINDS and finding.series in (clients or known)
+
+
+def stopped_after(load_seconds: float) -> str:
+    """What is said of a run that a user stopped after so much of its load."""
+    lasted = span(load_seconds)
+    if lasted == "0s":
+        return "A user stopped the run before the load started."
+    return f"A user stopped the run after {lasted} of load."
+
+
 def percent(ratio: float) -> str:
     """A ratio for reading, never rounded up to a limit it misses: 0.98996 → `98.99 %`."""
     return f"{int(ratio * 10_000 + 1e-6) / 100:.2f} %"
@@ -154,10 +171,7 @@ def _no_operation(evidence: RunEvidence) -> str | None:
 def _stopped(evidence: RunEvidence) -> str | None:
     if evidence.load_end is not LoadEnd.STOPPED:
         return None
-    lasted = "0s" if evidence.coverage is None else span(evidence.coverage.asked_seconds)
-    if lasted == "0s":
-        return "A user stopped the run before the load started."
-    return f"A user stopped the run after {lasted} of load."
+    return stopped_after(0.0 if evidence.coverage is None else evidence.coverage.asked_seconds)
 
 
 def _not_ended(evidence: RunEvidence) -> str | None:

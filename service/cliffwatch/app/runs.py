@@ -15,6 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.analysis.verdict import stopped_after
 from cliffwatch.app import launcher
 from cliffwatch.app.index import UNFINISHED_PREFIX, admit, index_run, status_in, write_status
 from cliffwatch.base import durable
@@ -264,7 +265,7 @@ class RunService:
 
     def _finish_queued(self, directory: Path) -> bool:
         """False when the run was started in the meantime."""
-        detail = {"verdict": VerdictName.STOPPED.value, "reasons": ["it was stopped before the load started"]}
+        detail = {"verdict": VerdictName.STOPPED.value, "reasons": [stopped_after(0.0)]}
         try:
             change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), detail)
         except Problem as problem:

@@ -96,11 +96,10 @@ def analyze(
 
 def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.csv_table import read_notices, read_table
-    from cliffwatch.analysis.finding import Role
     from cliffwatch.analysis.online.replay import replay
     from cliffwatch.analysis.run_analysis import analysis
     from cliffwatch.analysis.table_evidence import evidence_of_table
-    from cliffwatch.analysis.verdict import DEGRADING_KINDS, FindingSummary, judge
+    from cliffwatch.analysis.verdict import FindingSummary, degrades, judge
     from cliffwatch.analysis.wording import sentence_of
 
     table = read_table(_lines(path, "the table"), path.name)
@@ -109,10 +108,11 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     findings = find(table.series, table.samples, notices, table.window_seconds)
     known = {one.name: one for one in table.series}
     rows = [_row(finding, 0.0, sentence_of(finding, known[finding.series], None, known)) for finding in findings]
-    # As in a report: of a drive alone, with clients that did not feel it, a change degrades nothing.
-    clients = {one.name for one in table.series if one.role is Role.LATENCY} or set(known)
-    worse = [row for row in rows if row["kind"] in DEGRADING_KINDS and row["series"] in clients]
-    summaries = tuple(FindingSummary(row["kind"], row["sentence"]) for row in worse)
+    summaries = tuple(
+        FindingSummary(row["kind"], row["sentence"])
+        for finding, row in zip(findings, rows, strict=True)
+        if degrades(finding, known)
+    )
     verdict = judge(evidence_of_table(table, summaries))
     return Analysis(verdict.name.value, verdict.reasons, rows)
 

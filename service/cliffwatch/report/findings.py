@@ -11,7 +11,7 @@ from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
-from cliffwatch.analysis.verdict import DEGRADING_KINDS, FindingSummary, percent
+from cliffwatch.analysis.verdict import FindingSummary, degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
 from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
@@ -25,8 +25,8 @@ from cliffwatch.report.onset_spans import RunDrive, drives_of
 class ReportedFinding:
     """A finding with all that is known of it.
 
-    `degrades` says whether the verdict takes it: the client's latency became worse. `drive` is the drive that slowed
-    down, None where none did. `diagnosis` and `layers` are None for a change for the better.
+    `degrades` says whether the verdict takes it. `drive` is the drive that slowed down, None where none did.
+    `diagnosis` and `layers` are None for a change for the better.
     """
 
     finding: Finding
@@ -159,7 +159,7 @@ def _found(
     return ReportedFinding(
         finding,
         series,
-        degrades=series.role is Role.LATENCY and finding.kind.value in DEGRADING_KINDS,
+        degrades=degrades(finding, known),
         drive=drive,
         diagnosis=diagnosis,
         layers=layers,

@@ -74,6 +74,7 @@ KINDS = (
         PHASES,
         "degraded",
     ),
+    Kind("a drive that no client felt", operations(append=HEALTHY), devices(_=times(30)), PHASES),
     Kind(
         "gaps",
         operations(append=times(40)),
@@ -147,6 +148,12 @@ def test_the_export_of_a_run_gives_the_findings_and_the_verdict_of_its_journal(t
         of_journal, of_table = analyze._of_journal(journal, mode), analyze._of_table(table, None, mode)
         assert reported(of_table.findings) == reported(of_journal.findings)
         assert of_table.verdict == of_journal.verdict == kind.verdict
+
+
+@pytest.mark.parametrize("mode", analyze.Mode)
+def test_where_no_client_was_measured_a_slow_drive_degrades(tmp_path: Path, mode: analyze.Mode) -> None:
+    journal = recorded(tmp_path / "run", Kind("a drive alone", operations(), devices(_=times(30)), PHASES))
+    assert analyze._of_journal(journal, mode).verdict == "degraded"
 
 
 @pytest.mark.parametrize("kind", [each for each in KINDS if each.verdict != "invalid"], ids=lambda kind: kind.name)
