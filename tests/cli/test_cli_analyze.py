@@ -61,6 +61,17 @@ def test_a_healthy_csv_passes(tmp_path: Path) -> None:
     assert document(result)["findings"] == []
 
 
+def test_what_a_table_does_not_hold_is_named_and_of_a_journal_nothing_is_left_out(tmp_path: Path) -> None:
+    csv, journal = stored(lognormal.make(4, (), (), HOURS).only("p99"), tmp_path), tmp_path / "run"
+    make_journal(journal, JournalPlan(windows=40))
+    text, body = analyze(csv), document(analyze(csv, "--format", "json"))
+    assert text.stdout.startswith("verdict: pass\n")
+    for what in ("reached the drive", "client was the bottleneck", "stopped or failed", "limits"):
+        assert what in body["not_judged"]
+    assert body["not_judged"] in text.output.replace("\n", " ")
+    assert document(analyze(journal, "--format", "json"))["not_judged"] == ""
+
+
 def test_text_names_what_was_found(tmp_path: Path) -> None:
     result = analyze(stored(lognormal.make(4, ("cliff",), (), HOURS).only("p99"), tmp_path))
     assert result.exit_code == 1

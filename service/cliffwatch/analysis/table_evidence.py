@@ -6,6 +6,12 @@ from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
 from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 
+#: What the verdict on a run goes by besides, and no table holds.
+NOT_JUDGED = (
+    "Not judged, because a table does not hold it: whether the load reached the drive, whether the client was the "
+    "bottleneck, whether the run was stopped or failed, and limits that what was measured could not decide."
+)
+
 
 def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> RunEvidence:
     """The evidence of a load that ended with the table's last row. `findings` are those that degrade."""

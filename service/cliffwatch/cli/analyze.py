@@ -37,11 +37,23 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """The verdict with its reasons, and each finding as it is printed."""
+    """The verdict with its reasons, and each finding as it is printed.
+
+    `not_judged` says what the verdict leaves out because the source does not hold it; empty of a journal.
+    """
 
     verdict: str
     reasons: tuple[str, ...]
     findings: list[dict[str, Any]]
+    not_judged: str = ""
+
+    def document(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "not_judged": self.not_judged,
+            "findings": self.findings,
+        }
 
 
 def register(app: typer.Typer) -> None:
@@ -87,7 +99,7 @@ def analyze(
             raise Problem(Code.BAD_REQUEST, "--events applies to a CSV only; a journal contains its run's events")
         analysis = _of_journal(journal_of(session_of(context), source), mode)
     if format_ is Format.JSON or session_of(context).how(output) is Output.JSON:
-        print_json({"verdict": analysis.verdict, "reasons": list(analysis.reasons), "findings": analysis.findings})
+        print_json(analysis.document())
     else:
         _print_text(analysis)
     if analysis.verdict != VerdictName.PASS:
@@ -98,7 +110,7 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.csv_table import read_notices, read_table
     from cliffwatch.analysis.online.replay import replay
     from cliffwatch.analysis.run_analysis import analysis
-    from cliffwatch.analysis.table_evidence import evidence_of_table
+    from cliffwatch.analysis.table_evidence import NOT_JUDGED, evidence_of_table
     from cliffwatch.analysis.verdict import FindingSummary, degrades, judge
     from cliffwatch.analysis.wording import sentence_of
 
@@ -114,7 +126,7 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
         if degrades(finding, known)
     )
     verdict = judge(evidence_of_table(table, summaries))
-    return Analysis(verdict.name.value, verdict.reasons, rows)
+    return Analysis(verdict.name.value, verdict.reasons, rows, NOT_JUDGED)
 
 
 def _of_journal(directory: Path, mode: Mode) -> Analysis:
@@ -175,8 +187,8 @@ def _lines(path: Path, what: str) -> Sequence[str]:
 
 def _print_text(analysis: Analysis) -> None:
     print(f"verdict: {analysis.verdict}")
-    for reason in analysis.reasons:
-        say(reason)
+    for sentence in (*analysis.reasons, *filter(None, [analysis.not_judged])):
+        say(sentence)
     if not analysis.findings:
         return
     headings = ["KIND", "ONSET", "DETECTED", "UNTIL", "SERIES", "BASELINE", "LEVEL", "RATIO", "CONFIDENCE"]
