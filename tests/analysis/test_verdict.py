@@ -183,6 +183,15 @@ def test_a_broken_limit_degrades_and_one_that_could_not_be_judged_makes_the_run_
     assert both.reasons == (unjudged.sentence, broken.sentence)
 
 
+def test_a_target_that_was_taken_away_under_the_load_is_said_and_what_was_measured_stands() -> None:
+    verdict = judge(replace(SOUND, displaced=("/data/cliffwatch-a was removed", 300.0)))
+    assert verdict.name is VerdictName.PASS
+    assert verdict.reasons[1] == (
+        "The target was taken away under the load: /data/cliffwatch-a was removed, noticed 5m after the load began. "
+        "What the engine had open went on being measured, and stands."
+    )
+
+
 def test_a_client_that_was_the_limit_itself_says_nothing_about_the_target() -> None:
     verdict = judge(replace(SOUND, client_limited="it was held back.", findings=(FindingSummary("cliff", "fell."),)))
     assert verdict.name is VerdictName.INVALID

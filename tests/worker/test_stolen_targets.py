@@ -25,13 +25,13 @@ FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}
 ENGINES: dict[str, dict[str, Any]] = {"fio": FIO, "storage": SMALL}
 
 
-def begin(tmp_path: Path, engine: str) -> tuple[Path, Path]:
+def begin(tmp_path: Path, engine: str, soak: str = "10m") -> tuple[Path, Path]:
     """The journal of a run that is to write into a directory of another user's, and its own directory there."""
     target = tmp_path / "target"
     target.mkdir()
     os.chown(target, 65534, 65534)
     order = DirectoryTarget(path=str(target))
-    journal = queue_run(tmp_path / "run", ENGINES[engine], order, engine=engine, window="1s", phases={"soak": "10m"})
+    journal = queue_run(tmp_path / "run", ENGINES[engine], order, engine=engine, window="1s", phases={"soak": soak})
     return journal, target / "cliffwatch-run"
 
 
@@ -89,6 +89,28 @@ def test_a_run_whose_directory_was_removed_ends_and_says_so(tmp_path: Path) -> N
     assert (finished.state, finished.verdict) == (RunState.FINISHED, VerdictName.FAILED)
     assert any("target.path" in reason and "was removed" in reason for reason in finished.reasons), finished.reasons
     assert not directory.exists()
+
+
+@pytest.mark.parametrize("how", ["removed", "replaced"])
+def test_an_engine_that_does_not_notice_that_its_files_were_taken_away_has_a_worker_that_does(
+    tmp_path: Path, how: str
+) -> None:
+    journal, directory = begin(tmp_path, "fio", soak="5s")
+    with working(journal) as worker:
+        if how == "removed":
+            shutil.rmtree(directory)
+        else:
+            directory.rename(tmp_path / "elsewhere")
+            directory.mkdir()
+            (directory / "precious").write_text("data")
+        assert worker.wait(120) == 0
+    finished = status(journal)
+    assert finished.state is RunState.FINISHED
+    assert not any("failed permanently" in reason for reason in finished.reasons), finished.reasons
+    said = f"{directory} was removed" if how == "removed" else f"{directory} was moved to {tmp_path / 'elsewhere'}"
+    assert messages(journal, "target_displaced") == [said]
+    assert any(f"taken away under the load: {said}" in reason for reason in finished.reasons), finished.reasons
+    assert (directory / "precious").exists() is (how == "replaced")
 
 
 def test_a_link_that_leads_elsewhere_than_when_the_run_was_asked_for_is_not_followed(tmp_path: Path) -> None:

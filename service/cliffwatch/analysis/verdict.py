@@ -95,6 +95,8 @@ class RunEvidence:
     unanalysed: str = ""
     unmeasured: str = ""
     left_out: str = ""
+    #: What became of the run's own directory under the load, as a clause, and how long after the load's start.
+    displaced: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,6 +313,16 @@ def _errors(evidence: RunEvidence) -> str | None:
     return f"{evidence.errors:,} of {attempts:,} operations failed ({_small_percent(evidence.errors / attempts)})."
 
 
+def _displaced(evidence: RunEvidence) -> str | None:
+    if evidence.displaced is None:
+        return None
+    what, seconds = evidence.displaced
+    return (
+        f"The target was taken away under the load: {what}, noticed {span(seconds)} after the load began. What the "
+        "engine had open went on being measured, and stands."
+    )
+
+
 def _left_out(evidence: RunEvidence) -> str | None:
     return evidence.left_out or None
 
@@ -381,6 +393,7 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.DEGRADED, _degraded),
     (VerdictName.DEGRADED, _limits_broken),
     (VerdictName.DEGRADED, _errors),
+    (VerdictName.PASS, _displaced),
     (VerdictName.PASS, _ends_stalled),
     (VerdictName.PASS, _mostly_others),
     (VerdictName.PASS, _left_out),

@@ -12,7 +12,7 @@ from cliffwatch.gate.examination import Examination
 from cliffwatch.gate.objections import Objection, require_clear
 from cliffwatch.gate.run_directory import claimed, clear_run_directory
 from cliffwatch.machine.backing import FileIdentity
-from cliffwatch.machine.descriptors import name_of, open_directory
+from cliffwatch.machine.descriptors import DELETED, name_of, open_directory
 from cliffwatch.machine.inventory import drive_at, drives_by_identity, volume_of
 from cliffwatch.machine.sysfs import PROC, SYS, device_number, major_minor_order, number_of
 from cliffwatch.machine.twins import twins_of
@@ -43,6 +43,19 @@ class HeldTarget:
         if not self.is_device and status.st_nlink == 0:
             message = f"{self.path} was removed while the run went on; start the run anew and leave its directory alone"
             raise Problem(Code.TARGET_MISSING, "the run's directory is gone", [FieldFault("target.path", message)])
+
+    def displaced(self) -> str | None:
+        """What became of the run's own directory since it was claimed, as a clause; None while it is in its place.
+
+        An engine may go on without noticing: what it has open stays there for it. Only the kernel's own names are
+        asked, never the file system, which may be what stalls.
+        """
+        if self.descriptor is None or self.is_device:
+            return None
+        place = name_of(self.descriptor)
+        if place == self.path:
+            return None
+        return f"{self.path} was removed" if place.name.endswith(DELETED) else f"{self.path} was moved to {place}"
 
     def clear(self) -> Path | None:
         """Remove what the run wrote into its directory, wherever that is now: the place, when it was moved elsewhere.

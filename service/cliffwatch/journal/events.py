@@ -20,6 +20,10 @@ from cliffwatch.journal import files
 LOCK_WAIT_SECONDS = 5.0
 
 
+#: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
+TARGET_DISPLACED = "target_displaced"
+
+
 class EventType(StrEnum):
     """What an event is about; the `name` says what happened."""
 

@@ -17,6 +17,8 @@ _RESOLVE_BENEATH = 0x08
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 #: On the way, it is enough to be allowed to pass.
 _WAYPOINT = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+#: What the kernel puts after the name of what has none any more.
+DELETED = " (deleted)"
 #: An older kernel, or a filter of system calls, as containers have, that does not know of it.
 _UNAVAILABLE = frozenset({errno.ENOSYS, errno.EPERM})
 
@@ -48,7 +50,7 @@ def open_beneath(parent: int, path: Path) -> int:
 
 
 def name_of(descriptor: int) -> Path:
-    """Where what the descriptor stands for is now; ends in ` (deleted)` when it is nowhere."""
+    """Where what the descriptor stands for is now; ends in DELETED when it is nowhere."""
     return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 

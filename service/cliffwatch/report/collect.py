@@ -17,6 +17,7 @@ from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
+from cliffwatch.journal.events import TARGET_DISPLACED
 from cliffwatch.journal.state import RunStatus, advance
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
@@ -168,7 +169,17 @@ def evidence_of(run: Collected) -> RunEvidence:
         lost_latencies=recorded - read,
         journal_faults=len(run.faults),
         unfinished_seconds=_unfinished_seconds(run.windows),
+        displaced=_displaced(run),
     )
+
+
+def _displaced(run: Collected) -> tuple[str, float] | None:
+    """What became of the run's own directory under the load, and how long after its start that was seen."""
+    noted = (event for event in run.events if event.type is EventType.NOTE and event.name == TARGET_DISPLACED)
+    first = next(noted, None)
+    if first is None or run.load is None:
+        return None
+    return str(first.detail.get("message", "")), max(0.0, first.at - run.load.start)
 
 
 def _unfinished_seconds(windows: Sequence[JournalWindow]) -> float | None:

@@ -15,7 +15,7 @@ from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.engines.contract import EngineContext, Launch
 from cliffwatch.gate import HeldTarget
 from cliffwatch.journal import JournalReader, JournalWindow
-from cliffwatch.journal.events import EventType
+from cliffwatch.journal.events import TARGET_DISPLACED, EventType
 from cliffwatch.journal.state import MOVED_NOTE
 from cliffwatch.model.limits import parse_limit
 from cliffwatch.model.phase import Phase
@@ -76,6 +76,7 @@ class LoadPhase:
         self._event_limit = EventLimit()
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
         self._freezes = FrozenWindows(context)
+        self._is_displaced = False
 
     def execute(self) -> LoadOutcome:
         """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
@@ -260,6 +261,7 @@ class LoadPhase:
 
     def _commit(self, window: EngineWindow) -> None:
         self._may_move = False
+        self._look_at_target()
         self._context.advance_virtual(window.end)
         if not self._freezes.leaves(window):
             self._device_io.restart()
@@ -342,6 +344,13 @@ class LoadPhase:
         jump = self._context.run_clock.jump()
         if jump is not None:
             self._context.record_event(EventType.CLOCK, "wall_clock_jumped", seconds=round(jump.seconds, 3))
+
+    def _look_at_target(self) -> None:
+        """An engine that keeps its files open does not notice when they are taken away. Said once."""
+        if self._is_displaced or (displaced := self._target.displaced()) is None:
+            return
+        self._is_displaced = True
+        self._context.record_event(EventType.NOTE, TARGET_DISPLACED, message=displaced)
 
     def _look_for_stop(self) -> None:
         """A signal only wakes the worker; what is wanted of it stands in the journal."""
