@@ -57,6 +57,21 @@ def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window()
     )
 
 
+@pytest.mark.parametrize(
+    ("gauges", "said"),
+    [
+        ({"oldest_outstanding_seconds": 12.0}, "stalled, oldest operation due for 12 s"),
+        ({}, "nothing completed"),
+        ({"oldest_outstanding_seconds": 0.0}, "latency p50 –  p99 –"),
+    ],
+)
+def test_a_window_in_which_nothing_was_completed_is_told_as_a_stall(gauges: dict[str, float], said: str) -> None:
+    picture = Picture(VirtualClock(0.0))
+    picture.take(RunSeen(run()))
+    picture.take(WindowSeen(window(counters={"operations": 0, "bytes": 0}, latency={}, gauges=gauges)))
+    assert f"  {said}  0 B/s  operations 0 /s  errors 0" in picture.line()
+
+
 def test_errors_add_up_over_windows_and_a_broken_total_is_not_made_up() -> None:
     picture = Picture(VirtualClock(0.0))
     picture.take(RunSeen(run(planned_seconds=None)))

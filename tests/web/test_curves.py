@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 
+from cliffwatch.analysis.stalls import stall_of
 from cliffwatch.journal import JournalWindow
-from cliffwatch.web.curves import columns_of, stall_of
+from cliffwatch.web.curves import columns_of
 
 
 def test_windows_that_are_missing_leave_a_row_of_nothing(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """The list of runs: figures of the whole load, curves that can be compared, and filters that an address holds."""
 
+import json
 import os
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import files
-from cliffwatch.report.curve import CURVE_POINTS, curve_of
+from cliffwatch.report.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, latency
 from cliffwatch.store.models import RunRow
@@ -113,7 +115,7 @@ def test_a_curve_reads_few_lines_of_a_long_run_and_says_what_it_shows(tmp_path: 
     directory = make_journal(tmp_path / "run", JournalPlan(windows=200, load=load))
     points = curve_of(directory)
     assert 2 <= len(points) <= CURVE_POINTS
-    curve = small_curve(row_of(LOAD_START, LOAD_START + 4000), points, scale_of(value for _, value in points))
+    curve = small_curve(row_of(LOAD_START, LOAD_START + 4000), points, scale_of(point.p99 for point in points))
     assert curve is not None
     places = [tuple(map(float, point.split(","))) for point in curve.lines[0].split()]
     # Half of the planned load is over, and down on the screen is small: the cliff ends above where it began.
@@ -131,6 +133,33 @@ def test_a_curve_is_broken_where_nothing_was_measured(tmp_path: Path) -> None:
     assert curve is not None
     assert len(curve.lines) == 2
     assert small_curve(row_of(LOAD_START, LOAD_START + 600), [], None) is None
+
+
+def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path / "run", JournalPlan(windows=60))
+    windows = [json.loads(line) for line in (directory / files.WINDOWS).read_text().splitlines()]
+    for number in range(30, 36):
+        windows[number] |= {"counters": {"operations": 0}, "latency": {}}
+        windows[number]["gauges"]["oldest_outstanding_seconds"] = 29.0
+    (directory / files.WINDOWS).write_text("".join(json.dumps(window) + "\n" for window in windows))
+    points = curve_of(directory)
+    row = row_of(LOAD_START, LOAD_START + 600)
+    curve = small_curve(row, points, Scale(0.001, 0.1))
+    assert curve is not None
+    places = [float(line.split()[-1].partition(",")[0]) for line in curve.lines]
+    # Lines are looked up by their place in the file, so that of short ones some are passed over.
+    assert (curve.stalls[0].left, curve.stalls[-1].right) == pytest.approx((CURVE_WIDTH / 2, CURVE_WIDTH * 0.6), abs=5)
+    assert curve.stalls[0].left == pytest.approx(places[0], abs=0.2), "there is no gap before it"
+    assert curve.words.endswith("; stalled, oldest operation due for 29 s")
+    # As the index keeps it, and as it kept it before a stall was part of it.
+    assert [CurvePoint(*point) for point in json.loads(json.dumps(points))] == points
+    assert small_curve(row, [CurvePoint(*point[:2]) for point in points], Scale(0.001, 0.1)) == replace(
+        curve, stalls=(), words=curve.words.partition(";")[0]
+    )
+    stalled = [CurvePoint(LOAD_START + 10.0 * number, None, 0.0) for number in range(1, 4)]
+    only = small_curve(row, stalled, None)
+    assert only is not None
+    assert (only.lines, len(only.stalls), only.words) == ((), 3, "nothing completed")
 
 
 def test_a_devices_latency_is_its_time_by_its_writes() -> None:

@@ -1,12 +1,14 @@
 """Stalls: windows in which nothing was completed although something was due. They were measured, and are not gaps."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import format_latency
 from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.model.limits import Limit
+from cliffwatch.model.window import OLDEST_OUTSTANDING
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,29 @@ class Stall:
     @property
     def seconds(self) -> float:
         return self.end - self.start
+
+
+def stall_seconds(counters: Mapping[str, int], gauges: Mapping[str, float], seconds: float) -> float | None:
+    """How old the oldest operation was where a window of so many measured seconds completed nothing.
+
+    0 where that is not known; None for a window that is no stall.
+    """
+    age = gauges.get(OLDEST_OUTSTANDING)
+    if counters.get("operations", 0) != 0 or (age is not None and age < seconds / 2):
+        return None
+    return age or 0.0
+
+
+def stall_of(window: JournalWindow) -> float | None:
+    """The same of a journal's window."""
+    return stall_seconds(window.counters, window.gauges, window.seconds)
+
+
+def stall_words(oldest_seconds: float) -> str:
+    """What is said of a stall in the place of a latency."""
+    return (
+        f"stalled, oldest operation due for {format_latency(oldest_seconds)}" if oldest_seconds else "nothing completed"
+    )
 
 
 def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:

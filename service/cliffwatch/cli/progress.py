@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from cliffwatch.analysis.stalls import stall_seconds, stall_words
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.units import format_byte_rate, format_rate, format_share
 from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, Update, WindowSeen
@@ -100,12 +101,12 @@ class Picture:
         seconds = span_seconds(self.window)
         name = primary_latency(latency)
         summary = latency.get(name) or {}
+        stall = stall_seconds(counters, self.window.get("gauges") or {}, seconds)
         throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
-        return (
-            f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}  "
-            f"{throughput}  operations {operations}  errors {self.errors}"
-        )
+        measured = f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}"
+        told = measured if stall is None else stall_words(stall)
+        return f"{told}  {throughput}  operations {operations}  errors {self.errors}"
 
     def line(self) -> str:
         return (

@@ -2,15 +2,28 @@
 
 import json
 from pathlib import Path
+from typing import NamedTuple
 
+from cliffwatch.analysis.stalls import stall_seconds
 from cliffwatch.journal import files
 from cliffwatch.model.operation import primary_latency
 
 #: Windows that are looked at, found by their place in the file.
 CURVE_POINTS = 60
 
-#: Moments at which windows ended, in seconds since the epoch, and their p99 in seconds; None where nothing completed.
-Curve = list[tuple[float, float | None]]
+
+class CurvePoint(NamedTuple):
+    """A window that ended at `at`, in seconds since the epoch: its p99 in seconds, None where nothing was completed.
+
+    `stall`: how old the oldest operation was then, 0 where that is not known; None where it was no stall.
+    """
+
+    at: float
+    p99: float | None
+    stall: float | None = None
+
+
+Curve = list[CurvePoint]
 
 
 def curve_of(directory: Path) -> Curve:
@@ -37,12 +50,14 @@ def _spread_lines(path: Path) -> list[bytes]:
         return []
 
 
-def _point(line: bytes) -> tuple[float, float | None] | None:
+def _point(line: bytes) -> CurvePoint | None:
     """None for a line that holds no window."""
     try:
         body = json.loads(line)
         measured: dict[str, dict[str, float | None]] = body["latency"]
-        name = primary_latency(list(measured))
-        return float(body["end"]), measured[name].get("p99") if name is not None else None
-    except (ValueError, KeyError, TypeError):
+        name, end = primary_latency(list(measured)), float(body["end"])
+        seconds = body["gauges"].get("measured_seconds", end - float(body["start"]))
+        stall = stall_seconds(body["counters"], body["gauges"], seconds)
+        return CurvePoint(end, measured[name].get("p99") if name is not None else None, stall)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None

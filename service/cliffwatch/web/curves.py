@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.analysis.stalls import stall_of
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.figures import mean_write_seconds
@@ -30,13 +31,6 @@ def row_of(window: JournalWindow, name: str | None, origin: float) -> list[float
 
 
 COLUMNS = ("elapsed", *QUANTILES, "operations_per_second", "bytes_per_second", "device_write_latency", "stall")
-
-
-def stall_of(window: JournalWindow) -> float | None:
-    """How old the oldest operation was where nothing was completed, 0 where that is not known; None without a stall."""
-    if window.operations != 0 or window.stalled is False:
-        return None
-    return window.oldest_outstanding_seconds or 0.0
 
 
 def columns_of(directory: Path, origin: float) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from cliffwatch.analysis.stalls import stall_of, stall_words
 from cliffwatch.analysis.verdict import DEGRADING_KINDS
 from cliffwatch.base.units import format_ratio
 from cliffwatch.http.context import Services
@@ -14,7 +15,7 @@ from cliffwatch.http.run_resource import RunSummary, run_summary
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.state import RunState
-from cliffwatch.report.curve import Curve, curve_of
+from cliffwatch.report.curve import Curve, CurvePoint, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import first_findings, unfinished_runs
@@ -42,10 +43,22 @@ class Scale:
 
 
 @dataclass(frozen=True, slots=True)
+class Band:
+    """From where to where in a small curve nothing was completed."""
+
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
 class SmallCurve:
-    """SVG polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, apart where nothing was measured; and what they say."""
+    """SVG polylines in a box of CURVE_WIDTH × CURVE_HEIGHT, apart where nothing was measured; and what they say.
+
+    `stalls` are where it was measured, and nothing was completed.
+    """
 
     lines: tuple[str, ...]
+    stalls: tuple[Band, ...]
     words: str
 
 
@@ -80,7 +93,7 @@ def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlert
         findings = first_findings(session, [row.id for row in rows], DEGRADING_KINDS)
         firing = {row.id: followed.of(Path(row.directory)) for row in unfinished_runs(session)}
     curves = [_points(row) for row in rows]
-    scale = scale_of(value for curve in curves for _, value in curve)
+    scale = scale_of(point.p99 for curve in curves for point in curve)
     return RunList(
         tuple(
             replace(
@@ -104,29 +117,39 @@ def scale_of(values: Iterable[float | None]) -> Scale | None:
 
 
 def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | None:
-    """A run's p99 over its planned load; None where there are too few points to draw."""
-    values = [value for _, value in curve if value]
-    if scale is None or len(values) < 2:
+    """A run's p99 over its planned load, and where nothing was completed; None where there is too little to draw."""
+    values = [point.p99 for point in curve if point.p99]
+    stalls = [point.stall for point in curve if point.stall is not None]
+    if len(curve) < 2 or len(values) + len(stalls) < 2:
         return None
-    start = row.load_start if row.load_start is not None else curve[0][0]
-    stop = max(row.load_stop or 0.0, curve[-1][0])
-    step = median(after - before for (before, _), (after, _) in pairwise(curve))
+    start = row.load_start if row.load_start is not None else curve[0].at
+    stop = max(row.load_stop or 0.0, curve[-1].at)
+    step = median(after.at - before.at for before, after in pairwise(curve))
+
+    def place(at: float) -> float:
+        return max(0.0, (at - start) / (stop - start)) * (CURVE_WIDTH - 2) + 1
+
     lines: list[list[str]] = [[]]
-    previous = curve[0][0]
-    for at, value in curve:
-        if not value or at - previous > _GAP_STEPS * step:
+    bands: list[Band] = []
+    previous = curve[0].at - step
+    for point in curve:
+        follows = point.at - previous <= _GAP_STEPS * step
+        if not point.p99 or not follows:
             lines.append([])
-        if value:
-            x = (at - start) / (stop - start) * (CURVE_WIDTH - 2) + 1
-            lines[-1].append(f"{x:.1f},{scale.height(value):.1f}")
-        previous = at
-    words = f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"
-    return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), words)
+        if point.p99 and scale is not None:
+            lines[-1].append(f"{place(point.at):.1f},{scale.height(point.p99):.1f}")
+        if point.stall is not None:
+            bands.append(Band(round(place(previous if follows else point.at - step), 1), round(place(point.at), 1)))
+        previous = point.at
+    said = [f"p99 from {latency(values[0])} to {latency(values[-1])}, at most {latency(max(values))}"] if values else []
+    said += [stall_words(max(stalls))] if stalls else []
+    return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), tuple(bands), "; ".join(said))
 
 
 def _points(row: RunRow) -> Curve:
     if row.curve is not None:
-        return [(float(at), value) for at, value in row.curve]
+        # Those that were kept before a stall was part of them have two figures.
+        return [CurvePoint(*point) for point in row.curve]
     return curve_of(Path(row.directory))
 
 
@@ -158,7 +181,9 @@ def _newest(row: RunRow) -> tuple[str, str, str, str]:
     seconds = window.seconds
     operations = rate(window.counters.get("operations", 0) / seconds)
     moved = byte_rate(window.counters["bytes"] / seconds if "bytes" in window.counters else None)
-    return latency(window.latency[name].get("p99") if name else None), moved, operations, "last window"
+    stall = stall_of(window)
+    span = "last window" if stall is None else stall_words(stall).partition(",")[0]
+    return latency(window.latency[name].get("p99") if name else None), moved, operations, span
 
 
 def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
