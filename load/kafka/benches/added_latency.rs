@@ -6,15 +6,11 @@
 //! `HELD_SHARE` is how far what the broker did is from what it was asked to do, likewise: on busy processors it is late.
 //! Lines that begin with # show what that is made of.
 
-#[path = "../tests/null_broker/load.rs"]
-mod load;
-#[path = "../tests/null_broker/mod.rs"]
-mod null_broker;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::{Load, Reported, execute, quantile};
+use cliffwatch_kafka_testkit::load::{Load, Reported, execute, quantile};
+use cliffwatch_kafka_testkit::null_broker;
 
 const STALL: Duration = Duration::from_secs(3);
 

@@ -1,12 +1,11 @@
 //! A broker that acknowledges whatever it is sent and keeps nothing, as a process: prints where it listens, and ends with its
 //! standard input. The benchmark of memory produces to it.
 
-#[path = "../tests/null_broker/mod.rs"]
-mod null_broker;
-
 use std::io::Read;
 use std::sync::Arc;
 use std::time::Duration;
+
+use cliffwatch_kafka_testkit::null_broker;
 
 const PARTITIONS: i32 = 288;
 

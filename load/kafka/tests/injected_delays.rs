@@ -3,16 +3,11 @@
 // What a test cannot do fails it.
 #![allow(clippy::unwrap_used)]
 
-#[path = "null_broker/load.rs"]
-mod load;
-mod null_broker;
-#[path = "null_broker/reference.rs"]
-mod reference;
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use load::{Load, execute, quantile};
+use cliffwatch_kafka_testkit::load::{Load, execute, quantile};
+use cliffwatch_kafka_testkit::{null_broker, reference_client};
 
 /// One load at a time: each has the processors for itself.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -98,7 +93,7 @@ fn a_constant_delay_is_reported_as_it_was() {
 /// Seconds from a record's due time until its answer that the broker did not hold it for, of a client that only waits.
 fn way(injected: Duration, compared: f64) -> f64 {
     let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
-    let seen = Duration::from_nanos(reference::latency(broker, RATE, SECONDS).value_at_quantile(compared));
+    let seen = Duration::from_nanos(reference_client::latency(broker, RATE, SECONDS).value_at_quantile(compared));
     seen.as_secs_f64() - quantile(&held, compared).as_secs_f64()
 }
 

@@ -1,9 +1,6 @@
 //! A client that only sends and waits: what a machine takes to wake a thread up and to carry bytes is in what it sees as
 //! it is in what any other client sees, and nothing else is.
 
-// A helper of tests: what it cannot do fails them.
-#![allow(clippy::unwrap_used)]
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -15,7 +12,7 @@ use hdrhistogram::Histogram;
 const BATCH_HEADER_BYTES: usize = 61;
 
 /// Sends one record as often a second and waits for all answers; nanoseconds from each one's due time until its answer.
-pub(crate) fn latency(broker: SocketAddr, rate: f64, seconds: f64) -> Histogram<u64> {
+pub fn latency(broker: SocketAddr, rate: f64, seconds: f64) -> Histogram<u64> {
     let mut stream = TcpStream::connect(broker).unwrap();
     stream.set_nodelay(true).unwrap();
     let mut input = stream.try_clone().unwrap();

@@ -1,9 +1,6 @@
 //! A broker that keeps nothing but what is to be read next: what a client adds by itself is all that can be measured
 //! against it. It may be asked to wait before it answers, and records for how long it truly did.
 
-// A helper of tests: what it cannot do fails them.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -42,7 +39,7 @@ fn length(count: usize) -> i32 {
 }
 
 /// What a request that arrives so long after the broker began is answered after.
-pub(crate) type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
+pub type Delay = Arc<dyn Fn(Duration) -> Duration + Send + Sync>;
 
 #[derive(Default)]
 struct PartitionLog {
@@ -51,7 +48,7 @@ struct PartitionLog {
 }
 
 /// For how long produce requests were held, from their arrival until their answer was written, a count for each record.
-pub(crate) type Held = Arc<Mutex<Histogram<u64>>>;
+pub type HoldTimes = Arc<Mutex<Histogram<u64>>>;
 
 struct NullBroker {
     address: SocketAddr,
@@ -61,11 +58,11 @@ struct NullBroker {
     keeps: bool,
     logs: Mutex<Vec<PartitionLog>>,
     more: Condvar,
-    held: Held,
+    held: HoldTimes,
 }
 
 /// An answer that waits for its time.
-struct Late {
+struct DelayedAnswer {
     arrived: Instant,
     until: Instant,
     records: u64,
@@ -74,11 +71,11 @@ struct Late {
 
 /// Starts one and returns where it listens. It has one topic of any name, and ends with the process. `keeps`: what is
 /// written can be read. Also for how long it held what.
-pub(crate) fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, Held) {
+pub fn start(partitions: i32, keeps: bool, delay: Delay) -> (SocketAddr, HoldTimes) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let logs = Mutex::new((0..partitions).map(|_| PartitionLog::default()).collect());
-    let held: Held = Arc::new(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap()));
+    let held: HoldTimes = Arc::new(Mutex::new(Histogram::new_with_bounds(1, 3_600_000_000_000, 3).unwrap()));
     let (begun, more, shown) = (Instant::now(), Condvar::new(), Arc::clone(&held));
     let broker = NullBroker { address, partitions, begun, delay, keeps, logs, more, held };
     let broker = Arc::new(broker);
@@ -97,7 +94,7 @@ impl NullBroker {
     fn serve(self: &Arc<Self>, stream: &TcpStream) {
         stream.set_nodelay(true).unwrap();
         take_short_turns();
-        let (sender, receiver) = std::sync::mpsc::channel::<Late>();
+        let (sender, receiver) = std::sync::mpsc::channel::<DelayedAnswer>();
         let (mut at_once, mut out) = (stream.try_clone().unwrap(), stream.try_clone().unwrap());
         let delayed = Arc::new(AtomicUsize::new(0));
         let waiting = Arc::clone(&delayed);
@@ -145,7 +142,7 @@ impl NullBroker {
                 at_once.write_all(&answer).is_ok()
             } else {
                 delayed.fetch_add(1, Ordering::AcqRel);
-                sender.send(Late { arrived, until: arrived + delay, records, bytes: answer }).is_ok()
+                sender.send(DelayedAnswer { arrived, until: arrived + delay, records, bytes: answer }).is_ok()
             };
             if !is_sent {
                 return;

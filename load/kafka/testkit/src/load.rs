@@ -1,8 +1,5 @@
 //! A load on the null broker, and what it reported.
 
-// A helper of tests: what it cannot do fails them.
-#![allow(clippy::unwrap_used)]
-
 use std::io::Write;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -17,7 +14,7 @@ use hdrhistogram::serialization::Deserializer;
 use serde_json::{Value, json};
 
 /// What is asked for.
-pub(crate) struct Load {
+pub struct Load {
     /// Records a second.
     pub rate: f64,
     /// How long.
@@ -27,7 +24,7 @@ pub(crate) struct Load {
 }
 
 /// Latencies of a whole load.
-pub(crate) struct Reported {
+pub struct Reported {
     publish: Histogram<u64>,
     end_to_end: Histogram<u64>,
     seconds: Vec<[u64; 2]>,
@@ -35,31 +32,28 @@ pub(crate) struct Reported {
 
 impl Reported {
     /// A quantile of the latency from due time to acknowledgement.
-    pub(crate) fn publish(&self, quantile: f64) -> Duration {
+    pub fn publish(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.publish.value_at_quantile(quantile))
     }
 
     /// A quantile of the latency from due time to reading.
-    #[allow(dead_code)] // Not every user of this module reads.
-    pub(crate) fn end_to_end(&self, quantile: f64) -> Duration {
+    pub fn end_to_end(&self, quantile: f64) -> Duration {
         Duration::from_nanos(self.end_to_end.value_at_quantile(quantile))
     }
 
     /// The lowest 99th percentiles of any second, of publishing and of reading.
-    #[allow(dead_code)] // Not every user of this module looks at them.
-    pub(crate) fn quietest_second(&self) -> [Duration; 2] {
+    pub fn quietest_second(&self) -> [Duration; 2] {
         [0, 1].map(|of| Duration::from_nanos(self.seconds.iter().map(|one| one[of]).min().unwrap_or_default()))
     }
 
     /// How many records were acknowledged.
-    #[allow(dead_code)] // Not every user of this module counts.
-    pub(crate) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.publish.len()
     }
 }
 
 /// A quantile of what a broker did.
-pub(crate) fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
+pub fn quantile(held: &Mutex<Histogram<u64>>, quantile: f64) -> Duration {
     Duration::from_nanos(held.lock().unwrap().value_at_quantile(quantile))
 }
 
@@ -87,8 +81,8 @@ impl Write for Lines {
     }
 }
 
-/// Carries it out in this process.
-pub(crate) fn execute(broker: SocketAddr, load: &Load) -> Reported {
+/// Executes it in this process.
+pub fn execute(broker: SocketAddr, load: &Load) -> Reported {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64();
     let start = now.ceil() + 1.0;
     let document = json!({
