@@ -1,7 +1,7 @@
 """What opening a bundle may take of the machine, whatever is in it: limits of the kernel on the process that does.
 
-Zstandard makes gigabytes of a few kilobytes, so what is small to send is not small to open. The process has no children,
-so a control group of its own would bound nothing that these limits do not; one that the service is in bounds both.
+Zstandard makes gigabytes of a few kilobytes, so what is small to send is not small to open. The process has no
+children, so a control group of its own would bound nothing that these limits do not; the service's own bounds both.
 """
 
 import resource
