@@ -39,8 +39,14 @@ def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], windo
 
 
 def belongs_to(raised: Finding, finding: Finding, window_seconds: float) -> bool:
-    """Whether what was raised is this finding, which began near it: its sizes are the finding's."""
+    """Whether what was raised is this finding, which began near it: its sizes are the finding's.
+
+    A sudden change that was over before the finding began was another one, such as a burst.
+    """
     is_same_kind = raised.kind == finding.kind or {raised.kind, finding.kind} <= SUDDEN
+    early = EARLY_WINDOWS * window_seconds
+    if raised.kind in SUDDEN and raised.until is not None and raised.until < finding.onset - early:
+        return False
     is_near = raised.kind is FindingKind.DRIFT or abs(raised.onset - finding.onset) <= EASED_WINDOWS * window_seconds
     return is_same_kind and is_near
 
