@@ -196,6 +196,23 @@ def test_a_partition_is_no_target(drive: LoopDrive) -> None:
     assert codes(examine(target, "r1")) == {"is_partition", "partition_table"}
 
 
+def test_a_name_by_id_is_what_it_leads_to(drive: LoopDrive, tmp_path: Path) -> None:
+    """Links as udev makes them in /dev/disk/by-id: of a whole drive, which is a kernel's name, and of a part of it."""
+    links = tmp_path / "disk" / "by-id"
+    links.mkdir(parents=True)
+    whole, part = links / "ata-Example_4TB_S1", links / "ata-Example_4TB_S1-part1"
+    whole.symlink_to(drive.node)
+    with pytest.raises(Problem) as refusal:
+        examine(DeviceTarget(identity=str(whole), confirmation=f"erase {whole}"), "r1")
+    assert refusal.value.code is Code.TARGET_MISSING
+    assert f"{drive.name}: {drive.file}" in refusal.value.faults[0].message
+    part.symlink_to(drive.make_partition())
+    examination = examine(DeviceTarget(identity=str(part), confirmation=f"erase {part}"), "r1")
+    assert codes(examination) == {"is_partition", "partition_table"}
+    assert f"{part} is a partition of {drive.name};" in examination.objections[0].message
+    assert examination.drives[0].node == drive.node
+
+
 def test_a_read_only_drive_is_objected_to(tmp_path: Path) -> None:
     with loop_drive(tmp_path / "drive.img", read_only=True) as drive:
         assert codes(examine(drive.target(), "r1")) == {"read_only"}

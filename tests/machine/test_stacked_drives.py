@@ -1,5 +1,7 @@
 """The gate on stacks that need drivers this machine may lack: arrays, volume groups, namespaces."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,21 @@ def message_of(examination: Examination, code: str) -> str:
 def test_without_proof_there_is_no_yes(tree: Tree) -> None:
     nvme(tree, 0, "S0")
     assert codes(examined(tree)) == NO_PROOF
+
+
+def test_compressed_memory_that_writes_back_to_a_drive_holds_it(tree: Tree, tmp_path: Path) -> None:
+    """It is no holder that sysfs lists: only `backing_dev` of the zram says which device it took."""
+    nvme(tree, 0, "S0")
+    number = nvme(tree, 1, "S1") / "dev"
+    major, minor = map(int, number.read_text().split(":"))
+    node = tmp_path / "backing"
+    os.mknod(node, stat.S_IFBLK | 0o600, os.makedev(major, minor))
+    tree.disk("zram0", "252:0", attributes={"backing_dev": str(node)})
+    tree.disk("zram1", "252:1", attributes={"backing_dev": "none"})
+    assert codes(examined(tree, "S0")) == NO_PROOF
+    examination = examined(tree, "S1")
+    assert codes(examination) == {"holder_other", *NO_PROOF}
+    assert "zram0 on nvme1n1" in message_of(examination, "holder_other")
 
 
 def test_a_member_of_an_array_has_a_holder(tree: Tree) -> None:
