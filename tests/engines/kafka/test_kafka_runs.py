@@ -1,6 +1,8 @@
 """Runs of the Kafka engine, executed by a real worker against real brokers: what is acknowledged is there at the
 end, and an outage is on the time line and in the latencies."""
 
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +10,30 @@ import pytest
 from testkit.kafka_broker import Cluster
 from testkit.slow_programs import path_with_slow
 from testkit.waiting import wait_until
-from testkit.worker_runs import events, execute_run, names, queue_run, start_worker, status, window_count
+from testkit.worker_runs import (
+    assert_no_window_twice,
+    events,
+    execute_run,
+    names,
+    queue_run,
+    report,
+    start_worker,
+    status,
+    window_count,
+)
 
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import Event, JournalReader
 from cliffwatch.model.state import VerdictName
 from cliffwatch.model.target import BrokerTarget
 from cliffwatch.report.build import build
+from cliffwatch.worker.heartbeat import Heartbeat
 
 PARTITIONS, RATE = 24, 2000
 WORKER_PATIENCE_SECONDS = 240
 #: More than a window of a second and not a whole number of them; a run is planned half a second ahead.
 LATE_SECONDS = 2.4
+FROZEN_SECONDS = 20.0
 
 
 def load(replicas: int, partitions: int = PARTITIONS) -> dict[str, Any]:
@@ -79,6 +94,55 @@ def test_a_load_that_is_late_begins_on_a_later_line_and_lasts_as_long(
     windows = list(JournalReader(journal).windows())
     assert len(windows) == 10
     assert sum(window.counters["produced_records"] for window in windows) == pytest.approx(RATE * 10, rel=0.01)
+
+
+def frozen_processes(journal: Path, together: bool) -> list[ProcessIdentity]:
+    """The engine, and with `together` its worker, as a container that is paused has them both."""
+    wait_until(lambda: window_count(journal) >= 2, "a second window")
+    heartbeat = Heartbeat.read(journal)
+    assert heartbeat is not None
+    assert heartbeat.engine is not None
+    return [heartbeat.worker, heartbeat.engine] if together else [heartbeat.engine]
+
+
+@pytest.mark.long(seconds=60, why="brokers give up a client that is silent for long; test_freezes.py has short freezes")
+def test_a_freeze_of_the_engine_or_of_engine_and_worker_is_a_gap_and_loses_nothing(
+    tmp_path: Path, broker: Cluster
+) -> None:
+    """Both at once, since most of it is waiting."""
+    journals = {
+        together: queue(tmp_path / ("together" if together else "engine"), broker, load(1, 4), "30s")
+        for together in (False, True)
+    }
+    workers = {together: start_worker(journal) for together, journal in journals.items()}
+    frozen = [process for together, journal in journals.items() for process in frozen_processes(journal, together)]
+    try:
+        begun = time.monotonic()
+        for process in frozen:
+            process.send(signal.SIGSTOP)
+        wait_until(lambda: time.monotonic() - begun >= FROZEN_SECONDS, "the end of the freeze")
+    finally:
+        for process in frozen:
+            process.send(signal.SIGCONT)
+    frozen_seconds = time.monotonic() - begun
+    assert {together: worker.wait(WORKER_PATIENCE_SECONDS) for together, worker in workers.items()} == {
+        False: 0,
+        True: 0,
+    }
+    for together, journal in journals.items():
+        assert_no_window_twice(journal)
+        assert all(window.end - window.start < 1.5 for window in JournalReader(journal).windows())
+        name = "worker_frozen" if together else "engine_frozen"
+        gaps = [event for event in events(journal) if event.type == "gap" and event.name.endswith("_frozen")]
+        assert {gap.name for gap in gaps} == {name}
+        assert sum(gap.detail["seconds"] for gap in gaps) == pytest.approx(frozen_seconds, abs=2.0)
+        assert ("frozen" in names(journal, "engine")) is not together
+        finished, coverage = status(journal), report(journal)["coverage"]
+        assert finished.verdict is VerdictName.INVALID
+        assert any("of the requested time was measured" in reason for reason in finished.reasons), finished.reasons
+        assert coverage["asked_seconds"] - coverage["measured_seconds"] >= frozen_seconds - 1.0
+        found = verification(journal).detail
+        assert (found["lost"], found["reordered"], found["corrupted"]) == (0, 0, 0)
 
 
 def test_brokers_that_are_not_there_end_the_run_with_their_address(tmp_path: Path) -> None:
