@@ -44,27 +44,53 @@ TARGETS = {
     "kafka": "broker:127.0.0.1:9092",
     "synthetic": "synthetic:nothing",
 }
+#: Other places for the same load, and what is found there: brokers on this machine, and a drive without a file system.
+PLACES: dict[str, tuple[str, dict[str, Any]]] = {
+    "local_broker": (
+        "broker:127.0.0.1:9092@/data",
+        {"kernel": "6.1.0", "target": {"kind": "broker"}, "drives": [DRIVE]},
+    ),
+    "device": (
+        "device:S1AGING",
+        {"kernel": "6.1.0", "target": {"kind": "device", "path": "/dev/nvme0n1"}, "drives": [DRIVE]},
+    ),
+}
 #: Engines that write to a drive themselves.
 ON_DRIVES = ("fio", "storage")
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of run. `verdict` is what its report says; `shape` what happened to it, one of `SHAPES`."""
+    """A kind of run. `verdict` is what its report says; `shape` what happened to it, one of `SHAPES`.
+
+    `place`: one of `PLACES`, where it is not where such an engine usually runs.
+    """
 
     engine: str
     verdict: str
     shape: str = "whole"
     telemetry: bool = False
     limits: bool = False
+    place: str = ""
 
     def __str__(self) -> str:
         extra = [name for name in ("telemetry", "limits") if getattr(self, name)]
-        return "-".join([self.engine, self.verdict, self.shape, *extra])
+        return "-".join([self.engine, self.verdict, self.shape, *extra, *([self.place] if self.place else [])])
 
     @property
     def on_drive(self) -> bool:
-        return self.engine in ON_DRIVES
+        """Whether a drive below the target is watched."""
+        return self.engine in ON_DRIVES or bool(self.place)
+
+    @property
+    def target(self) -> str:
+        return PLACES[self.place][0] if self.place else TARGETS[self.engine]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        if self.place:
+            return PLACES[self.place][1]
+        return DRIVE_FACTS if self.on_drive else {"target": {"kind": self.engine}, "drives": []}
 
 
 def write_journal(directory: Path, kind: Kind) -> Path:
@@ -87,10 +113,10 @@ def _plan(kind: Kind) -> JournalPlan:
         windows=WINDOWS,
         warm_up_windows=6,
         baseline_windows=24,
-        target=TARGETS[kind.engine],
+        target=kind.target,
         engine=kind.engine,
         description="Batches of 16 KiB, as a log writes them.",
-        facts=DRIVE_FACTS if kind.on_drive else {"target": {"kind": kind.engine}, "drives": []},
+        facts=kind.facts,
         latency=_latency(kind),
         counters=_counters(kind),
         gauges=_gauges(kind),
@@ -119,13 +145,15 @@ def _counters(kind: Kind) -> Callable[[int], dict[str, int]]:
         counters["errors"] = int(kind.shape == "errors" and index % 9 == 0)
         if not kind.on_drive:
             return counters
-        counters["written_bytes"] = counters["bytes"]
+        if kind.engine in ON_DRIVES:
+            counters["written_bytes"] = counters["bytes"]
         if kind.shape == "unwatched":
             return counters
         moved = 0 if stalled or kind.shape == "cached" else counters["bytes"]
         slow = kind.shape == "cliff" and index >= CLIFF
         return counters | {
-            "engine_written_bytes": moved,
+            # Brokers write what their client sent.
+            "engine_written_bytes": moved if kind.engine in ON_DRIVES else 0,
             "device_written_bytes": moved,
             "device_read_bytes": 0,
             "device_write_operations": moved // 16_384,
@@ -295,4 +323,9 @@ KINDS: tuple[Kind, ...] = (
     Kind("storage", "pass", "resumed", telemetry=True, limits=True),
     Kind("kafka", "invalid", "killed"),
     Kind("synthetic", "invalid", "killed"),
+    *(
+        Kind(engine, verdict, shape, telemetry=True, place=place)
+        for engine, place in (("kafka", "local_broker"), ("fio", "device"))
+        for verdict, shape in (("pass", "whole"), ("degraded", "cliff"))
+    ),
 )
