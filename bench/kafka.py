@@ -181,7 +181,7 @@ def latencies() -> list[Figure]:
         match line.split():
             case ["added", name, _, p99]:
                 found.append(Figure(f"kafka: {name} added by the client at 100,000/s, p99", float(p99), "µs", 200))
-            case ["told", delay, share, _]:
+            case ["reported", delay, share, _]:
                 found.append(Figure(f"kafka: error of a delay of {delay} / allowed (1 %, 100 µs)", float(share), "", 1))
     assert len(found) == 5, done.stdout
     return found

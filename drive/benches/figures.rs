@@ -17,12 +17,12 @@ struct Figure {
     name: &'static str,
     target: Target,
     settings: Settings,
-    read: fn(&Made) -> f64,
+    read: fn(&TimedRun) -> f64,
     runs: usize,
 }
 
 /// A run that was made, and how long that took.
-struct Made {
+struct TimedRun {
     report: SimulationReport,
     wall_seconds: f64,
 }
@@ -76,7 +76,7 @@ fn measure(figure: &Figure) -> Result<f64> {
     for _ in 0..figure.runs {
         let started = Instant::now();
         let report = simulate(&plan)?;
-        values.push((figure.read)(&Made { report, wall_seconds: started.elapsed().as_secs_f64() }));
+        values.push((figure.read)(&TimedRun { report, wall_seconds: started.elapsed().as_secs_f64() }));
     }
     values.sort_by(f64::total_cmp);
     Ok(values[values.len() / 2])
@@ -130,16 +130,16 @@ fn figures() -> Vec<Figure> {
 }
 
 /// Programs of the run per processor second, in millions; those before the run are not counted though their time is.
-fn million_programs(Made { report, .. }: &Made) -> f64 {
+fn million_programs(TimedRun { report, .. }: &TimedRun) -> f64 {
     report.media_pages as f64 / report.cpu_seconds / 1e6
 }
 
-fn table_ratio(Made { report, .. }: &Made) -> f64 {
+fn table_ratio(TimedRun { report, .. }: &TimedRun) -> f64 {
     report.bytes_of_memory as f64 / 1e9 / (report.capacity_bytes as f64 / f64::from(report.scale) / 1e12)
 }
 
 /// The most memory that this process has held, by the capacity. Drives simulated before were no larger.
-fn resident_ratio(Made { report, .. }: &Made) -> f64 {
+fn resident_ratio(TimedRun { report, .. }: &TimedRun) -> f64 {
     // SAFETY: an all-zero rusage is a valid value of that plain structure.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the pointer is to a live structure that the call fills.

@@ -1,7 +1,7 @@
 //! The `cliffwatch-drive` command.
 
 use clap::{Parser, Subcommand, ValueEnum};
-use cliffwatch_drive::emulate::leftovers;
+use cliffwatch_drive::emulate::cleanup;
 use cliffwatch_drive::emulate::mount::{Mount, mount};
 use cliffwatch_drive::error::{Error, Result};
 use cliffwatch_drive::plan::DrivePlan;
@@ -87,7 +87,7 @@ fn main() -> ExitCode {
         Command::Mount(Emulate { mount: arguments, profiled }) => {
             profiled.settings().and_then(|settings| mount(&arguments, settings)).map(|()| String::new())
         }
-        Command::Clean => leftovers::remove().map(|removed| to_json(&removed)),
+        Command::Clean => cleanup::remove().map(|removed| to_json(&removed)),
     };
     match result {
         Ok(text) if text.is_empty() => ExitCode::SUCCESS,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 from testkit.waiting import wait_until
-from tests.causes.stage import Carrying
+from tests.causes.stage import RunInProgress
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.labs.aging.lifecycle import AgingDrive
@@ -39,9 +39,9 @@ class ProcessorLimit:
         for file, value in limits.items():
             (self._group / file).write_text(value)
 
-    def hold_back(self, carrying: Carrying) -> None:
+    def hold_back(self, run: RunInProgress) -> None:
         """Put the engine and what it started into the group."""
-        for pid in carrying.engine_processes():
+        for pid in run.engine_processes():
             (self._group / "cgroup.procs").write_text(str(pid))
 
     def remove(self) -> None:

@@ -39,7 +39,7 @@ ROOMY = {
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class DisturbedRun:
     """A journal, and when the cause that was made began, in seconds since the epoch."""
 
     journal: Path
@@ -53,7 +53,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Carrying:
+class RunInProgress:
     """A run while it goes on."""
 
     journal: Path
@@ -91,15 +91,15 @@ class Carrying:
 
 
 @contextmanager
-def carried_out(journal: Path) -> Iterator[Carrying]:
+def executing(journal: Path) -> Iterator[RunInProgress]:
     """A worker for as long as the block lasts; then it and its engine are killed: only the journal counts."""
     worker = start_worker(journal)
-    carrying = Carrying(journal)
+    run = RunInProgress(journal)
     try:
-        yield carrying
+        yield run
     finally:
         beat = Heartbeat.read(journal)
-        processes = carrying.engine_processes() if beat is not None and beat.engine is not None else []
+        processes = run.engine_processes() if beat is not None and beat.engine is not None else []
         worker.kill()
         worker.wait()
         for pid in processes:
@@ -123,14 +123,14 @@ def fio_run(directory: Path, drive: AgingDrive, job: str) -> Path:
     )
 
 
-def halfway(journal: Path, disturb: Callable[[Carrying], Any]) -> Made:
+def halfway(journal: Path, disturb: Callable[[RunInProgress], Any]) -> DisturbedRun:
     """Let a run get going, disturb it, and let it go on for a while."""
-    with carried_out(journal) as carrying:
-        carrying.wait_for(BEFORE)
-        disturb(carrying)
+    with executing(journal) as run:
+        run.wait_for(BEFORE)
+        disturb(run)
         onset = time.time()
-        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
-    return Made(journal, onset)
+        run.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+    return DisturbedRun(journal, onset)
 
 
 def matrix(found: dict[Cause, Cause]) -> str:

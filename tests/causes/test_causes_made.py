@@ -15,7 +15,7 @@ from testkit.kafka_load import Outcome, configuration, read_until, started
 from testkit.worker_runs import queue_run
 from tests.causes.disturbances import DriveWatch, ProcessorLimit, hammer, limit_dirty_pages, neighbours
 from tests.causes.exchange import Broker, Client, Network, write_windows
-from tests.causes.stage import AFTER, BEFORE, ROOMY, Made, carried_out, fio_run, halfway, matrix, reported
+from tests.causes.stage import AFTER, BEFORE, ROOMY, DisturbedRun, executing, fio_run, halfway, matrix, reported
 from tests.labs.aging.machine import State
 
 from cliffwatch.analysis.causes import Cause
@@ -31,7 +31,7 @@ MIB = 2**20
 FOUND: dict[Cause, Cause] = {}
 
 
-def assert_found(made: Cause, what: Made) -> None:
+def assert_found(made: Cause, what: DisturbedRun) -> None:
     diagnosis = what.diagnosis()
     FOUND[made] = diagnosis.first.cause
     assert diagnosis.first.cause is made, reported(diagnosis)
@@ -45,14 +45,14 @@ def test_a_drive_that_runs_out_of_clean_blocks(tmp_path: Path, state: State) -> 
     """A small drive, nearly full, overwritten at random: what it writes to flash soon exceeds what it is given."""
     drive = state.attach(AttachRequest(ROOMY | {"capacity": "128MiB"}))
     job = "[w]\nrw=randwrite\nbs=16k\nsize=92m\ndirect=1\nioengine=psync\nrate=8m\n"
-    with DriveWatch(drive) as watch, carried_out(fio_run(tmp_path, drive, job)) as carrying:
-        carrying.wait_for(BEFORE)
-        carrying.wait_until(lambda windows: watch.amplification() > 1.5, "garbage collection")
-        onset = carrying.windows()[-1].end
-        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
-        load_start = carrying.windows()[0].start
-    watch.write_telemetry(carrying.journal, load_start)
-    assert_found(Cause.GARBAGE_COLLECTION, Made(carrying.journal, onset))
+    with DriveWatch(drive) as watch, executing(fio_run(tmp_path, drive, job)) as run:
+        run.wait_for(BEFORE)
+        run.wait_until(lambda windows: watch.amplification() > 1.5, "garbage collection")
+        onset = run.windows()[-1].end
+        run.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+        load_start = run.windows()[0].start
+    watch.write_telemetry(run.journal, load_start)
+    assert_found(Cause.GARBAGE_COLLECTION, DisturbedRun(run.journal, onset))
 
 
 def test_an_engine_that_gets_too_little_processor_time(tmp_path: Path, state: State) -> None:
@@ -72,15 +72,15 @@ def test_a_page_cache_that_is_full(tmp_path: Path, state: State) -> None:
     drive = state.attach(AttachRequest(ROOMY | {"program-latency": "4ms"}))
     limit_dirty_pages(drive, 64 * MIB)
     job = "[w]\nrw=write\nbs=64k\nsize=256m\ndirect=0\nioengine=psync\nrate=20m\n"
-    with carried_out(fio_run(tmp_path, drive, job)) as carrying:
-        carrying.wait_for(4)
-        healthy = median(rate(window) for window in carrying.windows()[:4])
-        carrying.wait_until(
+    with executing(fio_run(tmp_path, drive, job)) as run:
+        run.wait_for(4)
+        healthy = median(rate(window) for window in run.windows()[:4])
+        run.wait_until(
             lambda windows: len(windows) > 4 and rate(windows[-1]) < 0.7 * healthy, "writers that are held up"
         )
-        onset = carrying.windows()[-1].start
-        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
-    assert_found(Cause.PAGE_CACHE, Made(carrying.journal, onset))
+        onset = run.windows()[-1].start
+        run.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+    assert_found(Cause.PAGE_CACHE, DisturbedRun(run.journal, onset))
 
 
 def test_a_store_that_reaches_its_retention(tmp_path: Path, drive: AgingDrive) -> None:
@@ -96,17 +96,17 @@ def test_a_store_that_reaches_its_retention(tmp_path: Path, drive: AgingDrive) -
     }
     target = DirectoryTarget(path=str(drive.mount_point))
     journal = queue_run(tmp_path / "run", load, target, engine="storage", window="1s", phases={"soak": "2m"})
-    with carried_out(journal) as carrying:
-        carrying.wait_for(BEFORE)
-        carrying.wait_until(lambda windows: windows[-1].counters["segments_deleted"] > 0, "the first deletion")
-        onset = next(each.start for each in carrying.windows() if each.counters["segments_deleted"] > 0)
-        carrying.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
-    assert_found(Cause.RETENTION, Made(carrying.journal, onset, "append"))
+    with executing(journal) as run:
+        run.wait_for(BEFORE)
+        run.wait_until(lambda windows: windows[-1].counters["segments_deleted"] > 0, "the first deletion")
+        onset = next(each.start for each in run.windows() if each.counters["segments_deleted"] > 0)
+        run.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
+    assert_found(Cause.RETENTION, DisturbedRun(run.journal, onset, "append"))
 
 
 def test_a_neighbour_that_hammers_the_same_drive(tmp_path: Path, drive: AgingDrive) -> None:
     with neighbours() as processes:
-        made = halfway(fio_run(tmp_path, drive, MODEST), lambda carrying: processes.append(hammer(drive)))
+        made = halfway(fio_run(tmp_path, drive, MODEST), lambda run: processes.append(hammer(drive)))
     assert_found(Cause.NEIGHBOUR, made)
 
 
@@ -127,7 +127,7 @@ def test_a_broker_that_is_restarted(tmp_path: Path) -> None:
         cluster.stop()
     journal = queue_run(tmp_path / "run", window="1s", phases={"soak": "2m"})
     write_windows(journal, [parse_engine_line(json.dumps(window)) for window in outcome.windows])
-    assert_found(Cause.BROKER, Made(journal, onset, "publish"))
+    assert_found(Cause.BROKER, DisturbedRun(journal, onset, "publish"))
 
 
 def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_a_network_that_becomes_slow(tmp_path: Path) -> None:
         client.close()
         network.close()
         broker.close()
-    assert_found(Cause.NETWORK, Made(client.journal, onset, "publish"))
+    assert_found(Cause.NETWORK, DisturbedRun(client.journal, onset, "publish"))
 
 
 def test_what_was_found_is_what_was_made(capsys: pytest.CaptureFixture[str]) -> None:

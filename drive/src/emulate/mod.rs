@@ -5,14 +5,14 @@
 //!
 //! [`drive`] is the modelled drive behind one lock, [`filesystem`] answers the kernel, [`delay`] holds answers back until
 //! they are due, [`health`] says how the drive is, [`faults`] break it on command, [`serve`] offers both over HTTP,
-//! [`saved`] keeps the drive's age from one mount to the next, and [`leftovers`] removes what a killed process left.
+//! [`saved`] keeps the drive's age from one mount to the next, and [`cleanup`] removes what a killed process left.
 
+pub mod cleanup;
 pub mod delay;
 pub mod drive;
 pub mod faults;
 pub mod filesystem;
 pub mod health;
-pub mod leftovers;
 pub mod mount;
 pub mod saved;
 pub mod serve;

@@ -1,10 +1,10 @@
 //! Mounting a drive, serving it until it is asked to stop, and leaving nothing behind.
 
+use super::cleanup::unmount;
 use super::drive;
 use super::faults::Faults;
 use super::filesystem::{DriveState, FILE_NAME, OneFile, lock};
 use super::health::Requests;
-use super::leftovers::unmount;
 use super::saved;
 use super::serve::{self, DriveIdentity};
 use crate::error::{Error, Result};

@@ -1,8 +1,8 @@
 //! A run in two threads: one makes the operations and works out when each is done, the other is the translation layer.
 //!
-//! Operations go to the layer in parcels and come back with what the layer did. So many parcels are on the way that
-//! neither waits for the other. Which parcel holds what, and in which order they are looked at, does not depend on which
-//! thread is faster, so neither does the result. The layer is a few parcels ahead when the run ends; nobody looks at those.
+//! Operations go to the layer in units and come back with what the layer did. So many units are on the way that
+//! neither waits for the other. Which unit holds what, and in which order they are looked at, does not depend on which
+//! thread is faster, so neither does the result. The layer is a few units ahead when the run ends; nobody looks at those.
 
 use super::accounts::{Accounts, Snapshot};
 use super::tape::{Player, Tape};
@@ -16,7 +16,7 @@ use crate::workload::{Operation, OperationKind, Workload};
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// Parcels on the way. A parcel and what comes back with it should stay in the caches.
+/// Work units on the way. A unit and what comes back with it should stay in the caches.
 const PARCELS: usize = 4;
 const BATCHES_OF_PARCEL: usize = 128;
 
@@ -26,7 +26,7 @@ const AHEAD: usize = 48;
 
 /// Operations on their way to the layer and back.
 #[derive(Default)]
-struct Parcel {
+struct WorkUnit {
     /// What the layer need not read, so that it stays where it is.
     operations: Vec<Operation>,
     orders: Vec<LayerOperation>,
@@ -48,7 +48,7 @@ struct LayerOperation {
 
 /// Operations between two looks at whether the run is over.
 struct OperationBatch {
-    /// Where in the parcel's operations it ends.
+    /// Where in the unit's operations it ends.
     end: usize,
     /// How the layer is after it, once it is.
     snapshot: Option<Snapshot>,
@@ -79,22 +79,22 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
                 advice: "allow this user more processes",
             })?;
         for _ in 0..PARCELS {
-            post(Parcel::default(), &mut *workload, &to_layer);
+            post(WorkUnit::default(), &mut *workload, &to_layer);
         }
-        // The layer returns every parcel until it is asked to stop, or panics, which joining it will show.
-        'run: while let Ok(parcel) = returned.recv() {
-            let parcel: Parcel = parcel;
+        // The layer returns every unit until it is asked to stop, or panics, which joining it will show.
+        'run: while let Ok(unit) = returned.recv() {
+            let unit: WorkUnit = unit;
             let mut begin = 0;
-            let mut player = Player::new(&parcel.tape, rules.page_bytes);
-            for OperationBatch { end, snapshot } in &parcel.batches {
-                parcel.account(begin..*end, &mut player, &mut clock, &rules);
+            let mut player = Player::new(&unit.tape, rules.page_bytes);
+            for OperationBatch { end, snapshot } in &unit.batches {
+                unit.account(begin..*end, &mut player, &mut clock, &rules);
                 let Some(snapshot) = snapshot else { break 'run };
                 if accounts.take_batch(snapshot, &mut clock, begin == *end) {
                     break 'run;
                 }
                 begin = *end;
             }
-            post(parcel, &mut *workload, &to_layer);
+            post(unit, &mut *workload, &to_layer);
         }
         drop(to_layer);
         let layer_seconds = layer.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
@@ -102,28 +102,28 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
     })
 }
 
-/// Fills a parcel and sends it to the layer.
-fn post(mut parcel: Parcel, workload: &mut dyn Workload, to_layer: &Sender<Parcel>) {
-    parcel.operations.clear();
-    parcel.orders.clear();
-    parcel.batches.clear();
-    parcel.tape.clear();
-    parcel.ends.clear();
+/// Fills a unit and sends it to the layer.
+fn post(mut unit: WorkUnit, workload: &mut dyn Workload, to_layer: &Sender<WorkUnit>) {
+    unit.operations.clear();
+    unit.orders.clear();
+    unit.batches.clear();
+    unit.tape.clear();
+    unit.ends.clear();
     for _ in 0..BATCHES_OF_PARCEL {
-        workload.fill(&mut parcel.operations, BATCH);
-        parcel.batches.push(OperationBatch { end: parcel.operations.len(), snapshot: None });
+        workload.fill(&mut unit.operations, BATCH);
+        unit.batches.push(OperationBatch { end: unit.operations.len(), snapshot: None });
     }
-    parcel.orders.extend(parcel.operations.iter().map(LayerOperation::new));
+    unit.orders.extend(unit.operations.iter().map(LayerOperation::new));
     // A layer that is gone has panicked, which joining it will show.
-    let _ = to_layer.send(parcel);
+    let _ = to_layer.send(unit);
 }
 
-/// The layer's thread: runs parcels for as long as there are any. Returns the processor seconds that it used.
-fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, parcels: &Receiver<Parcel>, done: &Sender<Parcel>, rules: &Rules) -> f64 {
+/// The layer's thread: runs units for as long as there are any. Returns the processor seconds that it used.
+fn serve<V: VictimPolicy>(ftl: &mut Ftl<V>, units: &Receiver<WorkUnit>, done: &Sender<WorkUnit>, rules: &Rules) -> f64 {
     let started = cpu_seconds();
-    while let Ok(mut parcel) = parcels.recv() {
-        parcel.run_on(ftl, rules);
-        if done.send(parcel).is_err() {
+    while let Ok(mut unit) = units.recv() {
+        unit.run_on(ftl, rules);
+        if done.send(unit).is_err() {
             break;
         }
     }
@@ -142,7 +142,7 @@ impl LayerOperation {
     }
 }
 
-impl Parcel {
+impl WorkUnit {
     fn run_on<V: VictimPolicy>(&mut self, ftl: &mut Ftl<V>, rules: &Rules) {
         let Self { orders, batches, tape, ends, .. } = self;
         let announced = |at: usize| orders.get(at).filter(|order| order.kind != OperationKind::Flush);

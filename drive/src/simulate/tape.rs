@@ -154,9 +154,9 @@ mod tests {
 
     /// Keeps what happens to pages.
     #[derive(Default, PartialEq, Debug)]
-    struct Heard(Vec<(&'static str, usize, u32, Option<u32>)>);
+    struct RecordedMedia(Vec<(&'static str, usize, u32, Option<u32>)>);
 
-    impl Media for Heard {
+    impl Media for RecordedMedia {
         fn host_page(&mut self, frontier: usize, offset: u32) {
             self.0.push(("host", frontier, offset, None));
         }
@@ -171,7 +171,7 @@ mod tests {
         }
     }
 
-    impl Clock for Heard {
+    impl Clock for RecordedMedia {
         fn read(&mut self, due_nanoseconds: u64, offset: Option<u32>, size_bytes: u64) {
             self.0.push(("read", due_nanoseconds as usize, size_bytes as u32, offset));
         }
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_played_is_what_was_said() {
-        let (mut tape, mut said, mut heard) = (Tape::default(), Heard::default(), Heard::default());
+        let (mut tape, mut said, mut heard) = (Tape::default(), RecordedMedia::default(), RecordedMedia::default());
         say(&mut tape);
         say(&mut said);
         let mut player = Player::new(&tape, 4096);

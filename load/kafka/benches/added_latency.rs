@@ -1,8 +1,9 @@
 //! What the client itself adds, and how truly it reports the time that a broker takes.
 //!
 //! `added NAME MEDIAN P99`: microseconds at 100,000 records a second on a broker that keeps nothing, without linger.
-//! `told NAME SHARE HELD_SHARE`: how far what was reported is from what the broker truly did, as a share of what is allowed: 1 %
-//! or 100 µs, whichever is more; the worst of the median, p99 and p99.9 of a constant delay, and the longest of a stall.
+//! `reported NAME SHARE HELD_SHARE`: how far what was reported is from what the broker truly did, as a share of what is
+//! allowed: 1 % or 100 µs, whichever is more; the worst of the median, p99 and p99.9 of a constant delay, and the longest
+//! of a stall.
 //! `HELD_SHARE` is how far what the broker did is from what it was asked to do, likewise: on busy processors it is late.
 //! Lines that begin with # show what that is made of.
 
@@ -16,13 +17,17 @@ const STALL: Duration = Duration::from_secs(3);
 
 fn main() {
     let (broker, held) = null_broker::start(24, true, Arc::new(|_| Duration::ZERO));
-    let told = execute(broker, &Load { rate: 100_000.0, seconds: 10.0, consumes: true });
+    let reported = execute(broker, &Load { rate: 100_000.0, seconds: 10.0, consumes: true });
     let show = |name: &str, quantile: fn(&Reported, f64) -> Duration| {
-        println!("added {name} {:.1} {:.1}", microseconds(quantile(&told, 0.5)), microseconds(quantile(&told, 0.99)));
+        println!(
+            "added {name} {:.1} {:.1}",
+            microseconds(quantile(&reported, 0.5)),
+            microseconds(quantile(&reported, 0.99))
+        );
     };
     show("publish", Reported::publish);
     show("end_to_end", Reported::end_to_end);
-    let [publish, end_to_end] = told.quietest_second().map(microseconds);
+    let [publish, end_to_end] = reported.quietest_second().map(microseconds);
     println!(
         "# the second with the least disturbance by others, p99: publish {publish:.1}, end_to_end {end_to_end:.1}"
     );
@@ -31,26 +36,26 @@ fn main() {
 
     for injected in [Duration::from_millis(5), Duration::from_millis(200)] {
         let (broker, held) = null_broker::start(1, false, Arc::new(move |_| injected));
-        let told = execute(broker, &Load { rate: 500.0, seconds: 5.0, consumes: false });
+        let reported = execute(broker, &Load { rate: 500.0, seconds: 5.0, consumes: false });
         let (mut worst, mut worst_held) = (0_f64, 0_f64);
         for at in [0.5, 0.99, 0.999] {
-            let (told, held) = (told.publish(at), quantile(&held, at));
-            println!("# {injected:?} at {at}: the broker took {held:?}, reported {told:?}");
-            worst = worst.max(share(told, held));
+            let (reported, held) = (reported.publish(at), quantile(&held, at));
+            println!("# {injected:?} at {at}: the broker took {held:?}, reported {reported:?}");
+            worst = worst.max(share(reported, held));
             worst_held = worst_held.max(share(held, injected));
         }
-        println!("told {injected:?} {worst:.3} {worst_held:.3}");
+        println!("reported {injected:?} {worst:.3} {worst_held:.3}");
     }
     let from = Duration::from_secs(3);
     let stalled = move |since| if since < from { Duration::ZERO } else { (from + STALL).saturating_sub(since) };
     let (broker, held) = null_broker::start(1, false, Arc::new(stalled));
-    let told = execute(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
+    let reported = execute(broker, &Load { rate: 1000.0, seconds: 8.0, consumes: false });
     let held = quantile(&held, 1.0);
-    println!("told {STALL:?} {:.3} {:.3}", share(told.publish(1.0), held), share(held, STALL));
+    println!("reported {STALL:?} {:.3} {:.3}", share(reported.publish(1.0), held), share(held, STALL));
 }
 
-fn share(told: Duration, injected: Duration) -> f64 {
-    told.abs_diff(injected).as_secs_f64() / injected.mul_f64(0.01).max(Duration::from_micros(100)).as_secs_f64()
+fn share(reported: Duration, injected: Duration) -> f64 {
+    reported.abs_diff(injected).as_secs_f64() / injected.mul_f64(0.01).max(Duration::from_micros(100)).as_secs_f64()
 }
 
 fn microseconds(duration: Duration) -> f64 {

@@ -182,7 +182,7 @@ pub(crate) fn topic_settings(session: &mut Session, name: &str) -> Result<BTreeM
 
 /// Which offset of a partition is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum OffsetSpec {
     /// That of the first record that is kept.
     Earliest,
     /// The one after the last record.
@@ -197,11 +197,11 @@ pub(crate) fn offsets(
     session: &mut Session,
     topic: &str,
     partitions: &[i32],
-    which: Which,
+    which: OffsetSpec,
 ) -> Result<Vec<(i32, i16, i64)>> {
     let timestamp = match which {
-        Which::Earliest => -2,
-        Which::Latest => -1,
+        OffsetSpec::Earliest => -2,
+        OffsetSpec::Latest => -1,
     };
     let partitions = partitions
         .iter()

@@ -40,12 +40,12 @@ pub struct OldestDue {
 
 /// What a thread saw when it last looked, in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct Observation {
     at: u64,
     oldest: OldestDue,
 }
 
-impl Look {
+impl Observation {
     /// How old the operation was at `moment` that was the oldest at the look, in nanoseconds. A thread that is held up
     /// was so by an operation that it saw, or by one that became due just after, and begins none meanwhile.
     fn age_at(self, due: Option<u64>, moment: u64) -> u64 {
@@ -78,7 +78,7 @@ pub struct Tally {
     pub(crate) latencies: Vec<Latencies>,
     pub(crate) counters: Vec<u64>,
     pub(crate) gauges: Vec<f64>,
-    looked: Option<Look>,
+    looked: Option<Observation>,
 }
 
 impl Tally {
@@ -109,7 +109,7 @@ impl Tally {
     /// Notes when the oldest operations were due. `now` in nanoseconds since the epoch. To be called every 100 ms or so,
     /// for as long as the thread is not held up.
     pub fn look(&mut self, now: u64, oldest: OldestDue) {
-        self.looked = Some(Look { at: now, oldest });
+        self.looked = Some(Observation { at: now, oldest });
     }
 
     /// How old the oldest operations were at `moment`; None where nobody looks after that.

@@ -18,13 +18,13 @@ pub struct Step {
 /// the last lasts for ever.
 #[derive(Clone, Debug)]
 pub struct Schedule {
-    stretches: Vec<Stretch>,
+    periods: Vec<RatePeriod>,
     /// Where in their common round each of several producers has its turn, in ascending order; empty for one.
     turns: Vec<f32>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct RatePeriod {
     start: u64,
     first: u64,
     /// Nanoseconds from one operation to the next; infinite in a pause.
@@ -47,13 +47,13 @@ impl Schedule {
         if steps.windows(2).any(|pair| pair[1].after_seconds <= pair[0].after_seconds) {
             return Err(fault("each step has to start after the one before"));
         }
-        let mut stretches: Vec<Stretch> = Vec::with_capacity(steps.len());
+        let mut periods: Vec<RatePeriod> = Vec::with_capacity(steps.len());
         for step in steps {
             let begins = start + nanoseconds(step.after_seconds);
-            let first = stretches.last().map_or(0, |before| before.released_before(begins));
-            stretches.push(Stretch { start: begins, first, interval: NANOSECONDS as f64 / step.per_second });
+            let first = periods.last().map_or(0, |before| before.released_before(begins));
+            periods.push(RatePeriod { start: begins, first, interval: NANOSECONDS as f64 / step.per_second });
         }
-        Ok(Self { stretches, turns: Vec::new() })
+        Ok(Self { periods, turns: Vec::new() })
     }
 
     /// The same rate shared by so many producers, each with a rhythm of its own: what is due comes as irregularly as from
@@ -69,34 +69,34 @@ impl Schedule {
 
     /// When operation `index` is due, in nanoseconds since the epoch; the far future when the rate is 0 for ever.
     pub fn due(&self, index: u64) -> u64 {
-        let after = self.stretches.partition_point(|stretch| stretch.first <= index);
-        // Of several stretches that begin with the same operation, the last is the one that is not a pause.
-        let stretch = &self.stretches[after.max(1) - 1];
-        let even = stretch.due(index);
+        let after = self.periods.partition_point(|period| period.first <= index);
+        // Of several periods that begin with the same operation, the last is the one that is not a pause.
+        let period = &self.periods[after.max(1) - 1];
+        let even = period.due(index);
         if self.turns.is_empty() || even == u64::MAX {
             return even;
         }
-        let place = (index - stretch.first) % self.turns.len() as u64;
-        let shift = (f64::from(self.turns[place as usize]) - place as f64) * stretch.interval;
-        let end = self.stretches.get(after).map_or(u64::MAX, |next| next.start - 1);
-        even.saturating_add_signed(shift as i64).clamp(stretch.start, end)
+        let place = (index - period.first) % self.turns.len() as u64;
+        let shift = (f64::from(self.turns[place as usize]) - place as f64) * period.interval;
+        let end = self.periods.get(after).map_or(u64::MAX, |next| next.start - 1);
+        even.saturating_add_signed(shift as i64).clamp(period.start, end)
     }
 
     /// How many operations are due at `now` or before: the index of the next one.
     pub fn released(&self, now: u64) -> u64 {
-        let after = self.stretches.partition_point(|stretch| stretch.start <= now);
+        let after = self.periods.partition_point(|period| period.start <= now);
         if after == 0 {
             return 0;
         }
-        let stretch = &self.stretches[after - 1];
-        let last = self.stretches.get(after).map_or(u64::MAX, |next| next.first);
-        let even = stretch.released_before(now + 1).min(last);
-        if self.turns.is_empty() || !stretch.interval.is_finite() {
+        let period = &self.periods[after - 1];
+        let last = self.periods.get(after).map_or(u64::MAX, |next| next.first);
+        let even = period.released_before(now + 1).min(last);
+        if self.turns.is_empty() || !period.interval.is_finite() {
             return even;
         }
         // Nothing is due earlier or later than a round away from when it would be with one producer.
         let round = self.turns.len() as u64;
-        let (mut low, mut high) = (even.saturating_sub(round).max(stretch.first), even.saturating_add(round).min(last));
+        let (mut low, mut high) = (even.saturating_sub(round).max(period.first), even.saturating_add(round).min(last));
         while low < high {
             let middle = low + (high - low) / 2;
             if self.due(middle) <= now { low = middle + 1 } else { high = middle }
@@ -105,7 +105,7 @@ impl Schedule {
     }
 }
 
-impl Stretch {
+impl RatePeriod {
     fn due(&self, index: u64) -> u64 {
         let offset = (index - self.first) as f64 * self.interval;
         // Not a number: the first operation of a pause that lasts for ever, 0 times infinity.
@@ -131,7 +131,7 @@ impl Stretch {
 
 /// What to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub enum NextStep {
     /// Operation `index` was due at `due`, which is now or before.
     Due {
         /// The operation's number.
@@ -160,7 +160,7 @@ impl Pacer {
     }
 
     /// The next operation, or how long to wait for it.
-    pub fn turn(&mut self, now: u64) -> Turn {
+    pub fn turn(&mut self, now: u64) -> NextStep {
         let mut due = self.schedule.due(self.next);
         if due.saturating_add(self.burst_nanoseconds) < now {
             let kept = self.schedule.released(now - self.burst_nanoseconds - 1);
@@ -169,10 +169,10 @@ impl Pacer {
             due = self.schedule.due(self.next);
         }
         if due > now {
-            return Turn::Wait(due);
+            return NextStep::Wait(due);
         }
         self.next += 1;
-        Turn::Due { index: self.next - 1, due }
+        NextStep::Due { index: self.next - 1, due }
     }
 
     /// How far behind its schedule the client is: the age of the oldest operation that it has not started.
@@ -262,15 +262,15 @@ mod tests {
     fn after_a_stall_what_is_within_the_burst_limit_is_made_up_for_and_the_rest_is_shed() {
         let schedule = Schedule::new(START, &steps(&[(0.0, 1_000.0)])).unwrap();
         let mut pacer = Pacer::new(schedule, NANOSECONDS / 2);
-        assert_eq!(pacer.turn(START), Turn::Due { index: 0, due: START });
-        assert_eq!(pacer.turn(START), Turn::Wait(START + 1_000_000));
+        assert_eq!(pacer.turn(START), NextStep::Due { index: 0, due: START });
+        assert_eq!(pacer.turn(START), NextStep::Wait(START + 1_000_000));
         let later = START + 2 * NANOSECONDS;
         assert_eq!(pacer.debt_nanoseconds(later), 1_999_000_000);
-        assert_eq!(pacer.turn(later), Turn::Due { index: 1_500, due: START + NANOSECONDS * 3 / 2 });
+        assert_eq!(pacer.turn(later), NextStep::Due { index: 1_500, due: START + NANOSECONDS * 3 / 2 });
         assert_eq!(pacer.shed(), 1_499);
         let made_up = std::iter::from_fn(|| match pacer.turn(later) {
-            Turn::Due { .. } => Some(()),
-            Turn::Wait(_) => None,
+            NextStep::Due { .. } => Some(()),
+            NextStep::Wait(_) => None,
         });
         assert_eq!(made_up.count(), 500);
     }

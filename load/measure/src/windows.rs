@@ -190,9 +190,9 @@ mod tests {
     const LENGTH: u64 = 50_000_000;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct SharedBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for SharedBuffer {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_first_load_that_is_late_begins_on_the_next_line_and_lasts_as_long() {
-        let (clock, kept) = (Clock::anchored(), Kept::default());
+        let (clock, kept) = (Clock::anchored(), SharedBuffer::default());
         let output = Output::new(kept.clone(), clock);
         let start = nearest(clock.now(), LENGTH) - LENGTH * 3;
         let times = (start, start + LENGTH * 10);
@@ -220,7 +220,7 @@ mod tests {
         assert_eq!((&said["name"], &said["detail"]["start"]), (&json!("begun"), &json!(seconds(begun))));
     }
 
-    impl Kept {
+    impl SharedBuffer {
         fn lines(&self) -> Vec<Value> {
             let bytes = self.0.lock().unwrap();
             bytes
@@ -231,8 +231,8 @@ mod tests {
         }
     }
 
-    fn windows(count: u64) -> (Windows, Kept, u64) {
-        let (kept, clock) = (Kept::default(), Clock::anchored());
+    fn windows(count: u64) -> (Windows, SharedBuffer, u64) {
+        let (kept, clock) = (SharedBuffer::default(), Clock::anchored());
         let start = nearest_after(clock.now(), LENGTH);
         let output = Output::new(kept.clone(), clock);
         (Windows::new(NAMES, clock, LENGTH, start, start + count * LENGTH, output).unwrap(), kept, start)

@@ -2,7 +2,7 @@
 
 use crate::buffers::BLOCK_BYTES;
 use crate::error::{Error, Result};
-use crate::io::Way;
+use crate::io::IoMethod;
 use cliffwatch_measure::record::HEADER_BYTES;
 use cliffwatch_measure::schedule::Step;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(crate) struct Config {
     #[serde(default = "one")]
     pub threads: u32,
     /// How files are written.
-    pub io: Way,
+    pub io: IoMethod,
     /// Memory for what is being written.
     #[serde(default = "default_buffer_bytes")]
     pub buffer_bytes: u64,
@@ -352,7 +352,7 @@ impl Config {
             let advice = format!("take 512 or more, and past the page cache a multiple of {BLOCK_BYTES}");
             return Err(Error::setting("log.chunk_bytes", advice));
         }
-        if self.io == Way::Inline && self.log.direct {
+        if self.io == IoMethod::Inline && self.log.direct {
             return Err(Error::setting("io", "files that bypass the page cache are written with io_uring or threads"));
         }
         if self.journal.is_some() && self.log.layout != Layout::Shared {

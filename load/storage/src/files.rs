@@ -119,10 +119,10 @@ impl Failure {
     }
 }
 
-/// What the keeper is to do.
-pub(crate) enum Chore {
+/// What a file thread executes.
+pub(crate) enum FileTask {
     /// Make a segment's file. The answer is the file, or an error number below 0.
-    Make {
+    Create {
         /// The file.
         path: PathBuf,
         /// Past the page cache.
@@ -156,76 +156,76 @@ pub(crate) enum Chore {
     /// Discard what is free on the volume below this directory.
     Trim(PathBuf),
     /// Answer when everything before is done.
-    Rest(Sender<()>),
+    Barrier(Sender<()>),
 }
 
 /// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
 /// deleted segment is free before the next is made; the others seal, discard and note offsets, which nobody waits for.
 #[derive(Clone)]
-pub(crate) struct Keeper {
-    waited_for: Sender<Chore>,
-    background: Vec<SyncSender<Chore>>,
+pub(crate) struct FileThreads {
+    waited_for: Sender<FileTask>,
+    background: Vec<SyncSender<FileTask>>,
     turn: Arc<AtomicUsize>,
 }
 
-impl Keeper {
-    /// Starts the threads, so many of them in the background, for each of which so many chores may wait. What goes wrong with
+impl FileThreads {
+    /// Starts the threads, so many of them in the background, for each of which so many tasks may wait. What goes wrong with
     /// a file nobody waits for is reported to `failure`.
-    pub(crate) fn start(background_threads: u32, waiting_chores: usize, failure: &Failure) -> Result<Self> {
-        let begin = |name: &str, taken: Receiver<Chore>| -> Result<()> {
+    pub(crate) fn start(background_threads: u32, queued_tasks: usize, failure: &Failure) -> Result<Self> {
+        let begin = |name: &str, taken: Receiver<FileTask>| -> Result<()> {
             let failure = failure.clone();
             let thread = std::thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || keep(&taken, &failure)).map(drop).map_err(Error::system("starting a thread"))
+            thread.spawn(move || execute(&taken, &failure)).map(drop).map_err(Error::system("starting a thread"))
         };
         let (waited_for, taken) = channel();
         begin("make", taken)?;
         let mut background = Vec::new();
         for _ in 0..background_threads {
-            let (chores, taken) = sync_channel(waiting_chores);
+            let (tasks, taken) = sync_channel(queued_tasks);
             begin("seal", taken)?;
-            background.push(chores);
+            background.push(tasks);
         }
         Ok(Self { waited_for, background, turn: Arc::default() })
     }
 
     /// Asks for something. Waits while too much waits in the background: a segment that is to be closed is an open file, and
     /// a drive that syncs more slowly than segments roll must not make ever more of them.
-    pub(crate) fn ask(&self, chore: Chore) {
-        let place = match &chore {
-            Chore::Seal { .. } | Chore::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
+    pub(crate) fn submit(&self, task: FileTask) {
+        let place = match &task {
+            FileTask::Seal { .. } | FileTask::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
             // One thread for one file, which nobody else replaces meanwhile.
-            Chore::Replace(path, _) => Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize),
+            FileTask::Replace(path, _) => Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize),
             _ => None,
         };
         // The threads end with the last of those who ask.
         let _ = match place {
-            Some(place) => self.background[place % self.background.len()].send(chore),
-            None => self.waited_for.send(chore),
+            Some(place) => self.background[place % self.background.len()].send(task),
+            None => self.waited_for.send(task),
         };
     }
 
     /// Waits until everything that was asked for is done.
-    pub(crate) fn rest(&self) {
-        let wait = |ask: &dyn Fn(Chore)| {
+    pub(crate) fn drain(&self) {
+        let wait = |submit: &dyn Fn(FileTask)| {
             let (done, waits) = channel();
-            ask(Chore::Rest(done));
+            submit(FileTask::Barrier(done));
             let _ = waits.recv();
         };
-        self.background.iter().for_each(|thread| wait(&|chore| drop(thread.send(chore))));
-        wait(&|chore| drop(self.waited_for.send(chore)));
+        self.background.iter().for_each(|thread| wait(&|task| drop(thread.send(task))));
+        wait(&|task| drop(self.waited_for.send(task)));
     }
 }
 
-fn keep(chores: &Receiver<Chore>, failure: &Failure) {
-    while let Ok(chore) = chores.recv() {
-        let result = match chore {
-            Chore::Make { path, direct, allocate_bytes, token, inbox } => {
+fn execute(tasks: &Receiver<FileTask>, failure: &Failure) {
+    while let Ok(task) = tasks.recv() {
+        let result = match task {
+            FileTask::Create { path, direct, allocate_bytes, token, inbox } => {
                 let result = make(&path, direct, allocate_bytes)
                     .map_or_else(|error| -error.raw_os_error(), IntoRawFd::into_raw_fd);
                 inbox.put(Done { token, result });
                 Ok(())
             }
-            Chore::Seal { file, path, bytes, indexes, snapshot, sync } => {
+            FileTask::Seal { file, path, bytes, indexes, snapshot, sync } => {
                 let snapshot = snapshot.filter(|_| sync);
                 let begun = snapshot.as_deref().map_or(Ok(()), sync_file);
                 let sealed = begun.and_then(|()| seal(&file, bytes, sync).map_err(Error::file(&path, "seal it")));
@@ -233,10 +233,10 @@ fn keep(chores: &Receiver<Chore>, failure: &Failure) {
                 let directory = snapshot.as_deref().and_then(Path::parent);
                 indexed.and_then(|()| directory.map_or(Ok(()), sync_directory))
             }
-            Chore::Delete(paths) => paths.into_iter().try_for_each(delete),
-            Chore::Replace(path, text) => replace(&path, &text),
-            Chore::Trim(path) => trim(&path),
-            Chore::Rest(done) => {
+            FileTask::Delete(paths) => paths.into_iter().try_for_each(delete),
+            FileTask::Replace(path, text) => replace(&path, &text),
+            FileTask::Trim(path) => trim(&path),
+            FileTask::Barrier(done) => {
                 let _ = done.send(());
                 Ok(())
             }

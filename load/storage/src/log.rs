@@ -35,7 +35,7 @@ pub(crate) struct LogLayout {
     pub direct: bool,
     /// Batches that wait are written together.
     pub coalesce: bool,
-    /// Each flight ends with a sync.
+    /// Each group ends with a sync.
     pub sync: bool,
     /// A full segment is synced.
     pub sync_on_roll: bool,
@@ -128,7 +128,7 @@ pub(crate) enum LogState {
 
 /// Batches that are written together.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct WriteGroup {
     /// The first's place in the schedule.
     pub first: u64,
     /// How many there are.
@@ -154,7 +154,7 @@ pub(crate) struct AppendLog {
     /// What it is doing.
     pub state: LogState,
     /// What it is writing.
-    pub flight: Flight,
+    pub group: WriteGroup,
     /// True while it waits for its turn.
     pub queued: bool,
     /// The active segment.

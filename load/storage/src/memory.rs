@@ -5,8 +5,8 @@ use crate::config::{Config, Layout, Retention};
 use crate::encode::{BatchEncoder, slot_bytes};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
-use crate::files::Chore;
-use crate::io::Way;
+use crate::files::FileTask;
+use crate::io::IoMethod;
 use crate::log::AppendLog;
 use rustix::fs::statvfs;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -47,7 +47,7 @@ impl Budget {
         let mut budget = Self { buffers, retention_bytes, memory: Vec::new(), open_files: 0 };
         budget.memory = budget.memory_of(config);
         budget.check_memory(config)?;
-        let closing = config.log.background_threads as usize * (waiting_chores(config) + BACKGROUND_FILES);
+        let closing = config.log.background_threads as usize * (queued_tasks(config) + BACKGROUND_FILES);
         budget.open_files = u64::from(config.logs()) + closing as u64 + OTHER_FILES + u64::from(config.readers.tailing);
         allow_open_files(budget.open_files)?;
         Ok(budget)
@@ -68,11 +68,11 @@ impl Budget {
             (u64::from(bytes) * u64::from(config.batch_records)).is_multiple_of(BLOCK_BYTES as u64)
         });
         let tails = if config.log.direct && !blocks { logs * (BLOCK_BYTES + 16) } else { 0 };
-        let waiting = config.log.background_threads as usize * waiting_chores(config);
+        let waiting = config.log.background_threads as usize * queued_tasks(config);
         let indexes = if config.log.index_interval_bytes > 0 { (logs + waiting) * (2 * BLOCK_BYTES + 512) } else { 0 };
         let sequences = if config.log.layout == Layout::Shared { 2 * 8 * config.partitions as usize } else { 0 };
         let segments = (self.retention_bytes / config.log.segment_bytes) as usize * 2 * 32;
-        let requests = if config.io == Way::IoUring {
+        let requests = if config.io == IoMethod::IoUring {
             threads * (self.buffers + logs / threads).min(4096) * REQUEST_BYTES
         } else {
             0
@@ -83,7 +83,7 @@ impl Budget {
             ("the last block of each log", tails),
             ("mapped pages of indexes", indexes),
             ("the list of segments", segments),
-            ("segments to be closed", waiting * (size_of::<Chore>() + 512)),
+            ("segments to be closed", waiting * (size_of::<FileTask>() + 512)),
             ("histograms", tallies * NAMES.latencies.len() * HISTOGRAM_BYTES),
             ("requests", requests),
             ("payload to copy from", threads * BatchEncoder::memory_bytes(config, chunk_bytes)),
@@ -108,8 +108,8 @@ impl Budget {
     }
 }
 
-/// How many chores may wait for each thread in the background: about one full segment for each log, until they are many.
-pub(crate) fn waiting_chores(config: &Config) -> usize {
+/// How many tasks may wait for each thread in the background: about one full segment for each log, until they are many.
+pub(crate) fn queued_tasks(config: &Config) -> usize {
     (config.logs() as usize).min(WAITING_SEGMENTS).div_ceil(config.log.background_threads as usize)
 }
 

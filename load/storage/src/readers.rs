@@ -8,7 +8,7 @@ use cliffwatch_measure::NANOSECONDS;
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::record::HEADER_BYTES;
 use cliffwatch_measure::recorder::Recorder;
-use cliffwatch_measure::schedule::{Pacer, Schedule, Step, Turn};
+use cliffwatch_measure::schedule::{NextStep, Pacer, Schedule, Step};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
@@ -121,8 +121,8 @@ impl Reader {
         let (mut log, mut place) = (0, ReadPosition::default());
         while !self.is_over() {
             let due = match pacer.turn(self.clock.now()) {
-                Turn::Due { due, .. } => due,
-                Turn::Wait(until) => {
+                NextStep::Due { due, .. } => due,
+                NextStep::Wait(until) => {
                     self.clock.sleep_until(until.min(self.clock.now() + LOOK_NANOSECONDS));
                     continue;
                 }

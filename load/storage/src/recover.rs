@@ -3,7 +3,7 @@
 use crate::config::{Config, Layout};
 use crate::error::{Error, Result};
 use crate::files::{JOURNAL, LOG, OFFSET_INDEX, RECORDS, Segment, Segments, TIME_INDEX, make_directory, segment_path};
-use crate::log::{AppendLog, Flight, LogLayout, LogState};
+use crate::log::{AppendLog, LogLayout, LogState, WriteGroup};
 use cliffwatch_measure::record::{HEADER_BYTES, check};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -172,7 +172,7 @@ pub(crate) fn append_log(
         next: first,
         stride,
         state: LogState::Idle,
-        flight: Flight::default(),
+        group: WriteGroup::default(),
         queued: false,
         file: None,
         base,

@@ -3,9 +3,9 @@
 use crate::config::{Config, Layout, Retention};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
-use crate::files::{Catalogue, Chore, Failure, Keeper, OFFSETS, make_directory, sync_directory};
+use crate::files::{Catalogue, Failure, FileTask, FileThreads, OFFSETS, make_directory, sync_directory};
 use crate::log::{AppendLog, LogLayout};
-use crate::memory::{Budget, waiting_chores};
+use crate::memory::{Budget, queued_tasks};
 use crate::readers::{self, Reader};
 use crate::recover::{append_log, claim, directories, list, recover, remove};
 use crate::shard::{Shard, ShardOutcome, ShardPlan, Work};
@@ -31,7 +31,7 @@ struct StorageLoad {
     clock: Clock,
     stop: Stop,
     failure: Failure,
-    keeper: Keeper,
+    file_threads: FileThreads,
     shapes: Vec<LogLayout>,
     catalogue: Arc<Catalogue>,
     budget: Budget,
@@ -64,7 +64,7 @@ impl StorageLoad {
     fn prepare(config: Arc<Config>, clock: Clock, stop: &Stop) -> Result<Self> {
         claim(&config)?;
         let failure = Failure::default();
-        let keeper = Keeper::start(config.log.background_threads, waiting_chores(&config), &failure)?;
+        let file_threads = FileThreads::start(config.log.background_threads, queued_tasks(&config), &failure)?;
         let log_shape = LogLayout::of_log(&config, 0);
         let (mut segments, mut sequences) = (Vec::new(), Vec::new());
         for number in 0..config.logs() {
@@ -88,7 +88,7 @@ impl StorageLoad {
             logs[0] = vec![first, entries];
             shapes.insert(0, journal);
         }
-        Ok(Self { config, clock, stop: stop.clone(), failure, keeper, shapes, catalogue, budget, logs })
+        Ok(Self { config, clock, stop: stop.clone(), failure, file_threads, shapes, catalogue, budget, logs })
     }
 
     fn make(mut self, output: &Output) -> Result<()> {
@@ -118,7 +118,7 @@ impl StorageLoad {
             readers.into_iter().for_each(|reader| drop(reader.join()));
         });
         let _ = attendant.join();
-        self.keeper.rest();
+        self.file_threads.drain();
         if let Some(error) = self.failure.take() {
             return Err(error);
         }
@@ -146,7 +146,7 @@ impl StorageLoad {
             shards.push(spawn(plan, None)?);
         }
         shards.into_iter().for_each(|shard| drop(shard.join()));
-        self.keeper.rest();
+        self.file_threads.drain();
         self.failure.take().map_or(Ok(()), Err)
     }
 
@@ -161,7 +161,7 @@ impl StorageLoad {
             buffers: self.budget.buffers,
             clock: self.clock,
             recorder,
-            keeper: self.keeper.clone(),
+            file_threads: self.file_threads.clone(),
             failure: self.failure.clone(),
             stop: self.stop.clone(),
         }
@@ -204,7 +204,7 @@ impl StorageLoad {
         let asked = Arc::new(AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGUSR1, Arc::clone(&asked))
             .map_err(Error::system("signals"))?;
-        let (config, keeper, clock) = (Arc::clone(&self.config), self.keeper.clone(), self.clock);
+        let (config, file_threads, clock) = (Arc::clone(&self.config), self.file_threads.clone(), self.clock);
         let (catalogue, output, over) = (Arc::clone(&self.catalogue), output.clone(), Arc::clone(over));
         let (failure, stop) = (self.failure.clone(), self.stop.clone());
         let every = config.trim_interval_seconds.map(nanoseconds);
@@ -217,11 +217,11 @@ impl StorageLoad {
                 std::thread::sleep(Duration::from_millis(50));
                 if clock.now() >= trim_at {
                     trim_at = clock.now() + every.unwrap_or(u64::MAX / 2);
-                    keeper.ask(Chore::Trim(config.directory.clone()));
+                    file_threads.submit(FileTask::Trim(config.directory.clone()));
                 }
                 if clock.now() >= checkpoint_at {
                     checkpoint_at = clock.now() + checkpoint_every.unwrap_or(u64::MAX / 2);
-                    keeper.ask(Chore::Replace(checkpoint_path.clone(), catalogue.offsets()));
+                    file_threads.submit(FileTask::Replace(checkpoint_path.clone(), catalogue.offsets()));
                 }
                 if failure.is_reported() {
                     stop.request();
@@ -315,7 +315,7 @@ fn spawn(plan: ShardPlan, output: Option<Output>) -> Result<JoinHandle<Option<Sh
     thread("append", move || {
         let result = Shard::new(plan).and_then(|shard| {
             if let (Some(output), Some(reason)) = (output, shard.reason()) {
-                output.event("io_fallback", json!({"io": shard.way(), "reason": reason}))?;
+                output.event("io_fallback", json!({"io": shard.method(), "reason": reason}))?;
             }
             shard.run()
         });

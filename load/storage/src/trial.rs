@@ -3,7 +3,7 @@
 use crate::buffers::Buffers;
 use crate::config::Config;
 use crate::error::Result;
-use crate::io::{Inbox, Io, Way};
+use crate::io::{Inbox, Io, IoMethod};
 use crate::memory::buffers;
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct IoTrial {
     /// How.
-    pub io: Way,
+    pub io: IoMethod,
     /// What is otherwise than asked for; nothing when all is as asked for.
     pub reason: Option<String>,
 }
@@ -26,6 +26,6 @@ pub(crate) fn try_io(config: &Config) -> Result<IoTrial> {
         set_up.push(Io::new(config.io, depth, &buffers, Arc::new(Inbox::new(64)?))?);
     }
     let differing = set_up.iter().find(|(_, reason)| reason.is_some());
-    let found = differing.or(set_up.first()).map(|(io, reason)| IoTrial { io: io.way(), reason: reason.clone() });
+    let found = differing.or(set_up.first()).map(|(io, reason)| IoTrial { io: io.method(), reason: reason.clone() });
     Ok(found.unwrap_or(IoTrial { io: config.io, reason: None }))
 }

@@ -81,17 +81,17 @@ struct Slot {
 
 /// What the broker knows of who wrote a batch; all -1 without idempotence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Author {
+pub(crate) struct ProducerIdentity {
     /// Given by the broker.
     pub(crate) producer_id: i64,
     /// Given by the broker.
     pub(crate) epoch: i16,
-    /// The how-manieth of the author's records in the partition the batch's first one is.
+    /// The how-manieth of the identity's records in the partition the batch's first one is.
     pub(crate) sequence: i32,
 }
 
 /// Nobody, where no idempotence is wanted.
-pub(crate) const ANONYMOUS: Author = Author { producer_id: -1, epoch: -1, sequence: -1 };
+pub(crate) const ANONYMOUS: ProducerIdentity = ProducerIdentity { producer_id: -1, epoch: -1, sequence: -1 };
 
 /// A batch being made, waiting to be sent or under way.
 pub(crate) struct Batch {
@@ -217,11 +217,16 @@ impl Batch {
     }
 
     /// Writes the header, so that [`Batch::wire`] is what the broker takes. `timestamp` is in milliseconds since the
-    /// epoch. May be called again with another author.
+    /// epoch. May be called again with another identity.
     ///
     /// # Errors
     /// What the compression library said.
-    pub(crate) fn finish(&mut self, author: Author, timestamp: i64, compression: Compression) -> std::io::Result<()> {
+    pub(crate) fn finish(
+        &mut self,
+        identity: ProducerIdentity,
+        timestamp: i64,
+        compression: Compression,
+    ) -> std::io::Result<()> {
         let end = self.size_bytes();
         if compression != Compression::None {
             if !self.is_packed {
@@ -230,9 +235,9 @@ impl Batch {
                 compress(compression, &self.bytes[HEADER..end], &mut self.packed)?;
                 self.is_packed = true;
             }
-            write_header(&mut self.packed, author, timestamp, self.count, compression);
+            write_header(&mut self.packed, identity, timestamp, self.count, compression);
         } else {
-            write_header(&mut self.bytes[..end], author, timestamp, self.count, compression);
+            write_header(&mut self.bytes[..end], identity, timestamp, self.count, compression);
         }
         Ok(())
     }
@@ -268,7 +273,7 @@ pub(crate) fn key_text(key: u32) -> [u8; KEY_BYTES] {
     text
 }
 
-fn write_header(bytes: &mut [u8], author: Author, timestamp: i64, count: usize, compression: Compression) {
+fn write_header(bytes: &mut [u8], identity: ProducerIdentity, timestamp: i64, count: usize, compression: Compression) {
     let count = length(count);
     let after = length(bytes.len() - LENGTH_FROM);
     bytes[0..8].copy_from_slice(&0_i64.to_be_bytes());
@@ -279,9 +284,9 @@ fn write_header(bytes: &mut [u8], author: Author, timestamp: i64, count: usize, 
     bytes[23..27].copy_from_slice(&(count - 1).to_be_bytes());
     bytes[27..35].copy_from_slice(&timestamp.to_be_bytes());
     bytes[35..43].copy_from_slice(&timestamp.to_be_bytes());
-    bytes[43..51].copy_from_slice(&author.producer_id.to_be_bytes());
-    bytes[51..53].copy_from_slice(&author.epoch.to_be_bytes());
-    bytes[53..57].copy_from_slice(&author.sequence.to_be_bytes());
+    bytes[43..51].copy_from_slice(&identity.producer_id.to_be_bytes());
+    bytes[51..53].copy_from_slice(&identity.epoch.to_be_bytes());
+    bytes[53..57].copy_from_slice(&identity.sequence.to_be_bytes());
     bytes[57..61].copy_from_slice(&count.to_be_bytes());
     let checksum = crc32c::crc32c(&bytes[CRC_FROM..]);
     bytes[CRC_AT..CRC_FROM].copy_from_slice(&checksum.to_be_bytes());
@@ -353,7 +358,7 @@ mod tests {
                 batch.push(&shapes, 0, None, &identity(sequence), 0);
             }
             batch.finish(ANONYMOUS, 5, compression).unwrap();
-            batch.finish(Author { producer_id: 9, epoch: 1, sequence: 77 }, 5, compression).unwrap();
+            batch.finish(ProducerIdentity { producer_id: 9, epoch: 1, sequence: 77 }, 5, compression).unwrap();
             assert!(batch.wire().len() < batch.size_bytes() * 8 / 10);
             let found = contents(batch.wire());
             assert_eq!(found.len(), 50);

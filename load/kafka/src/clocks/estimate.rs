@@ -4,7 +4,7 @@
 //! least `begun - answered`. A note that is not in it was not acknowledged when the question was sent, so d is at most
 //! `acknowledged - asked`. Nothing is assumed of how long anything takes.
 
-use super::note::{ClockNote, Left, READING_ERROR_NANOSECONDS};
+use super::note::{AcknowledgedNote, ClockNote, READING_ERROR_NANOSECONDS};
 
 /// Two clocks drift apart by so much at most, relative to the time that passes: a hundred millionths, twice what a common
 /// quartz is allowed.
@@ -23,9 +23,9 @@ pub(crate) struct Offset {
     pub(crate) is_exact: bool,
 }
 
-/// A question that was answered.
+/// A fetch of a note that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Asked {
+pub(crate) struct AnsweredFetch {
     /// When it was sent, in nanoseconds of the reader's time.
     pub(crate) asked: u64,
     /// When the answer was there.
@@ -51,21 +51,21 @@ fn difference(after: u64, before: u64) -> i64 {
 
 impl Estimate {
     /// Takes an answer.
-    pub(crate) fn take(&mut self, asked: Asked, note: &ClockNote) {
-        self.widen(asked.answered);
-        self.raise(difference(note.begun, asked.answered));
+    pub(crate) fn take(&mut self, fetch: AnsweredFetch, note: &ClockNote) {
+        self.widen(fetch.answered);
+        self.raise(difference(note.begun, fetch.answered));
         let before = note.before.iter();
-        for &Left { number, acknowledged, .. } in before {
+        for &AcknowledgedNote { number, acknowledged, .. } in before {
             // The last question that did not see it: what it saw was older.
             let unseen = self.open.iter().filter(|(seen, _)| *seen < number).map(|(_, sent)| *sent).max();
             if let Some(sent) = unseen {
-                let aged = (asked.answered.saturating_sub(sent) as f64 * DRIFT_RATIO) as i64;
+                let aged = (fetch.answered.saturating_sub(sent) as f64 * DRIFT_RATIO) as i64;
                 self.lower(difference(acknowledged, sent) + aged);
             }
         }
         match self.open.iter_mut().find(|(number, _)| *number == note.number) {
-            Some((_, sent)) => *sent = asked.asked,
-            None => self.open.push((note.number, asked.asked)),
+            Some((_, sent)) => *sent = fetch.asked,
+            None => self.open.push((note.number, fetch.asked)),
         }
         if self.open.len() > OPEN_MAX {
             self.open.remove(0);
@@ -133,17 +133,17 @@ mod tests {
 
     /// A writer that is ahead by `ahead`, whose notes take `write` to arrive, and a reader whose questions take `read`;
     /// half of each on the way there.
-    struct World {
+    struct SimulatedClocks {
         ahead: i64,
         write: u64,
         read: u64,
     }
 
-    impl World {
+    impl SimulatedClocks {
         fn note(&self, machine: &Machine, number: u64) -> ClockNote {
             let left = |number: u64| {
                 let begun = (START + number * NANOSECONDS).saturating_add_signed(self.ahead);
-                Left { number, begun, acknowledged: begun + self.write }
+                AcknowledgedNote { number, begun, acknowledged: begun + self.write }
             };
             let before = (number.saturating_sub(8).max(1)..number).map(left).collect();
             ClockNote { number, begun: left(number).begun, before, wall_ahead: 0, machine: machine.clone() }
@@ -164,7 +164,7 @@ mod tests {
                 let served = asked + self.read / 2;
                 let newest = (served - START - self.write / 2) / NANOSECONDS;
                 let note = self.note(&machine, newest);
-                estimate.take(Asked { asked, answered: asked + self.read }, &note);
+                estimate.take(AnsweredFetch { asked, answered: asked + self.read }, &note);
             }
             estimate
         }
@@ -175,7 +175,7 @@ mod tests {
         for (ahead, write, read) in
             [(0, 4_000_000, 1_000_000), (-3_700_000_000, 8_000_000, 600_000), (950_000_000_000, 1_000_000, 20_000_000)]
         {
-            let world = World { ahead, write, read };
+            let world = SimulatedClocks { ahead, write, read };
             let early = world.estimate(4).offset(0).unwrap();
             let late = world.estimate(40).offset(0).unwrap();
             for found in [early, late] {
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_the_wall_clocks_say_is_taken_where_it_can_be_true() {
-        let estimate = World { ahead: 1_000_000, write: 4_000_000, read: 1_000_000 }.estimate(40);
+        let estimate = SimulatedClocks { ahead: 1_000_000, write: 4_000_000, read: 1_000_000 }.estimate(40);
         assert_eq!(estimate.offset(1_200_000).unwrap().ahead, 1_200_000);
         let refuted = estimate.offset(-NANOSECONDS.cast_signed()).unwrap();
         assert!(refuted.ahead > -10_000_000);
@@ -198,11 +198,11 @@ mod tests {
     #[test]
     fn a_writer_whose_machine_slept_is_estimated_anew() {
         let machine = Machine::here(Clock::anchored()).unwrap();
-        let mut estimate = World { ahead: 0, write: 4_000_000, read: 1_000_000 }.estimate(20);
-        let slept = World { ahead: -5_000_000_000, write: 4_000_000, read: 1_000_000 };
+        let mut estimate = SimulatedClocks { ahead: 0, write: 4_000_000, read: 1_000_000 }.estimate(20);
+        let slept = SimulatedClocks { ahead: -5_000_000_000, write: 4_000_000, read: 1_000_000 };
         for second in 40..45 {
             let asked = START + second * NANOSECONDS + 500_000_000;
-            estimate.take(Asked { asked, answered: asked + 1_000_000 }, &slept.note(&machine, second));
+            estimate.take(AnsweredFetch { asked, answered: asked + 1_000_000 }, &slept.note(&machine, second));
         }
         let found = estimate.offset(0).unwrap();
         assert_eq!(estimate.contradictions, 1);

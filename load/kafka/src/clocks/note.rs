@@ -26,7 +26,7 @@ pub(crate) struct Machine {
 
 /// When a note was started and acknowledged, in nanoseconds of its writer's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Left {
+pub(crate) struct AcknowledgedNote {
     /// Notes are counted from 1.
     pub(crate) number: u64,
     /// Nobody can have read it before.
@@ -43,7 +43,7 @@ pub(crate) struct ClockNote {
     /// When it was started, in nanoseconds of its writer's time.
     pub(crate) begun: u64,
     /// Notes before it.
-    pub(crate) before: Vec<Left>,
+    pub(crate) before: Vec<AcknowledgedNote>,
     /// What its writer's wall clock was ahead of its time, in nanoseconds.
     pub(crate) wall_ahead: i64,
     /// Where its writer is.
@@ -54,7 +54,7 @@ pub(crate) struct ClockNote {
 pub(crate) struct NoteSequence {
     machine: Machine,
     number: u64,
-    before: Vec<Left>,
+    before: Vec<AcknowledgedNote>,
 }
 
 impl Machine {
@@ -110,7 +110,7 @@ impl NoteSequence {
         if self.before.len() == REMEMBERED {
             self.before.remove(0);
         }
-        self.before.push(Left { number: note.number, begun: note.begun, acknowledged: at });
+        self.before.push(AcknowledgedNote { number: note.number, begun: note.begun, acknowledged: at });
     }
 }
 

@@ -10,7 +10,7 @@ use cliffwatch_measure::clock::nanoseconds;
 use cliffwatch_measure::recorder::Recorder;
 use serde_json::json;
 
-use super::estimate::{Asked, Estimate, Offset};
+use super::estimate::{AnsweredFetch, Estimate, Offset};
 use super::mailbox::Mailbox;
 use super::note::{ClockNote, Machine, NoteSequence};
 use super::wall;
@@ -171,7 +171,7 @@ impl NoteReader {
                 Some(Offset::exact(ahead))
             }
             None => {
-                let asked = Asked { asked, answered };
+                let asked = AnsweredFetch { asked, answered };
                 writer.estimate.take(asked, &note);
                 if let Some(middle) = writer.estimate.middle() {
                     writer.next_at = next_look(asked, &note, middle);
@@ -216,11 +216,11 @@ impl NoteReader {
 
 /// When to ask next: so that by what is known, the question meets the next note half-way. Whether it is there then halves
 /// what is not known.
-fn next_look(asked: Asked, note: &ClockNote, middle: i64) -> u64 {
+fn next_look(fetch: AnsweredFetch, note: &ClockNote, middle: i64) -> u64 {
     let takes = note.before.last().map_or(0, |left| left.acknowledged.saturating_sub(left.begun));
-    let there = asked.answered.saturating_add_signed(middle);
+    let there = fetch.answered.saturating_add_signed(middle);
     let mut next = there / NOTES_APART * NOTES_APART + NOTES_APART + takes / 2;
-    let question = (asked.answered - asked.asked) / 2;
+    let question = (fetch.answered - fetch.asked) / 2;
     // Two questions for one note say no more than one.
     while next < there + question + nanoseconds(0.3) {
         next += NOTES_APART;

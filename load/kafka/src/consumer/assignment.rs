@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{BACKOFF, Consumer, Partition};
-use crate::admin::Which;
+use crate::admin::OffsetSpec;
 use crate::hot::background::{Update, WantedPartition};
 
 impl Consumer {
@@ -59,14 +59,14 @@ impl Consumer {
         }
     }
 
-    fn found_offsets(&mut self, which: Which, offsets: &BTreeMap<usize, i64>) {
+    fn found_offsets(&mut self, which: OffsetSpec, offsets: &BTreeMap<usize, i64>) {
         self.is_asking_offsets = false;
         for (id, &offset) in offsets {
             let Some(at) = self.where_is[*id] else { continue };
             let partition = &mut self.partitions[at];
             match which {
-                Which::Latest => partition.end = Some(offset),
-                Which::Earliest => {
+                OffsetSpec::Latest => partition.end = Some(offset),
+                OffsetSpec::Earliest => {
                     partition.position = Some(offset);
                     partition.is_moved = true;
                     if let Some(leader) = partition.leader {
@@ -83,17 +83,17 @@ impl Consumer {
             return;
         }
         let which = if self.partitions.iter().any(|partition| partition.position.is_none()) {
-            Which::Earliest
+            OffsetSpec::Earliest
         } else if self.over_since.is_some() {
-            Which::Latest
+            OffsetSpec::Latest
         } else {
             return;
         };
         let mut wanted: BTreeMap<usize, Vec<WantedPartition>> = BTreeMap::new();
         for partition in &self.partitions {
             let is_wanted = match which {
-                Which::Earliest => partition.position.is_none(),
-                Which::Latest => partition.end.is_none(),
+                OffsetSpec::Earliest => partition.position.is_none(),
+                OffsetSpec::Latest => partition.end.is_none(),
             };
             if let (true, Some(leader)) = (is_wanted, partition.leader) {
                 let topic = self.client.shared.topics[partition.topic].clone();

@@ -143,7 +143,7 @@ impl HotThread for Consumer {
     }
 
     fn turn(&mut self, now: u64) -> Option<u64> {
-        if self.client.nap.takes_upkeep(now) {
+        if self.client.wake_up.takes_upkeep(now) {
             self.keep_up(now);
         }
         if !self.is_paused() {
@@ -151,8 +151,8 @@ impl HotThread for Consumer {
                 self.fetch(broker, now);
             }
         }
-        let upkeep_at = self.client.nap.upkeep_at();
-        (!self.is_done(now)).then(|| self.client.nap.until(upkeep_at, now))
+        let upkeep_at = self.client.wake_up.upkeep_at();
+        (!self.is_done(now)).then(|| self.client.wake_up.until(upkeep_at, now))
     }
 
     fn answered(&mut self, broker: usize, answer: &[u8], now: u64) -> bool {

@@ -4,7 +4,7 @@ use cliffwatch_measure::record::{self, Fault};
 
 use crate::batch::compress::decompress;
 use crate::batch::read::{ReceivedBatch, ReceivedRecord};
-use crate::hot::leaders::Led;
+use crate::hot::leaders::HasLeader;
 use crate::track::{Arrival, Track};
 
 /// A partition.
@@ -67,7 +67,7 @@ impl Contents {
     }
 }
 
-impl Led for Partition {
+impl HasLeader for Partition {
     fn topic_partition(&self) -> (usize, i32) {
         (self.topic, self.index)
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::admin::{self, Metadata, Which};
+use crate::admin::{self, Metadata, OffsetSpec};
 use crate::error::{Error, Result};
 use crate::hot::poll::Waker;
 use crate::security::Transport;
@@ -23,7 +23,7 @@ pub(crate) enum Update {
     /// Producer id and epoch.
     ProducerId(Result<(i64, i16)>),
     /// The offsets of partitions, by partition id; those that could not be had are missing.
-    Offsets(Which, BTreeMap<usize, i64>),
+    Offsets(OffsetSpec, BTreeMap<usize, i64>),
     /// Records a second that are due from now on.
     Rate(f64),
     /// The partitions that are this consumer's from now on, each by its id, with the offsets to begin at; the sender is
@@ -119,7 +119,7 @@ impl BackgroundTasks {
     }
 
     /// Asks the leaders for offsets.
-    pub(crate) fn offsets(&self, which: Which, wanted: Vec<(Address, Vec<WantedPartition>)>) {
+    pub(crate) fn offsets(&self, which: OffsetSpec, wanted: Vec<(Address, Vec<WantedPartition>)>) {
         let task = move |tasks: &Self| {
             let mut found = BTreeMap::new();
             for (address, partitions) in &wanted {
@@ -141,7 +141,7 @@ impl BackgroundTasks {
 /// What the session said.
 pub(crate) fn offsets_at(
     session: &mut Session,
-    which: Which,
+    which: OffsetSpec,
     partitions: &[WantedPartition],
 ) -> Result<(BTreeMap<usize, i64>, i16)> {
     let mut by_topic: BTreeMap<&str, Vec<(i32, usize)>> = BTreeMap::new();

@@ -10,11 +10,11 @@ use super::background::{BackgroundTasks, Update};
 use super::backoff::Backoff;
 use super::broker::{Broker, Exchange};
 use super::events::EventReporter;
-use super::leaders::{self, LeaderChange, Led};
+use super::leaders::{self, HasLeader, LeaderChange};
 use super::link::Link;
-use super::nap::Nap;
 use super::poll::{Poller, Readiness};
 use super::refresh::Refresh;
+use super::wake_up::WakeUp;
 use crate::admin::Metadata;
 use crate::error::{Error, Result};
 use crate::names::Counter;
@@ -56,7 +56,7 @@ pub(crate) struct Client<E> {
     /// How long to wait after failures.
     pub(crate) backoff: Backoff,
     /// When it wakes up.
-    pub(crate) nap: Nap,
+    pub(crate) wake_up: WakeUp,
     pub(super) updates: Receiver<Update>,
     pub(super) poller: Poller,
     pub(super) readiness: Vec<Readiness>,
@@ -74,7 +74,7 @@ impl<E: Exchange> Client<E> {
             brokers: Vec::new(),
             refresh: Refresh::default(),
             backoff,
-            nap: Nap::default(),
+            wake_up: WakeUp::default(),
             updates: setup.updates,
             poller: setup.poller,
             readiness: Vec::new(),
@@ -89,7 +89,7 @@ impl<E: Exchange> Client<E> {
     }
 
     /// Takes over who leads what; what has changed of it.
-    pub(crate) fn take_over(&mut self, metadata: &Metadata, partitions: &mut [impl Led]) -> Vec<LeaderChange> {
+    pub(crate) fn take_over(&mut self, metadata: &Metadata, partitions: &mut [impl HasLeader]) -> Vec<LeaderChange> {
         let changes = leaders::take_over(metadata, &mut self.brokers, partitions);
         if leaders::leaderless(partitions) > 0 {
             self.refresh.want();

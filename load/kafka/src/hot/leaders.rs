@@ -6,7 +6,7 @@ use crate::session::Address;
 use super::broker::{Broker, Exchange};
 
 /// A partition whose leader a hot thread follows.
-pub(crate) trait Led {
+pub(crate) trait HasLeader {
     /// Its topic, by index, and its number in the topic.
     fn topic_partition(&self) -> (usize, i32);
 
@@ -24,7 +24,7 @@ pub(crate) type LeaderChange = (Option<usize>, Option<usize>);
 pub(crate) fn take_over<E: Exchange>(
     metadata: &Metadata,
     brokers: &mut Vec<Broker<E>>,
-    partitions: &mut [impl Led],
+    partitions: &mut [impl HasLeader],
 ) -> Vec<LeaderChange> {
     for (&id, address) in &metadata.brokers {
         match brokers.iter_mut().find(|broker| broker.id == id) {
@@ -46,7 +46,7 @@ pub(crate) fn take_over<E: Exchange>(
 }
 
 /// How many partitions nobody leads.
-pub(crate) fn leaderless(partitions: &[impl Led]) -> usize {
+pub(crate) fn leaderless(partitions: &[impl HasLeader]) -> usize {
     partitions.iter().filter(|partition| partition.leader().is_none()).count()
 }
 

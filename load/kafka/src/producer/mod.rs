@@ -196,7 +196,7 @@ impl Producer {
     /// When there is something to do, if nothing happens before. A record that is due has to be made only when its batch
     /// is due to be sent, or would be full.
     fn wait_until(&self, now: u64) -> u64 {
-        let mut moment = self.client.nap.upkeep_at();
+        let mut moment = self.client.wake_up.upkeep_at();
         if let Some((_, until)) = self.opened.front() {
             moment = moment.min(*until);
         }
@@ -226,7 +226,7 @@ impl HotThread for Producer {
         if self.over_since.is_none() && self.client.shared.is_over(now) {
             self.over_since = Some(now.min(self.client.shared.load_stop));
         }
-        if self.client.nap.takes_upkeep(now) {
+        if self.client.wake_up.takes_upkeep(now) {
             self.keep_up(now);
         }
         let made = self.make(now);
@@ -244,7 +244,7 @@ impl HotThread for Producer {
         }
         let later = self.client.shared.clock.now();
         let moment = self.wait_until(later);
-        Some(self.client.nap.until(moment, later))
+        Some(self.client.wake_up.until(moment, later))
     }
 
     fn answered(&mut self, broker: usize, answer: &[u8], now: u64) -> bool {

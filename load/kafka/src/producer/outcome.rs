@@ -182,7 +182,7 @@ impl Producer {
             "topic": self.client.shared.topics[queue.topic], "partition": queue.index, "records": count, "reason": reason,
         });
         self.client.events.report_recurring("records_failed", reason, detail);
-        if pending.author.is_some() && self.producer_id.is_some() {
+        if pending.identity.is_some() && self.producer_id.is_some() {
             // The broker waits for the sequences that it will not get.
             self.wants_reset("records were given up");
         }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::batch::write::{Author, Batch};
-use crate::hot::leaders::Led;
+use crate::batch::write::{Batch, ProducerIdentity};
+use crate::hot::leaders::HasLeader;
 use crate::track::Sequences;
 
 /// A batch that is not acknowledged yet.
@@ -17,7 +17,7 @@ pub(crate) struct PendingBatch {
     /// When it was first sent; 0 when it was not.
     pub(crate) sent: u64,
     /// Who signs it, once it was sent.
-    pub(crate) author: Option<Author>,
+    pub(crate) identity: Option<ProducerIdentity>,
     /// How often it was sent and failed.
     pub(crate) failures: u32,
 }
@@ -50,7 +50,7 @@ pub(crate) struct PartitionQueue {
     pub(crate) failed: Vec<Sequences>,
 }
 
-impl Led for PartitionQueue {
+impl HasLeader for PartitionQueue {
     fn topic_partition(&self) -> (usize, i32) {
         (self.topic, self.index)
     }
@@ -95,7 +95,7 @@ impl PartitionQueue {
     pub(crate) fn begin(&mut self, batch: Batch, now: u64, until: u64) {
         self.open_until = until;
         self.open =
-            Some(PendingBatch { batch, number: self.next_number, made: now, sent: 0, author: None, failures: 0 });
+            Some(PendingBatch { batch, number: self.next_number, made: now, sent: 0, identity: None, failures: 0 });
         self.next_number += 1;
     }
 
@@ -187,7 +187,7 @@ impl PartitionQueue {
     /// All batches that wait have to be signed anew, from 0 on.
     pub(crate) fn unsign(&mut self) {
         self.next_signed = 0;
-        self.waiting.iter_mut().for_each(|pending| pending.author = None);
+        self.waiting.iter_mut().for_each(|pending| pending.identity = None);
     }
 }
 

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::Producer;
 use super::requests::{ProduceRequest, RequestBatch};
-use crate::batch::write::{ANONYMOUS, Author};
+use crate::batch::write::{ANONYMOUS, ProducerIdentity};
 use crate::config::Acks;
 use crate::hot::thread::HotThread;
 use crate::names::Counter;
@@ -86,23 +86,23 @@ impl Producer {
             let queue = &mut self.queues[part.partition];
             let Some(mut pending) = queue.take() else { continue };
             let count = crate::wire::length(pending.batch.count());
-            let author = match (pending.author, self.producer_id) {
-                (Some(author), _) => author,
+            let identity = match (pending.identity, self.producer_id) {
+                (Some(identity), _) => identity,
                 (None, Some((producer_id, epoch))) => {
                     let sequence = queue.next_signed;
                     // After the highest sequence comes 0.
                     queue.next_signed = sequence.wrapping_add(count) & i32::MAX;
-                    Author { producer_id, epoch, sequence }
+                    ProducerIdentity { producer_id, epoch, sequence }
                 }
                 (None, None) => ANONYMOUS,
             };
             if pending.sent == 0 {
                 pending.sent = now;
             }
-            if pending.author != Some(author) || pending.failures == 0 {
-                pending.author = Some(author);
+            if pending.identity != Some(identity) || pending.failures == 0 {
+                pending.identity = Some(identity);
                 if let Err(error) =
-                    pending.batch.finish(author, (now / 1_000_000).cast_signed(), self.settings.compression)
+                    pending.batch.finish(identity, (now / 1_000_000).cast_signed(), self.settings.compression)
                 {
                     self.client.events.report_recurring("compression_failed", "", json!({"error": error.to_string()}));
                 }

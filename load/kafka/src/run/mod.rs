@@ -15,7 +15,7 @@ use cliffwatch_measure::stop::Stop;
 use cliffwatch_measure::windows::{Windows, begin};
 use serde_json::json;
 
-use crate::admin::{self, Metadata, Which};
+use crate::admin::{self, Metadata, OffsetSpec};
 use crate::clocks::peers::Peers;
 use crate::config::{self, Config};
 use crate::consumer::PartitionRead;
@@ -205,8 +205,8 @@ impl Run {
     fn positions(&self, shared: &Shared, metadata: &Metadata) -> Result<Positions> {
         let from = self.config.consumer.as_ref().map_or(config::StartFrom::Latest, |consumer| consumer.from);
         let which = match from {
-            config::StartFrom::Earliest => Which::Earliest,
-            config::StartFrom::Latest => Which::Latest,
+            config::StartFrom::Earliest => OffsetSpec::Earliest,
+            config::StartFrom::Latest => OffsetSpec::Latest,
         };
         let mut by_leader: BTreeMap<i32, Vec<(usize, String, i32)>> = BTreeMap::new();
         for (id, partition) in shared.partitions.iter().enumerate() {

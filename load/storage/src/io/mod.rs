@@ -59,7 +59,7 @@ pub(crate) struct Done {
 /// How requests are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Way {
+pub(crate) enum IoMethod {
     /// io_uring with registered buffers.
     IoUring,
     /// A pool of threads that call pwrite and fdatasync.
@@ -81,9 +81,14 @@ pub(crate) enum Io {
 impl Io {
     /// `depth` is the most requests that are ever under way at once. Where io_uring is not allowed, threads take its
     /// place, and the reason is returned.
-    pub(crate) fn new(way: Way, depth: u32, buffers: &Buffers, inbox: Arc<Inbox>) -> Result<(Self, Option<String>)> {
-        match way {
-            Way::IoUring => match Uring::new(depth, buffers, Arc::clone(&inbox)) {
+    pub(crate) fn new(
+        method: IoMethod,
+        depth: u32,
+        buffers: &Buffers,
+        inbox: Arc<Inbox>,
+    ) -> Result<(Self, Option<String>)> {
+        match method {
+            IoMethod::IoUring => match Uring::new(depth, buffers, Arc::clone(&inbox)) {
                 Ok(uring) => {
                     let reason = uring.unregistered().map(unregistered);
                     Ok((Self::Uring(Box::new(uring)), reason))
@@ -93,17 +98,17 @@ impl Io {
                     Ok((Self::Threads(WriteThreads::new(depth, buffers, inbox)?), Some(reason)))
                 }
             },
-            Way::Threads => Ok((Self::Threads(WriteThreads::new(depth, buffers, inbox)?), None)),
-            Way::Inline => Ok((Self::Inline(Inline::new(depth, buffers, inbox)), None)),
+            IoMethod::Threads => Ok((Self::Threads(WriteThreads::new(depth, buffers, inbox)?), None)),
+            IoMethod::Inline => Ok((Self::Inline(Inline::new(depth, buffers, inbox)), None)),
         }
     }
 
     /// How requests are really executed.
-    pub(crate) fn way(&self) -> Way {
+    pub(crate) fn method(&self) -> IoMethod {
         match self {
-            Self::Uring(_) => Way::IoUring,
-            Self::Threads(_) => Way::Threads,
-            Self::Inline(_) => Way::Inline,
+            Self::Uring(_) => IoMethod::IoUring,
+            Self::Threads(_) => IoMethod::Threads,
+            Self::Inline(_) => IoMethod::Inline,
         }
     }
 

@@ -3,10 +3,10 @@
 use super::{ALLOCATE, SYNC, Shard, WRITE, Work, token};
 use crate::error::{Error, Result};
 use crate::figures;
-use crate::files::Chore;
+use crate::files::FileTask;
 use crate::index::Indexes;
 use crate::io::{Done, Request};
-use crate::log::{Flight, LogState, Role};
+use crate::log::{LogState, Role, WriteGroup};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 impl Shard {
@@ -42,16 +42,16 @@ impl Shard {
         match kind {
             WRITE => self.written(at, buffer, done.result as u32, now),
             SYNC => {
-                let flight = self.plan.logs[at].flight;
+                let group = self.plan.logs[at].group;
                 let mut tally = self.plan.recorder.lock();
-                tally.latency(figures::SYNC, now - flight.sync_begun, 1);
+                tally.latency(figures::SYNC, now - group.sync_begun, 1);
                 tally.add(figures::SYNCS, 1);
                 drop(tally);
                 self.finished(at, now)
             }
             ALLOCATE => {
                 let log = &mut self.plan.logs[at];
-                log.allocated += log.flight.bytes;
+                log.allocated += log.group.bytes;
                 log.state = LogState::Idle;
                 self.wake(at);
                 Ok(())
@@ -63,7 +63,7 @@ impl Shard {
     pub(super) fn opened(&mut self, at: usize, descriptor: i32) -> Result<()> {
         let interval = self.shape(at).index_interval_bytes;
         let log = &mut self.plan.logs[at];
-        // SAFETY: the keeper opened it for this log, and nobody else knows of it.
+        // SAFETY: a file thread opened it for this log, and nobody else knows of it.
         log.file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
         if interval > 0 {
             log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));
@@ -95,18 +95,18 @@ impl Shard {
         }
         self.buffers.give(buffer);
         let log = &mut self.plan.logs[at];
-        log.flight.outstanding -= 1;
-        if log.flight.outstanding > 0 {
+        log.group.outstanding -= 1;
+        if log.group.outstanding > 0 {
             return Ok(());
         }
-        log.length += log.flight.bytes;
+        log.length += log.group.bytes;
         // Entries are synced once they have caught up with the checkpoint.
         let caught_up = log.next >= self.checkpoint_to;
         let shape = self.shape(at);
         if shape.sync || shape.role == Role::Entries && caught_up {
             let log = &mut self.plan.logs[at];
             log.state = LogState::Syncing;
-            log.flight.sync_begun = now;
+            log.group.sync_begun = now;
             return self.io.submit(token(SYNC, 0, at), Request::Sync { file: log.descriptor() });
         }
         self.finished(at, now)
@@ -118,16 +118,16 @@ impl Shard {
         let (role, interval) = (shape.role, shape.index_interval_bytes);
         let log = &mut self.plan.logs[at];
         let was_synced = log.state == LogState::Syncing;
-        let flight = std::mem::take(&mut log.flight);
+        let group = std::mem::take(&mut log.group);
         log.state = LogState::Idle;
         log.publish();
         if interval > 0
             && let Some(indexes) = &mut log.indexes
         {
-            let position = log.length - flight.bytes;
-            let appended = flight.batches * u64::from(self.plan.config.batch_records);
+            let position = log.length - group.bytes;
+            let appended = group.batches * u64::from(self.plan.config.batch_records);
             let record = log.sequences[0] - log.base - appended;
-            indexes.appended(record, position, flight.bytes, now / 1_000_000, interval)?;
+            indexes.appended(record, position, group.bytes, now / 1_000_000, interval)?;
         }
         let next = log.next;
         if role == Role::Entries {
@@ -135,32 +135,32 @@ impl Shard {
                 self.release_journals();
             }
         } else {
-            self.acknowledge(at, &flight, now);
+            self.acknowledge(at, &group, now);
             self.acknowledged = next;
-            self.unchecked_bytes += flight.bytes;
+            self.unchecked_bytes += group.bytes;
         }
         self.wake(at);
         Ok(())
     }
 
     /// Counts batches as appended.
-    pub(super) fn acknowledge(&mut self, at: usize, flight: &Flight, now: u64) {
+    pub(super) fn acknowledge(&mut self, at: usize, group: &WriteGroup, now: u64) {
         let stride = self.plan.logs[at].stride;
-        let begun = flight.begun.unwrap_or(now);
+        let begun = group.begun.unwrap_or(now);
         let records = u64::from(self.plan.config.batch_records);
         let mut tally = self.plan.recorder.lock();
         let mut late = 0;
         if matches!(self.plan.work, Work::Until(_)) {
-            for index in (0..flight.batches).map(|batch| flight.first + batch * stride) {
+            for index in (0..group.batches).map(|batch| group.first + batch * stride) {
                 let due = self.plan.schedule.due(index);
                 tally.latency(figures::APPEND, now.saturating_sub(due), 1);
                 tally.latency(figures::APPEND_SERVICE, now.saturating_sub(begun.max(due)), 1);
                 late += u64::from(begun > due + figures::LATE_NANOSECONDS);
             }
         }
-        tally.add(figures::OPERATIONS, flight.batches * records);
-        tally.add(figures::BATCHES, flight.batches);
-        tally.add(figures::BYTES, flight.bytes);
+        tally.add(figures::OPERATIONS, group.batches * records);
+        tally.add(figures::BATCHES, group.batches);
+        tally.add(figures::BYTES, group.bytes);
         tally.add(figures::LATE, late * records);
     }
 
@@ -168,7 +168,9 @@ impl Shard {
     pub(super) fn release_journals(&mut self) {
         let expired = self.plan.logs[0].expire(0, 0);
         for segment in expired {
-            self.plan.keeper.ask(Chore::Delete(self.plan.logs[0].paths(segment.base, &self.plan.shapes[0])));
+            self.plan
+                .file_threads
+                .submit(FileTask::Delete(self.plan.logs[0].paths(segment.base, &self.plan.shapes[0])));
         }
     }
 }

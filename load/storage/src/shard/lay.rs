@@ -20,11 +20,11 @@ impl Shard {
     pub(super) fn write(&mut self, at: usize, batches: u64) -> Result<()> {
         let log = &mut self.plan.logs[at];
         log.state = LogState::Writing;
-        log.flight.first = log.next;
-        log.flight.batches = batches;
+        log.group.first = log.next;
+        log.group.batches = batches;
         log.next += batches * log.stride;
         let position = log.length;
-        let (first, stride) = (log.flight.first, log.stride);
+        let (first, stride) = (log.group.first, log.stride);
         let mut chunk = None;
         let mut end = position;
         for index in (0..batches).map(|batch| first + batch * stride) {
@@ -33,7 +33,7 @@ impl Shard {
         if let Some(chunk) = chunk {
             self.send(at, chunk)?;
         }
-        self.plan.logs[at].flight.bytes = end - position;
+        self.plan.logs[at].group.bytes = end - position;
         Ok(())
     }
 
@@ -126,7 +126,7 @@ impl Shard {
         let foreign_from = if chunk.foreign_to > chunk.from { chunk.from } else { chunk.at };
         let foreign_to = if to > chunk.at { to } else { chunk.foreign_to.max(foreign_from) };
         let log = &mut self.plan.logs[at];
-        log.flight.outstanding += 1;
+        log.group.outstanding += 1;
         let part = BufferedWrite {
             file: log.descriptor(),
             from: chunk.from as u32,

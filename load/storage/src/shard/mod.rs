@@ -12,7 +12,7 @@ use crate::buffers::Buffers;
 use crate::encode::BatchEncoder;
 use crate::error::Result;
 use crate::figures;
-use crate::io::{Done, Inbox, Io, Request, Way};
+use crate::io::{Done, Inbox, Io, IoMethod, Request};
 use crate::log::{AppendLog, LogLayout, LogState, Role};
 use crate::memory::journal_bytes;
 use cliffwatch_measure::NANOSECONDS;
@@ -113,8 +113,8 @@ impl Shard {
     }
 
     /// How it writes.
-    pub(crate) fn way(&self) -> Way {
-        self.io.way()
+    pub(crate) fn method(&self) -> IoMethod {
+        self.io.method()
     }
 
     /// Why not as it was asked to.
@@ -249,7 +249,7 @@ impl Shard {
                 self.ready.push_front(at as u32);
                 break;
             }
-            if self.io.way() == Way::Inline {
+            if self.io.method() == IoMethod::Inline {
                 self.reap(0)?;
             }
         }
@@ -270,7 +270,7 @@ impl Shard {
         let now = self.plan.clock.now();
         let preallocate_bytes = self.shape(at).preallocate_bytes;
         let log = &mut self.plan.logs[at];
-        log.flight.begun.get_or_insert(now);
+        log.group.begun.get_or_insert(now);
         let room = log.limit.saturating_sub(log.length) / batch_bytes;
         if log.file.is_none() || room == 0 {
             self.roll(at)?;
@@ -287,7 +287,7 @@ impl Shard {
                 preallocate_bytes.min(log.limit.next_multiple_of(4096) - log.allocated).max(end - log.allocated);
             log.state = LogState::Allocating;
             let request = Request::Allocate { file: log.descriptor(), offset: log.allocated, length };
-            log.flight.bytes = length;
+            log.group.bytes = length;
             self.io.submit(token(ALLOCATE, 0, at), request)?;
             return Ok(true);
         }
@@ -322,7 +322,7 @@ impl Shard {
     /// The first batch that is due and not acknowledged, whether it is being written or waits for its log.
     fn oldest_outstanding(&self) -> Option<u64> {
         let logs = &self.plan.logs[..self.main_logs()];
-        let first = |log: &AppendLog| if log.flight.batches > 0 { log.flight.first } else { log.next };
+        let first = |log: &AppendLog| if log.group.batches > 0 { log.group.first } else { log.next };
         logs.iter().map(first).min().filter(|&batch| batch < self.released)
     }
 
@@ -342,7 +342,7 @@ impl Shard {
 
     /// How long there is nothing to do but wait.
     fn patience(&self, now: u64) -> u64 {
-        if self.io.way() == Way::Inline && !self.ready.is_empty() {
+        if self.io.method() == IoMethod::Inline && !self.ready.is_empty() {
             // Nothing is under way that it could wait for, and even the shortest wait is a sleep.
             return 0;
         }

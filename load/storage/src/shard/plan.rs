@@ -1,7 +1,7 @@
 //! What a shard is made of, and what becomes of it.
 
 use crate::config::Config;
-use crate::files::{Failure, Keeper};
+use crate::files::{Failure, FileThreads};
 use crate::log::{AppendLog, LogLayout};
 use cliffwatch_measure::clock::Clock;
 use cliffwatch_measure::recorder::Recorder;
@@ -39,7 +39,7 @@ pub(crate) struct ShardPlan {
     /// Where it counts.
     pub recorder: Recorder,
     /// Who makes, seals and deletes its files.
-    pub keeper: Keeper,
+    pub file_threads: FileThreads,
     /// Where failures are reported.
     pub failure: Failure,
     /// When to stop before the end.

@@ -3,7 +3,7 @@
 use super::{OPEN, Shard, token};
 use crate::error::{Error, Result};
 use crate::figures;
-use crate::files::Chore;
+use crate::files::FileTask;
 use crate::log::LogState;
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ impl Shard {
         (log.length, log.tail) = (0, None);
         let expired = log.expire(shape.retention_bytes, log.limit);
         for segment in &expired {
-            self.plan.keeper.ask(Chore::Delete(log.paths(segment.base, &shape)));
+            self.plan.file_threads.submit(FileTask::Delete(log.paths(segment.base, &shape)));
         }
         if shape.start_checkpoint && !expired.is_empty() {
             let (path, sequence) = log.start();
-            self.plan.keeper.ask(Chore::Replace(path, format!("{sequence}\n")));
+            self.plan.file_threads.submit(FileTask::Replace(path, format!("{sequence}\n")));
         }
         log.allocated = shape.preallocate_bytes.min(log.limit.next_multiple_of(4096));
         log.state = LogState::Opening;
         let (path, inbox) = (log.path(), Arc::clone(&self.inbox));
         let (direct, allocate_bytes, token) = (shape.direct, log.allocated, token(OPEN, 0, at));
-        self.plan.keeper.ask(Chore::Make { path, direct, allocate_bytes, token, inbox });
+        self.plan.file_threads.submit(FileTask::Create { path, direct, allocate_bytes, token, inbox });
         let mut tally = self.plan.recorder.lock();
         tally.add(figures::ROLLS, 1);
         tally.add(figures::DELETIONS, expired.len() as u64);
@@ -46,7 +46,7 @@ impl Shard {
             // Before anybody is asked to delete it.
             std::fs::write(path, vec![0; snapshot_bytes as usize]).map_err(Error::file(path, "write it"))?;
         }
-        self.plan.keeper.ask(Chore::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });
+        self.plan.file_threads.submit(FileTask::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });
         Ok(())
     }
 }

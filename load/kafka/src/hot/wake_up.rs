@@ -9,13 +9,13 @@ const LONG_WAIT_NANOSECONDS: u64 = 25 * AWAKE_NANOSECONDS;
 
 /// When a hot thread wakes up. Moments are nanoseconds since the epoch.
 #[derive(Debug, Default)]
-pub(crate) struct Nap {
+pub(crate) struct WakeUp {
     upkeep_at: u64,
     /// Until then it does not sleep.
     awake_until: u64,
 }
 
-impl Nap {
+impl WakeUp {
     /// When upkeep is due: nobody sleeps longer.
     pub(crate) fn upkeep_at(&self) -> u64 {
         self.upkeep_at
@@ -51,15 +51,15 @@ mod tests {
 
     #[test]
     fn the_end_of_a_long_wait_is_spent_awake_and_upkeep_may_be_late() {
-        let mut nap = Nap::default();
-        assert!(nap.takes_upkeep(5));
-        assert!(!nap.takes_upkeep(6));
-        let upkeep_at = nap.upkeep_at();
-        assert_eq!((upkeep_at, nap.until(upkeep_at, 5)), (5 + UPKEEP_NANOSECONDS, UPKEEP_NANOSECONDS));
+        let mut wake_up = WakeUp::default();
+        assert!(wake_up.takes_upkeep(5));
+        assert!(!wake_up.takes_upkeep(6));
+        let upkeep_at = wake_up.upkeep_at();
+        assert_eq!((upkeep_at, wake_up.until(upkeep_at, 5)), (5 + UPKEEP_NANOSECONDS, UPKEEP_NANOSECONDS));
         let moment = 10_000_000;
-        assert_eq!(nap.until(moment, 0), moment - AWAKE_NANOSECONDS);
-        assert_eq!(nap.until(moment, moment - AWAKE_NANOSECONDS), 0);
+        assert_eq!(wake_up.until(moment, 0), moment - AWAKE_NANOSECONDS);
+        assert_eq!(wake_up.until(moment, moment - AWAKE_NANOSECONDS), 0);
         let other = moment + 1_000;
-        assert_eq!(nap.until(other, moment), 1_000, "a short wait is slept through");
+        assert_eq!(wake_up.until(other, moment), 1_000, "a short wait is slept through");
     }
 }
