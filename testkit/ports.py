@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from cliffwatch.base.durable import PRIVATE_FILE
+
 HOST = "127.0.0.1"
 #: How many ports below the kernel's range are shared out.
 COUNT = 12_000
@@ -45,7 +47,7 @@ class _Ledger:
         end = int(_RANGE.read_text().split()[0])
         self.path = Path(tempfile.gettempdir()) / f"cliffwatch-test-ports-{os.geteuid()}"
         # Locks of this kind end with the process, and at the first close of the file: it stays open.
-        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         # Processes begin at places of their own, so that one seldom tries what another has.
         self.untried: Iterator[int] = iter(
             [end - COUNT + (os.getpid() * 61 + number) % COUNT for number in range(COUNT)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cliffwatch.base.clock import RunClock, VirtualClock
+from cliffwatch.base.clock import RunClock, VirtualClock, wait_until
 
 
 class SettableClock(VirtualClock):
@@ -45,3 +45,11 @@ def test_a_resumed_time_line_never_starts_before_what_was_measured() -> None:
     run_clock.sleep_until(1_790_000_510.0)
     assert run_clock.now() == pytest.approx(1_790_000_510.0)
     assert run_clock.jump() is None
+
+
+def test_a_condition_is_waited_for_no_longer_than_the_patience() -> None:
+    clock = VirtualClock(100.0)
+    assert wait_until(lambda: clock.monotonic() >= 103.0, clock, 5.0)
+    assert clock.monotonic() == pytest.approx(103.0, abs=0.1)
+    assert not wait_until(lambda: False, clock, 2.0)
+    assert clock.monotonic() == pytest.approx(105.0, abs=0.15)

@@ -10,7 +10,7 @@ import pytest
 from cliffwatch.base.clock import VirtualClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient
-from cliffwatch.cli.live import EventSeen, Follower, RunNotice, RunSeen, StillThere, Update, WindowSeen
+from cliffwatch.cli.live import EventSeen, Follower, KeepAlive, RunNotice, RunSeen, Update, WindowSeen
 
 RUN = "soak-1"
 Answer = Callable[[httpx.Request], httpx.Response]
@@ -60,7 +60,7 @@ def stream(*events: tuple[str, dict[str, Any]], first_id: int = 1, then: Excepti
 def follow(script: Script, give_up_after: float = 600.0) -> list[Update]:
     with ApiClient("http://127.0.0.1:9899", "token", httpx.MockTransport(script)) as api:
         updates = Follower(api, RUN, VirtualClock(0.0), give_up_after).updates()
-        return [update for update in updates if not isinstance(update, StillThere)]
+        return [update for update in updates if not isinstance(update, KeepAlive)]
 
 
 def test_a_run_is_followed_to_its_end() -> None:

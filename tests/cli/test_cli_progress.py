@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from cliffwatch.base.clock import SystemClock, VirtualClock
-from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, StillThere, WindowSeen
+from cliffwatch.cli.live import EventSeen, KeepAlive, RunNotice, RunSeen, WindowSeen
 from cliffwatch.cli.progress import BarDisplay, LineDisplay, Picture, display_for, update_text
 
 
@@ -116,9 +116,9 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
     for seconds, update in (
         (0, RunSeen(run(state="starting", phase="prepare"))),
         (1, RunSeen(run(phase="baseline"))),
-        (1, StillThere()),
-        (7, StillThere()),
-        (2, StillThere()),
+        (1, KeepAlive()),
+        (7, KeepAlive()),
+        (2, KeepAlive()),
         (1, WindowSeen(window())),
     ):
         clock.sleep(seconds)

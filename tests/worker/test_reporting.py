@@ -14,7 +14,6 @@ from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.journal.state import change_state, mend_verdict
 from cliffwatch.model.state import RunState, VerdictName
 from cliffwatch.report import build
-from cliffwatch.worker import reporting
 from cliffwatch.worker.reporting import judge_run, unanalysed
 
 
@@ -53,7 +52,7 @@ def test_a_report_that_never_succeeds_is_said_to_be_missing_and_how_it_is_made(
     recorded: list[str] = []
     waited: list[float] = []
     judgement = judge_run(directory, lambda type_, name, **detail: recorded.append(detail["message"]), waited.append)
-    assert waited == list(reporting.PAUSES_SECONDS)
+    assert waited == [1.0, 2.0, 4.0, 8.0]
     assert len(recorded) == 1
     assert judgement.verdict is VerdictName.INVALID
     assert judgement.detail()["analysed"] is False

@@ -5,8 +5,12 @@ so that a 36 h run takes seconds.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
+
+#: How often a condition is looked at.
+_POLL_SECONDS = 0.05
 
 
 class Clock(Protocol):
@@ -90,3 +94,13 @@ class RunClock:
             return None
         self._offset = offset
         return Jump(at=now, seconds=step)
+
+
+def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:
+    """Whether a condition that is looked at again and again came to hold in time."""
+    deadline = clock.monotonic() + patience_seconds
+    while not condition():
+        if clock.monotonic() >= deadline:
+            return False
+        clock.sleep(_POLL_SECONDS)
+    return True

@@ -65,7 +65,7 @@ def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True)
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
+def output_file(path: Path) -> Iterator[BinaryIO]:
     """A file that somebody asked for by name: it has that only once it is whole, and the umask says who may read it.
 
     Raises OSError, and then leaves nothing.

@@ -149,6 +149,11 @@ def six_digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
+def four_digits(value: float) -> float:
+    """A mean or a ratio as journals and charts have it, of which there are many."""
+    return float(f"{value:.4g}")
+
+
 def _duration_from(value: object) -> object:
     if isinstance(value, str):
         return parse_duration(value)

@@ -11,8 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.base.clock import Clock
-from cliffwatch.base.durable import write_json_durably
+from cliffwatch.base.clock import Clock, wait_until
+from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_json_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
@@ -21,7 +21,6 @@ from cliffwatch.base.units import format_duration
 PROCESS_FILE = "service.json"
 LOG_FILE = "service.log"
 _LOG_TAIL_LINES = 20
-_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +44,7 @@ def find_daemon(state_directory: Path) -> Daemon | None:
 def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemon:
     """Start `cliffwatch` with `arguments` in a session of its own, its output going to service.log. Raises Problem."""
     try:
-        state_directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        state_directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         log = open_log(state_directory / LOG_FILE)
     except OSError as error:
         detail = f"the state directory {state_directory} cannot be made: {error.strerror}; name another"
@@ -69,13 +68,10 @@ def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
     """End the service; says whether it went by itself. Runs have processes of their own and go on."""
     if not daemon.process.send(signal.SIGTERM):
         return True
-    deadline = clock.monotonic() + grace_seconds
-    while daemon.process.is_alive():
-        if clock.monotonic() >= deadline:
-            daemon.process.send(signal.SIGKILL)
-            return False
-        clock.sleep(_POLL_SECONDS)
-    return True
+    if wait_until(lambda: not daemon.process.is_alive(), clock, grace_seconds):
+        return True
+    daemon.process.send(signal.SIGKILL)
+    return False
 
 
 def forget_daemon(state_directory: Path) -> None:

@@ -10,12 +10,14 @@ from typing import Any
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.base.units import format_duration
 from cliffwatch.cli.client import ApiClient, ServerEvent, json_of, path_of
 from cliffwatch.model.state import RunState
 
-#: Pauses between attempts to reach the service again; the last one repeats.
-_RETRY_PAUSES_SECONDS = (0.5, 1.0, 2.0, 5.0)
+#: The first and the longest pause between attempts to reach the service again.
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 5.0
 #: Streams in a row that ended without an event before the run is polled instead.
 _EMPTY_STREAMS = 2
 _POLL_SECONDS = 2.0
@@ -51,11 +53,11 @@ class RunNotice:
 
 
 @dataclass(frozen=True, slots=True)
-class StillThere:
+class KeepAlive:
     """Nothing happened; the service is alive."""
 
 
-Update = RunSeen | WindowSeen | EventSeen | RunNotice | StillThere
+Update = RunSeen | WindowSeen | EventSeen | RunNotice | KeepAlive
 
 
 def is_over(run: dict[str, Any]) -> bool:
@@ -102,7 +104,7 @@ class Follower:
                 for event in events:
                     self._last_event_id = event.id or self._last_event_id
                     update = self._update_of(event)
-                    empty = empty and isinstance(update, StillThere)
+                    empty = empty and isinstance(update, KeepAlive)
                     yield update
                     if isinstance(update, RunSeen) and is_over(update.run):
                         return
@@ -112,7 +114,7 @@ class Follower:
         run = self._api.get(self._path)
         yield RunSeen(run)
         if not is_over(run):
-            self._clock.sleep(_RETRY_PAUSES_SECONDS[0])
+            self._clock.sleep(_FIRST_PAUSE_SECONDS)
 
     def _update_of(self, event: ServerEvent) -> Update:
         if event.name == "run":
@@ -123,7 +125,7 @@ class Follower:
             window = json_of(event)
             self._last_window_seq = max(self._last_window_seq, int(window["seq"]))
             return WindowSeen(window)
-        return StillThere()
+        return KeepAlive()
 
     def _poll(self) -> Iterator[Update]:
         """Updates from asking again and again: what is left where something on the way holds streams back."""
@@ -155,5 +157,5 @@ class Follower:
                 f"Start the service again with `cliffwatch up`, then: cliffwatch run watch {self._run_id}"
             )
             raise Problem(Code.SERVICE_UNREACHABLE, detail) from problem
-        self._clock.sleep(_RETRY_PAUSES_SECONDS[min(self._attempts, len(_RETRY_PAUSES_SECONDS) - 1)])
         self._attempts += 1
+        self._clock.sleep(growing_pause_seconds(self._attempts, _FIRST_PAUSE_SECONDS, _LONGEST_PAUSE_SECONDS))

@@ -18,6 +18,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli import analyze, drives, index, omb, runs, schedules, service, tokens, workloads
 from cliffwatch.cli.drill import command
 from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.runs import EXIT_INTERRUPTED
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
 
@@ -25,7 +26,6 @@ PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
 EXIT_INFRASTRUCTURE = 3
 EXIT_DATABASE_NEWER = 4
-EXIT_INTERRUPTED = 130
 
 app = CommandTree(
     name=PROGRAM,

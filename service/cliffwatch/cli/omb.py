@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cliffwatch.base.durable import whole_file
+from cliffwatch.base.durable import output_file
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.session import OutputOption, session_of
@@ -35,7 +35,7 @@ def import_(
     text = format_workload(imported.workload)
     if to is not None:
         try:
-            with whole_file(to) as file:
+            with output_file(to) as file:
                 file.write(text.encode())
         except OSError as error:
             raise Problem(Code.BAD_REQUEST, f"--to: {to} cannot be written: {error.strerror}") from error

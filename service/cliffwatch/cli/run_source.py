@@ -8,7 +8,7 @@ from typing import Annotated, BinaryIO
 
 import typer
 
-from cliffwatch.base.durable import whole_file
+from cliffwatch.base.durable import output_file
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.paths import is_directory, is_file
@@ -44,7 +44,7 @@ def written(path: Path | None) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
         return
     try:
-        with whole_file(path) as file:
+        with output_file(path) as file:
             yield file
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"--to: {path} cannot be written: {error.strerror}") from error

@@ -13,7 +13,7 @@ import uvicorn
 
 from cliffwatch.app.tokens import TokenService
 from cliffwatch.base.clock import SystemClock
-from cliffwatch.base.durable import write_durably
+from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import Repetitions
 from cliffwatch.base.privacy import tighten
@@ -57,7 +57,7 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
 def _make_state(settings: Settings) -> None:
     place = settings.state_directory
     try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        place.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         tighten(place, settings.runs_directory)
     except OSError as error:
         remedy = "name a directory that this user may write to with CLIFFWATCH_STATE_DIRECTORY"

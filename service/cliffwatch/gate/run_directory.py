@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from cliffwatch.base import locks
+from cliffwatch.base.durable import PRIVATE_DIRECTORY, PRIVATE_FILE
 from cliffwatch.gate.objections import Objection, require_clear
 from cliffwatch.machine.descriptors import name_of, open_beneath, open_directory
 from cliffwatch.machine.mounts import read_mounts
@@ -53,7 +54,7 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     Problem(target_unsafe) when the directory is another's or a living process has it.
     """
     with suppress(FileExistsError):
-        os.mkdir(path.name, 0o700, dir_fd=parent)
+        os.mkdir(path.name, PRIVATE_DIRECTORY, dir_fd=parent)
     try:
         directory = open_beneath(parent, Path(path.name))
     except OSError:
@@ -148,7 +149,7 @@ def _mark_of(run_id: str) -> bytes:
 def _mark(directory: int, run_id: str) -> None:
     with suppress(FileNotFoundError):
         os.unlink(_MARKER_IN_PROGRESS, dir_fd=directory)
-    marker = os.open(_MARKER_IN_PROGRESS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600, dir_fd=directory)
+    marker = os.open(_MARKER_IN_PROGRESS, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE, dir_fd=directory)
     try:
         os.write(marker, _mark_of(run_id))
         os.fsync(marker)

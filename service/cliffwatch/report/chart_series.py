@@ -12,6 +12,7 @@ import numpy as np
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.finding import Finding, Role
 from cliffwatch.analysis.stalls import stalls_in
+from cliffwatch.base.units import four_digits
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.note_text import note_text
 from cliffwatch.model.operation import primary_latency
@@ -99,7 +100,7 @@ def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSer
 
 
 def _or_none(value: float) -> float | int | None:
-    return None if np.isnan(value) else four_digits(value)
+    return None if np.isnan(value) else _short(value)
 
 
 def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
@@ -114,10 +115,10 @@ def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
     if finding.until is not None:
         body["until"] = round(finding.until - zero, 3)
     if series.role is Role.LATENCY:
-        body |= {"latency": series.operation, "baseline": four_digits(finding.baseline * 1e6)}
+        body |= {"latency": series.operation, "baseline": _short(finding.baseline * 1e6)}
         body |= _band("baseline_band", finding)
     elif series.role is Role.DEVICE_LATENCY:
-        body["device_baseline"] = four_digits(finding.baseline * 1e6)
+        body["device_baseline"] = _short(finding.baseline * 1e6)
         body |= _band("device_baseline_band", finding)
     return body
 
@@ -127,7 +128,7 @@ def _band(name: str, finding: Finding) -> dict[str, Any]:
     if finding.size is None:
         return {}
     baseline = finding.size.baseline
-    return {name: [four_digits(bound * 1e6) for bound in (baseline.low, baseline.high)]}
+    return {name: [_short(bound * 1e6) for bound in (baseline.low, baseline.high)]}
 
 
 def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Column:
@@ -135,7 +136,7 @@ def _latencies(rows: list[JournalWindow | None], name: str, measure: str) -> Col
 
 
 def _microseconds(seconds: float | None) -> float | int | None:
-    return None if seconds is None else four_digits(seconds * 1e6)
+    return None if seconds is None else _short(seconds * 1e6)
 
 
 def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
@@ -156,7 +157,7 @@ def _rate(row: JournalWindow | None, counters: tuple[str, ...]) -> float | int |
     if row is None or row.seconds <= 0:
         return None
     found = [row.counters[name] for name in counters if name in row.counters]
-    return four_digits(sum(found) / row.seconds) if found else None
+    return _short(sum(found) / row.seconds) if found else None
 
 
 def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | None) -> dict[str, Column]:
@@ -168,7 +169,7 @@ def _layers(run: Collected, rows: list[JournalWindow | None], primary: str | Non
         for bound in ("start", "end")
     )
     return {
-        name: [None if np.isnan(value) else four_digits(value * (1e6 if LAYERS[name] else 1)) for value in column]
+        name: [None if np.isnan(value) else _short(value * (1e6 if LAYERS[name] else 1)) for value in column]
         for name, column in layers.of_windows(starts, ends).items()
     }
 
@@ -205,9 +206,9 @@ def _text(event: Event) -> str:
     return f"{event.type.value}: {label(event.name)}" + (f" ({reported})" if reported else "")
 
 
-def four_digits(number: float) -> float | int:
-    """Rounded to four significant digits, and an int where it is whole: `12.0` takes two bytes more than `12`."""
-    return _plain(float(f"{number:.4g}"))
+def _short(number: float) -> float | int:
+    """Of four digits, and an int where it is whole: `12.0` takes two bytes more than `12`."""
+    return _plain(four_digits(number))
 
 
 def _plain(number: float) -> float | int:

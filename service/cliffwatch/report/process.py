@@ -21,7 +21,7 @@ DISK_FULL, UNWRITABLE = 4, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class ReportOutcome:
     """What became of it: the verdict (None: it was not found), and why the files are not there (empty: they are).
 
     `findings` are those that were raised while the run went on, as the report has them (`report.raised`). `disk_full`:
@@ -37,7 +37,7 @@ class Made:
     findings: tuple[dict[str, Any], ...] = ()
 
 
-def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> Made:
+def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> ReportOutcome:
     """Make the report of the run whose journal is in `directory`, into that directory or into `to`.
 
     The verdict is printed before the files are written: files that cannot be written do not cost it.
@@ -68,9 +68,9 @@ def make_report(directory: Path, to: Path | None = None, timeout_seconds: float 
             cwd="/",
         )
     except subprocess.TimeoutExpired:
-        return Made(None, (), f"it took longer than {timeout_seconds:g} s")
+        return ReportOutcome(None, (), f"it took longer than {timeout_seconds:g} s")
     except OSError as error:
-        return Made(None, (), f"its process cannot be started: {error.strerror}")
+        return ReportOutcome(None, (), f"its process cannot be started: {error.strerror}")
     failure = "" if done.returncode == 0 else _failure(done.returncode, done.stderr)
     full, unwritable = done.returncode == DISK_FULL, done.returncode in (DISK_FULL, UNWRITABLE)
     try:
@@ -78,8 +78,8 @@ def make_report(directory: Path, to: Path | None = None, timeout_seconds: float 
         verdict, reasons = VerdictName(body["verdict"]), tuple(str(reason) for reason in body["reasons"])
         findings = tuple(dict(each) for each in body["findings"])
     except (ValueError, KeyError, TypeError):
-        return Made(None, (), failure or "it printed no verdict", full, unwritable)
-    return Made(verdict, reasons, failure, full, unwritable, findings)
+        return ReportOutcome(None, (), failure or "it printed no verdict", full, unwritable)
+    return ReportOutcome(verdict, reasons, failure, full, unwritable, findings)
 
 
 def out_of_memory() -> str:

@@ -13,13 +13,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 
 import httpx
 
 from cliffwatch.base import locks
-from cliffwatch.base.clock import Clock
-from cliffwatch.base.durable import write_json_durably
+from cliffwatch.base.clock import Clock, wait_until
+from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_json_durably
 from cliffwatch.base.logs import bound, last_line_of, open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 from cliffwatch.model.settings import PREFIX, Settings, environment_of_children
@@ -29,7 +30,6 @@ WATCHER_FILE = "watcher.json"
 LOG_FILE = "output.log"
 READY_PATIENCE_SECONDS = 20.0
 STOP_GRACE_SECONDS = 10.0
-_POLL_SECONDS = 0.05
 ANSWER_TIMEOUT_SECONDS = 2.0
 
 
@@ -81,7 +81,7 @@ def is_running(settings: Settings, component: Component) -> bool:
 def alone(settings: Settings) -> Iterator[None]:
     """While the block lasts, nobody else starts or stops watchers of this state directory."""
     directory = stack_directory(settings)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     lock = locks.hold(directory / "lock")
     try:
         yield
@@ -110,6 +110,10 @@ def start(settings: Settings, components: Sequence[Component], clock: Clock) -> 
     return [*outcomes, *waited]
 
 
+def _ends(process: ProcessIdentity, clock: Clock, patience_seconds: float) -> bool:
+    return wait_until(lambda: not process.is_alive(), clock, patience_seconds)
+
+
 def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SECONDS) -> list[str]:
     """Stop the watchers that run, the last one first, and forget all of them; gives the names of those that ran."""
     there = [watcher for watcher in watchers(settings).values() if watcher.process and watcher.process.is_alive()]
@@ -119,10 +123,9 @@ def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SEC
     deadline = clock.monotonic() + grace_seconds
     for watcher in there:
         assert watcher.process is not None, "only those that run are there"
-        while watcher.process.is_alive():
-            if clock.monotonic() >= deadline:
-                watcher.process.send(signal.SIGKILL)
-            clock.sleep(_POLL_SECONDS)
+        if not _ends(watcher.process, clock, deadline - clock.monotonic()):
+            watcher.process.send(signal.SIGKILL)
+            _ends(watcher.process, clock, inf)
     for component in COMPONENTS:
         (component.directory(settings) / WATCHER_FILE).unlink(missing_ok=True)
     return [watcher.name for watcher in there]
@@ -149,7 +152,7 @@ def answer(client: httpx.Client, url: str) -> str | None:
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
     """Its process, or why there is none."""
     directory = component.directory(settings)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     path = directory / LOG_FILE
     bound(path)
     with open_log(path) as log:
@@ -175,12 +178,17 @@ def _wait(
     deadline: float,
 ) -> Outcome:
     log = component.directory(settings) / LOG_FILE
-    while (fault := answer(client, component.ready_url(settings))) is not None:
-        if not process.is_alive():
-            return _unavailable(settings, component, f"it ended: {last_line_of(log)}")
-        if clock.monotonic() >= deadline:
-            return Outcome(component, State.SLOW, fault, log)
-        clock.sleep(_POLL_SECONDS)
+    fault: str | None = None
+
+    def is_ready_or_gone() -> bool:
+        nonlocal fault
+        fault = answer(client, component.ready_url(settings))
+        return fault is None or not process.is_alive()
+
+    if not wait_until(is_ready_or_gone, clock, deadline - clock.monotonic()):
+        return Outcome(component, State.SLOW, fault or "", log)
+    if fault is not None:
+        return _unavailable(settings, component, f"it ended: {last_line_of(log)}")
     return Outcome(component, State.STARTED)
 
 
@@ -214,7 +222,7 @@ def _read(path: Path) -> Watcher | None:
 
 def _write(settings: Settings, component: Component, watcher: Watcher) -> None:
     directory = component.directory(settings)
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     body = {
         "name": watcher.name,
         "process": watcher.process.to_json() if watcher.process else None,

@@ -15,6 +15,7 @@ from pathlib import Path
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
+from cliffwatch.base.durable import PRIVATE_FILE
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.store.database import Database, is_current
 
@@ -110,7 +111,7 @@ class DatabaseMonitor:
         copy = path.with_name(f".{path.name}.restored")
         try:
             copy.unlink(missing_ok=True)
-            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE)
             os.close(descriptor)
             with closing(sqlite3.connect(copy)) as target:
                 self._anchor.backup(target)

@@ -7,8 +7,9 @@ well, `<major:minor>.…`, so that the one that became slow can be identified. A
 from collections.abc import Mapping, Sequence
 
 from cliffwatch.base.clock import Clock, SystemClock
+from cliffwatch.base.units import four_digits
 from cliffwatch.machine.diskstats import CountersReset, DeviceCounters, read_counters, sum_counters
-from cliffwatch.worker.interval import Interval, four_digits
+from cliffwatch.worker.interval import Interval
 
 
 class DeviceIo:

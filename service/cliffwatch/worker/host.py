@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from cliffwatch.base.clock import Clock, SystemClock
-from cliffwatch.worker.interval import Interval, four_digits
+from cliffwatch.base.units import four_digits
+from cliffwatch.worker.interval import Interval
 
 _TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

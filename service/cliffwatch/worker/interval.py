@@ -16,8 +16,3 @@ class Interval:
     def add_to(self, window: EngineWindow) -> None:
         window.counters.update(self.counters)
         window.gauges.update(self.gauges)
-
-
-def four_digits(number: float) -> float:
-    """Rounded to four significant digits, which is what a journal's line needs of a ratio or a mean."""
-    return float(f"{number:.4g}")

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.state import VerdictName
-from cliffwatch.report.process import Made, make_report
+from cliffwatch.report.process import ReportOutcome, make_report
 
-#: Pauses between attempts. A journal that is too much for the program's memory is so each time.
-PAUSES_SECONDS = (1.0, 5.0, 15.0)
+#: A journal that is too much for the program's memory is so each time, so attempts are few; pauses between them grow.
+ATTEMPTS = 5
+FIRST_PAUSE_SECONDS = 1.0
+LONGEST_PAUSE_SECONDS = 15.0
 #: A disk without room is given this long to be freed, and looked at this often.
 DISK_PATIENCE_SECONDS = 1800.0
 DISK_PAUSE_SECONDS = 10.0
@@ -37,14 +40,15 @@ class Judgement:
 
 def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
     """Make the report, as often as it takes; `wait` is called with seconds between two attempts."""
-    pauses, give_up, recorded = list(PAUSES_SECONDS), time.monotonic() + DISK_PATIENCE_SECONDS, ""
+    failures, give_up, recorded = 0, time.monotonic() + DISK_PATIENCE_SECONDS, ""
     made = make_report(directory)
     while made.failure:
         if made.failure != recorded:
             record_event(EventType.NOTE, "report_failed", message=made.failure)
         recorded = made.failure
-        if pauses:
-            pause = pauses.pop(0)
+        failures += 1
+        if failures < ATTEMPTS:
+            pause = growing_pause_seconds(failures, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
         elif made.disk_full and time.monotonic() < give_up:
             pause = DISK_PAUSE_SECONDS
         else:
@@ -60,7 +64,7 @@ def unanalysed(directory: Path, why: str) -> Judgement:
     return Judgement(VerdictName.INVALID, [reason], analysed=False)
 
 
-def _judgement(directory: Path, made: Made) -> Judgement:
+def _judgement(directory: Path, made: ReportOutcome) -> Judgement:
     if made.verdict is None:
         return unanalysed(directory, made.failure)
     return Judgement(made.verdict, list(made.reasons), findings=made.findings)

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.clock import Clock
+from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.programs import DRIVE, require_program
@@ -34,7 +34,6 @@ from cliffwatch.labs.aging.machine import (
     make_file_system,
     mount,
     unmount,
-    wait_until,
 )
 from cliffwatch.labs.aging.serving import end, serve
 from cliffwatch.labs.aging.users import mounts_elsewhere

@@ -2,11 +2,10 @@
 
 import shutil
 import subprocess
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.base.clock import Clock
+from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line
 from cliffwatch.labs.aging.directories import Description, DriveDirectory, FileSystem
@@ -17,7 +16,6 @@ from cliffwatch.machine.sysfs import SYS, read_number, read_text
 
 #: Somebody may look at a file system for a moment, such as an exporter that asks how full it is.
 BUSY_PATIENCE_SECONDS = 5.0
-_POLL_SECONDS = 0.05
 _SECTOR_BYTES = 512
 
 
@@ -143,12 +141,3 @@ def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
 def listed(device: LoopDevice) -> str:
     """All who use the device, for a sentence."""
     return ", ".join(users_of_device(device.node)) or "whatever uses it"
-
-
-def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:
-    deadline = clock.monotonic() + patience_seconds
-    while not condition():
-        if clock.monotonic() >= deadline:
-            return False
-        clock.sleep(_POLL_SECONDS)
-    return True

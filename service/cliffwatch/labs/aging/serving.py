@@ -5,13 +5,13 @@ import signal
 import subprocess
 from pathlib import Path
 
-from cliffwatch.base.clock import Clock
+from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line_of, open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 from cliffwatch.base.programs import DRIVE
 from cliffwatch.labs.aging.directories import Description, DriveDirectory
-from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_mounted, unmount, wait_until
+from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_mounted, unmount
 from cliffwatch.labs.aging.users import mounts_elsewhere, process_ids_of
 from cliffwatch.model.settings import environment_of_children
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from cliffwatch.base.durable import whole_file
+from cliffwatch.base.durable import output_file
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_amplification
 from cliffwatch.labs.what_if.answer import Row, WhatIfAnswer
@@ -25,7 +25,7 @@ def write_page(answer: WhatIfAnswer, path: Path) -> None:
     """Write the page, whole or not at all. Raises Problem(bad_request) where it cannot be written."""
     content = page(answer).encode()
     try:
-        with whole_file(path) as file:
+        with output_file(path) as file:
             file.write(content)
     except OSError as error:
         message = f"{path} cannot be written: {error.strerror}; name another file"
