@@ -3,13 +3,12 @@
 import json
 from typing import Any
 
-import httpx
 import pytest
 from tests.api.harness import ORDER, Api
+from tests.api.problems import check
 
-from cliffwatch.base.errors import KINDS, Code
+from cliffwatch.base.errors import Code
 from cliffwatch.http.figures import BODY_LIMIT_BYTES
-from cliffwatch.http.problems import MEDIA_TYPE
 from cliffwatch.server.openapi import render
 
 DOCUMENT = json.loads(render())
@@ -35,26 +34,6 @@ def fill(path: str) -> str:
     for place, value in NOBODY.items():
         path = path.replace(place, value)
     return path.removeprefix("/api/v1")
-
-
-def check(response: httpx.Response, code: Code, operation: dict[str, Any] | None = None) -> dict[str, Any]:
-    """The body, once it is sure that it is the problem."""
-    kind = KINDS[code]
-    assert response.status_code == kind.status, response.text
-    assert response.headers["content-type"] == MEDIA_TYPE
-    body: dict[str, Any] = response.json()
-    assert set(body) == {"type", "title", "status", "detail", "instance", "code", "errors"}
-    assert (body["code"], body["title"], body["status"]) == (code.value, kind.title, kind.status)
-    assert body["type"] == f"urn:cliffwatch:problem:{code.value}"
-    assert body["instance"] == response.request.url.path
-    assert body["detail"]
-    assert all(set(fault) == {"field", "message"} for fault in body["errors"])
-    assert "Traceback" not in response.text
-    if operation is not None:
-        declared = operation["responses"][str(kind.status)]
-        assert declared["content"][MEDIA_TYPE]["schema"]["$ref"].endswith("/ProblemBody")
-        assert f"`{code.value}`" in declared["description"]
-    return body
 
 
 @pytest.mark.parametrize(("method", "path", "operation"), PROTECTED, ids=name_of)

@@ -9,7 +9,7 @@ from testkit import journals
 from testkit.small_disk import SmallDisk, small_disk
 from testkit.waiting import wait_until
 from tests.api.harness import ORDER, NoReconciler, listening, make_tokens
-from tests.api.test_error_shape import check
+from tests.api.problems import check
 
 from cliffwatch.base.errors import Code
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files

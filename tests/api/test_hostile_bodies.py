@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from tests.api.harness import ORDER, WORKLOAD, make_tokens
-from tests.api.test_lifetime import process
+from tests.api.service_process import process
 
 from cliffwatch.model.settings import read_settings
 

@@ -1,26 +1,10 @@
-from prometheus_client.parser import text_string_to_metric_families
 from testkit import journals
 from tests.api.harness import ORDER, Api
+from tests.api.metrics import scrape, value
 
 from cliffwatch import __version__
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.model.state import RunState
-
-
-def scrape(api: Api) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
-    """Every sample by its name and labels; no token is needed."""
-    response = api.client.get("/metrics")
-    assert response.status_code == 200
-    samples = {}
-    for family in text_string_to_metric_families(response.text):
-        assert family.documentation
-        for sample in family.samples:
-            samples[(sample.name, frozenset(sample.labels.items()))] = sample.value
-    return samples
-
-
-def value(api: Api, name: str, **labels: str) -> float:
-    return scrape(api)[(f"cliffwatch_service_{name}", frozenset(labels.items()))]
 
 
 def test_every_label_is_there_from_the_start(api: Api) -> None:

@@ -10,7 +10,7 @@ import pytest
 from testkit.loops import mounted
 from testkit.storage_engine import SMALL
 from tests.api.harness import Api
-from tests.api.test_targets_api import directory, order
+from tests.api.target_orders import directory, order
 
 
 def make_file(path: Path) -> Path:

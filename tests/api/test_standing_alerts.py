@@ -4,7 +4,7 @@ from pathlib import Path
 
 from testkit import journals
 from tests.api.harness import Api, serving
-from tests.api.test_alerts_api import alert, notification
+from tests.api.notifications import alert, notification
 
 from cliffwatch.app.alerts import STANDING_LIMIT, STANDING_SECONDS
 from cliffwatch.base.clock import VirtualClock

@@ -3,25 +3,15 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from testkit import journals
 from testkit.loops import loop_drive
 from tests.api.harness import Api
+from tests.api.target_orders import directory, order
 
 from cliffwatch.model.request import Submission
 from cliffwatch.store.models import RunRow
-
-WORKLOAD = {
-    "version": 1,
-    "name": "small",
-    "engine": "fio",
-    "window": "1s",
-    "phases": {"soak": "10s"},
-    "free_space_reserve_ratio": 0.0,
-    "load": {"preset": "small-direct-writes", "jobs": 2, "size": "1MiB"},
-}
 
 
 @pytest.fixture
@@ -29,14 +19,6 @@ def drive(tmp_path: Path) -> Iterator[Path]:
     """The file behind a loop device."""
     with loop_drive(tmp_path / "drive.image") as attached:
         yield attached.file
-
-
-def order(target: dict[str, Any], **load: Any) -> dict[str, Any]:
-    return {"workload": {**WORKLOAD, "load": {**WORKLOAD["load"], **load}}, "target": target}  # type: ignore[dict-item]
-
-
-def directory(path: Path) -> dict[str, Any]:
-    return {"kind": "directory", "path": str(path)}
 
 
 def queued(api: Api) -> list[str]:

@@ -1,51 +1,26 @@
 """The tree of commands: what holds of every one of them."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
+from tests.cli.command_tree import COMMANDS, cliffwatch, context_of
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cliffwatch import __version__
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.main import exit_status_of
-from cliffwatch.cli.reference import commands, options_of, variable_of
+from cliffwatch.cli.reference import options_of, variable_of
 from cliffwatch.cli.workloads import as_yaml
 
-COMMANDS = dict(commands())
 FLAGS = [
     pytest.param(words, command, option, id=f"{words} {option.opts[0]}")
     for words, command in COMMANDS.items()
     for option in options_of(command)
 ]
-
-
-def cliffwatch(*arguments: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("CLIFFWATCH_")}
-    return subprocess.run(
-        [sys.executable, "-m", "cliffwatch.cli.main", *arguments],
-        env=environment | variables,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
-def context_of(words: str) -> typer.Context:
-    """The context in which a command reads its flags."""
-    context: typer.Context | None = None
-    names = words.split()
-    for count, name in enumerate(names, 1):
-        command = COMMANDS[" ".join(names[:count])]
-        settings = command.context_settings
-        context = typer.Context(command, parent=context, info_name=name, **settings)
-    assert context is not None
-    return context
 
 
 @pytest.mark.parametrize(("words", "command", "option"), FLAGS)

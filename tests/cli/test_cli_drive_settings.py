@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.cli.test_cli_commands import cliffwatch
+from tests.cli.command_tree import cliffwatch
 
 ATTACH = ("drive", "attach", "any")
 WHAT_IF = ("drive", "what-if", "field-report")

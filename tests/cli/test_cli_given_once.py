@@ -1,7 +1,7 @@
 """A flag that holds one value is given once, whichever command it belongs to."""
 
 import pytest
-from tests.cli.test_cli_commands import COMMANDS, cliffwatch, context_of
+from tests.cli.command_tree import COMMANDS, cliffwatch, context_of
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from cliffwatch.base.errors import Code, Problem

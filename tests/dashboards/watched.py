@@ -29,7 +29,7 @@ from tests.api.harness import ORDER, Api, serving
 from tests.dashboards.documents import Variable
 from tests.exporters.drive.exporter import Machine, running
 from tests.labs.aging.machine import SMALL, State
-from tests.worker.test_exposition import GOLDEN, START
+from tests.worker.golden_exposition import GOLDEN, START
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.labs.aging.lifecycle import AttachRequest

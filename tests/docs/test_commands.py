@@ -16,7 +16,7 @@ from testkit.checkout import ROOT
 from testkit.ports import free_port
 from tests.cli.machine import Done, Machine, end
 from tests.docs.commands import PROGRAM_TEXTS, Command, inline_commands, program_commands, shown_commands
-from tests.labs.omb.test_import import DRIVER, FIELD_REPORT
+from tests.labs.omb.field_report import DRIVER, FIELD_REPORT
 from tests.labs.what_if.conftest import SMALL as SMALL_DRIVE
 from typer.core import TyperGroup, TyperOption
 

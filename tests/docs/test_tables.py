@@ -9,6 +9,7 @@ from typing import Union, get_args, get_origin
 import pytest
 from pydantic import BaseModel
 from testkit.checkout import ROOT
+from tests.docs.tables import table, tables
 
 from cliffwatch.analysis.coverage import UNEXPLAINED
 from cliffwatch.cli.reference import reference
@@ -25,27 +26,6 @@ from cliffwatch.model.workload import Phases, Workload
 from cliffwatch.worker import load
 from cliffwatch.worker.commit import JOURNAL_FULL
 from cliffwatch.worker.freezes import ENGINE_FROZEN, WORKER_FROZEN
-
-
-def table(page: str, *headings: str) -> dict[str, list[str]]:
-    """The first table of a page with these first headings: by first cell, the other cells."""
-    return tables(page, *headings)[0]
-
-
-def tables(page: str, *headings: str) -> list[dict[str, list[str]]]:
-    found: list[dict[str, list[str]]] = []
-    rows: dict[str, list[str]] | None = None
-    for line in (ROOT / "docs" / page).read_text(encoding="utf-8").splitlines():
-        cells = [cell.strip().strip("`") for cell in line.strip().strip("|").split("|")]
-        if not line.startswith("|"):
-            rows = None
-        elif rows is not None and not line.startswith("|---"):
-            rows[cells[0]] = cells[1:]
-        elif tuple(cells[: len(headings)]) == headings:
-            rows = {}
-            found.append(rows)
-    assert found, f"{page} has no table that begins with {headings}"
-    return found
 
 
 def test_states_and_transitions_are_those_of_the_state_machine() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from testkit.small_disk import SmallDisk, small_disk
-from tests.journal.test_windows import START, seqs, window, write
+from tests.journal.journal_windows import START, seqs, window, write
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files

@@ -6,37 +6,10 @@ from pathlib import Path
 import pytest
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
+from tests.journal.journal_windows import START, seqs, window, write
 
-from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import JournalReader, WindowLog, files
 from cliffwatch.journal.windows import OverlapError
-from cliffwatch.model.window import EngineWindow
-
-START = 1_790_000_000.0
-
-
-def window(seq: int, seconds: float = 10.0) -> EngineWindow:
-    histogram = Histogram.from_values({(seq + 1) * 1_000_000: 100, 9_000_000_000: 1})
-    start = START + seq * seconds
-    return EngineWindow(
-        start,
-        start + seconds,
-        {"operations": 101, "bytes": 101, "errors": 0},
-        {},
-        {"append": histogram, "sync": histogram},
-    )
-
-
-def write(directory: Path, count: int) -> None:
-    log = WindowLog(directory, START)
-    first = 0 if log.last is None else log.last.seq + 1
-    for seq in range(first, first + count):
-        log.append(window(seq), "soak")
-    log.close()
-
-
-def seqs(directory: Path) -> list[int]:
-    return [committed.seq for committed in JournalReader(directory).windows()]
 
 
 def test_windows_and_their_histograms_are_read_back(tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 from testkit.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
+from tests.report.documents import document_of
 
-from cliffwatch import report as report_package
 from cliffwatch.analysis.verdict import RULES
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
@@ -21,16 +20,6 @@ from cliffwatch.report.document import EVENT_LIMIT
 from cliffwatch.report.headline import headline
 from cliffwatch.report.html import render
 from cliffwatch.report.timestamps import timestamp
-
-SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json").read_text())
-
-
-def document_of(directory: Path) -> dict[str, Any]:
-    """The report's document, once it is known to be of the schema."""
-    document = build(directory).document
-    jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
-    return document
 
 
 def test_a_percentile_of_the_whole_is_that_of_the_merged_histogram_and_not_a_mean(tmp_path: Path) -> None:

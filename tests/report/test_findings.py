@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
+from tests.report.documents import document_of
 from tests.report.telemetry_files import write_telemetry
-from tests.report.test_document import document_of
 
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.run_analysis import grouped

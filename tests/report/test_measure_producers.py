@@ -14,7 +14,7 @@ from testkit.loops import command, loop_drive
 from testkit.ports import free_port
 from testkit.recorded_runs import JournalPlan, make_journal
 from testkit.storage_engine import load_of, run
-from tests.docs.test_tables import table
+from tests.docs.tables import table
 
 from cliffwatch.analysis.causes import Measures
 from cliffwatch.analysis.causes.evidence import RESTART_EVENTS

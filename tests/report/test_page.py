@@ -8,20 +8,16 @@ from pathlib import Path
 
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from tests.report.pages import page_of
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import Event, EventType
 from cliffwatch.model.state import VerdictName
-from cliffwatch.report.build import build, write
+from cliffwatch.report.build import build
 from cliffwatch.report.html import CHART_LIBRARY, VERDICTS, chart_library, render
 
 HOSTILE = """</script><img src=x onerror="document.title='broken'"> <b>&amp;</b>"""
-
-
-def page_of(directory: Path) -> str:
-    write(directory, build(directory))
-    return (directory / "report.html").read_text(encoding="utf-8")
 
 
 class Elements(html.parser.HTMLParser):

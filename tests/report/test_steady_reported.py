@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from testkit.recorded_runs import JournalPlan, make_journal
 from testkit.worker_runs import execute_run, names, queue_run, report
-from tests.report.test_document import document_of
-from tests.report.test_page import page_of
+from tests.report.documents import document_of
+from tests.report.pages import page_of
 
 
 def slowing(until: int) -> Callable[[int], dict[str, int]]:

@@ -90,3 +90,12 @@ def test_setup_scripts_stop_at_the_first_failure(path: Path) -> None:
 def test_tests_and_benchmarks_share_the_testkit_and_nothing_else(directory: str, others: tuple[str, ...]) -> None:
     imports = re.compile(rf"^\s*(?:from|import) (?:{'|'.join(others)})\b", re.MULTILINE)
     assert not [str(path) for path in tracked(f"{directory}/*.py") if imports.search(path.read_text(encoding="utf-8"))]
+
+
+def test_no_module_of_tests_is_imported_by_another() -> None:
+    """What tests share is in testkit/ or in a module beside them that says what it is."""
+    importing = re.compile(
+        r"^\s*(?:from [\w.]*\btest_\w+ import|from tests\S* import \(?test_|import \S*\btest_)", re.MULTILINE
+    )
+    found = [path for path in tracked("*.py") if importing.search(path.read_text(encoding="utf-8"))]
+    assert [str(path.relative_to(ROOT)) for path in found] == []

@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from testkit.browsers import CUT_OFF
 from testkit.service import Service
-from tests.api.test_alerts_api import alert, notification
+from tests.api.notifications import alert, notification
 from tests.web.conftest import log_in, start_run, steady
 
 

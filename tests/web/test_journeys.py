@@ -10,7 +10,7 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 from testkit.service import Service
-from tests.api.test_alerts_api import alert, notification
+from tests.api.notifications import alert, notification
 from tests.web.conftest import log_in, start_run, steady, token_of, wait_until_finished
 
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 from testkit.browsers import CUT_OFF
 from testkit.recorded_runs import LOAD_START
 from testkit.service import Service
-from tests.api.test_alerts_api import alert, notification
+from tests.api.notifications import alert, notification
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.journal import Event, EventLog, EventType

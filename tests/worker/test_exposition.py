@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, generate_latest
+from tests.worker.golden_exposition import GOLDEN, START
 
 from cliffwatch.analysis.finding import Baseline, FindingKind, Role, Series, Size
 from cliffwatch.analysis.forecast import Forecast
@@ -13,8 +14,6 @@ from cliffwatch.model.window import EngineWindow
 from cliffwatch.worker.detection_metrics import DetectionFigures
 from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, WorkerFigures
 
-GOLDEN = Path(__file__).with_name("exposition.txt")
-START = 1_790_000_000.0
 DETECTION = DetectionFigures(
     series=(
         Series("write.p99", Role.LATENCY, operation="write", quantile=0.99),

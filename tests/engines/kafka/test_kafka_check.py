@@ -1,17 +1,14 @@
 """A dry run asks the brokers: who does not answer and why, how many there are, and what they would refuse."""
 
-import json
 import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from testkit.kafka_broker import HOST, Cluster
-from testkit.kafka_load import configuration, program
 from testkit.ports import free_ports
+from tests.engines.kafka.checking import check
 
 from cliffwatch.app.runs import RunPlan, RunService
 from cliffwatch.base.clock import SystemClock
@@ -20,18 +17,6 @@ from cliffwatch.engines.kafka.probe import probe_of
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import read_settings
 from cliffwatch.store.database import Database, open_database, upgrade
-
-
-def check(bootstrap: str, **changes: Any) -> dict[str, Any]:
-    """What `--check` prints of this load."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
-        json.dump(configuration(bootstrap, **changes), file)
-        file.flush()
-        command = [program(), "kafka", "--config", file.name, "--check"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from testkit.kafka_broker import HOST, Cluster, start_cluster
 from testkit.kafka_load import configuration, run, write_file
 from testkit.ports import free_ports
-from tests.engines.kafka.test_kafka_check import check
+from tests.engines.kafka.checking import check
 
 PASSWORD = "broker-password"
 RIGHT = "secret"
