@@ -17,7 +17,7 @@ die() {
     exit 1
 }
 
-# In CI nothing is done without: what is missing fails the build instead of narrowing it.
+# In CI nothing may be unavailable: what is missing fails the build instead of narrowing it.
 in_ci() { [[ ${CI:-} == true || ${CI:-} == 1 ]]; }
 
 # without WHAT CONSEQUENCE: name what is missing and go on, or fail in CI.
@@ -29,7 +29,7 @@ without() {
 # at_least HAVE WANT: compare dotted versions.
 at_least() { [[ $(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1) == "$2" ]]; }
 
-# A stamp holds a hash of everything that its step depends on, so that the step is carried out again when any of it
+# A stamp holds a hash of everything that its step depends on, so that the step is executed again when any of it
 # changed and takes no time when nothing did.
 digest_of() { cat "$@" | sha256sum | cut -d ' ' -f 1; }
 is_done() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }

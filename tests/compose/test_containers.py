@@ -1,4 +1,4 @@
-"""What runs in the containers, carried out here: the supervisor, the health checks, the probe with its capabilities."""
+"""What runs in the containers, executed here: the supervisor, the health checks, the probe with its capabilities."""
 
 import os
 import signal

@@ -40,7 +40,7 @@ from cliffwatch.stack.components import NODE_EXPORTER
 from cliffwatch.stack.configuration import WEBHOOK_PATH, alertmanager_configuration, prometheus_configuration
 
 FIO, SYNTHETIC = "with-fio", "synthetic"
-#: The one that the recorded worker carries out.
+#: The one that the recorded worker executes.
 RECORDED = "nightly-7"
 RUNS = (FIO, SYNTHETIC, RECORDED)
 SCRAPE_SECONDS = 1.0

@@ -217,7 +217,7 @@ def test_every_command_of_a_page_does_what_it_is_shown_for(reader: Reader, page:
             status, why = refusal
             assert (done.returncode, why in done.stdout + done.stderr) == (status, True), what
         elif "--watch" in command.text:
-            # A second of load judges nothing; that it was carried out and judged is what the page promises.
+            # A second of load judges nothing; that it was executed and judged is what the page promises.
             assert done.returncode in (0, 1), what
             assert done.stdout.startswith(("verdict: pass", "verdict: invalid", "verdict: degraded")), what
         else:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 import yaml
-from testkit.checkout import ROOT
+from testkit.checkout import ROOT, tracked
 
 #: Words of our own for which the field has a standard one, with that.
 WORDS = {
@@ -17,12 +17,15 @@ WORDS = {
     r"lets? go(?: of)?": "release",
     r"or the like|and the like|a like": "or similar",
     r"what is usual|restless(?:ness)?|transients": "recent level, noisy, excursion",
+    r"asked and given|alert over|by the watching": "target and achieved, resolved, monitoring overhead",
+    r"what watching it cost|as cron writes it": "monitoring overhead, cron expression",
     r"there is no such thing|is done without|are done without": "not found, unavailable",
 }
 FORBIDDEN = re.compile(rf"\b(?:{'|'.join(WORDS)})\b", re.IGNORECASE)
 NAMES = re.compile(
     r"take_home|carry_out|carried_out|unborn|(?:^|_)(?:un)?told|(?:^|_)tells?(?:_|$)|errand|last_words|leftover"
 )
+SOURCES = ("*.py", "*.rs", "*.c", "*.h", "*.toml", "*.sh", "*.yaml", "*.yml", "setup", "Makefile", ".ci")
 PACKAGES = ("service/cliffwatch", "exporters/drive", "dashboards/builder", "testkit")
 
 
@@ -83,6 +86,18 @@ def test_texts_in_code_use_the_words_of_the_field() -> None:
     texts = [(f"{path}:{line}", " ".join(text.split())) for path, tree in modules() for line, text in strings(tree)]
     assert len(texts) > 3000
     found = [f"{place}: {match[0]!r}" for place, text in texts for match in FORBIDDEN.finditer(text)]
+    assert not found, "\n".join(found)
+
+
+def test_comments_of_every_source_use_the_words_of_the_field() -> None:
+    sources = [path for path in tracked(*SOURCES) if path.name != "test_wording.py"]
+    assert len(sources) > 700
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {match[0]!r}"
+        for path in sources
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for match in FORBIDDEN.finditer(line)
+    ]
     assert not found, "\n".join(found)
 
 

@@ -74,7 +74,7 @@ SIGNATURES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 
 def test_a_clean_confirmed_drive_passes_and_not_a_byte_of_it_changes(drive: LoopDrive) -> None:
-    write_at(drive.node, 12 * MIB, b"left over from an earlier run")
+    write_at(drive.node, 12 * MIB, b"remains of an earlier run")
     before = drive.digest()
     examination = examine(drive.target(), "r1")
     assert examination.objections == ()

@@ -1,4 +1,4 @@
-"""Telemetry in a journal as it is taken home, without a Prometheus that knew it."""
+"""Telemetry in a journal as it is collected, without a Prometheus that knew it."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -152,7 +152,7 @@ impl Flash {
         } else {
             match die.ready_at.saturating_sub(issued_at) {
                 0 => 0,
-                // The queue ends in whole programs, so what is left over is the one under way.
+                // The queue ends in whole programs, so what remains is the one under way.
                 backlog => (backlog - 1) % self.times.program_nanoseconds + 1,
             }
         };
@@ -163,7 +163,7 @@ impl Flash {
         issued_at + wait + self.times.read_nanoseconds + self.times.transfer_nanoseconds
     }
 
-    /// A read that the write in hand waits for: the rest of a page of which the host writes a part.
+    /// A read that the present write waits for: the rest of a page of which the host writes a part.
     pub fn fetch(&mut self, offset: u32) {
         self.now = self.read(self.now, Some(offset));
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// One at a time: what is left over is found by looking at the whole machine.
+/// One at a time: what remains is found by looking at the whole machine.
 static MACHINE: Mutex<()> = Mutex::new(());
 
 /// None where the machine cannot run these tests.

@@ -48,7 +48,7 @@ fn processor_ticks() -> (u64, u64) {
 /// The median of undisturbed measurements: a client that is wrong more often than not fails, however well it does once.
 ///
 /// A hypervisor takes processors away from whoever comes first, too. What was measured meanwhile does not count; where it
-/// never lets go, the least difference is judged, and a client that is always wrong fails.
+/// never stops, the least difference is judged, and a client that is always wrong fails.
 fn judged(mut measure: impl FnMut() -> f64) -> f64 {
     let (mut undisturbed, mut all) = (Vec::new(), Vec::new());
     while undisturbed.len() < MEASUREMENTS && all.len() < ATTEMPTS {

@@ -167,7 +167,7 @@ class Engine(Protocol):
 class JsonLines:
     """The contract's own output: one JSON object a line. A line that is not of the contract becomes an event."""
 
-    #: A line longer than this is not a window but an engine that has lost its mind.
+    #: A line longer than this is not a window but malformed output.
     LINE_LIMIT_BYTES = 16 * 1024 * 1024
 
     def __init__(self) -> None:

@@ -183,7 +183,7 @@ impl Shard {
         drained
     }
 
-    /// Lets go what has become due.
+    /// Releases what has become due.
     fn release(&mut self, now: u64) {
         let released = match self.plan.work {
             Work::Batches(count) => count,
