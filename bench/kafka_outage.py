@@ -17,7 +17,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import window_count
 
 from cliffwatch.journal import JournalReader, JournalWindow
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.build import build
 
 PARTITIONS, RATE = 288, 2000

@@ -9,7 +9,7 @@ from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import SyntheticTarget
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.model.workload import Workload, format_workload, workload_from

@@ -12,7 +12,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad, histogram_of
 from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import parse_target
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.model.workload import format_workload, workload_from

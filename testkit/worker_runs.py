@@ -13,7 +13,7 @@ from cliffwatch.journal import Event, EventLog, JournalReader, files
 from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget, SyntheticTarget
 from cliffwatch.model.workload import format_workload, workload_from
 

@@ -15,7 +15,7 @@ from cliffwatch.analysis.journal_series import key_in
 from cliffwatch.app.index import index_run
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.models import FindingRow
 

@@ -7,7 +7,7 @@ import pytest
 from cliffwatch.analysis.coverage import Coverage, Gap
 from cliffwatch.analysis.reached_drive import Share
 from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence, judge, percent
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 GIB = 2**30
 

@@ -14,8 +14,8 @@ from tests.api.harness import ORDER, WORKLOAD, Api, NoReconciler, listening, mak
 
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.state import status_of
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.state import RunState
 from cliffwatch.server.app import create_app
 
 #: Less than the minute for which the database stays locked; what is answered takes a second or four.

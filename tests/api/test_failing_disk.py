@@ -14,8 +14,8 @@ from tests.api.problems import check
 from cliffwatch.base.errors import Code
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import status_of
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings, read_settings
-from cliffwatch.model.state import RunState
 from cliffwatch.server.app import create_app
 
 #: Room in a block of the disk that is taken already is room, too.

@@ -4,7 +4,7 @@ from tests.api.metrics import scrape, value
 
 from cliffwatch import __version__
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 
 def test_every_label_is_there_from_the_start(api: Api) -> None:

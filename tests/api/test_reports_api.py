@@ -10,7 +10,7 @@ from cliffwatch.base import durable
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
 from cliffwatch.journal.events import Event
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.process import make_report
 from cliffwatch.worker.reporting import unanalysed
 

@@ -13,7 +13,7 @@ from cliffwatch.app.launcher import request_stop
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, events, files
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 FROZEN = """
 import fcntl, os, signal, sys

@@ -20,8 +20,8 @@ from cliffwatch.gate import examine, hold
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import RunRequest
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.settings import read_settings
-from cliffwatch.model.state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import RunRow

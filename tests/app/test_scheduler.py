@@ -15,7 +15,7 @@ from cliffwatch.app.scheduler_lock import SchedulerLock
 from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.request import RunRequest
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow

@@ -15,7 +15,7 @@ from testkit.worker_runs import queue_run
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import EventLog, WindowLog
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import EngineRecord, EngineWindow
 
 _REQUEST, _PING = b"r", b"p"

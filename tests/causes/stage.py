@@ -17,7 +17,7 @@ from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.labs.aging.lifecycle import AgingDrive
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.report.collect import collect
 from cliffwatch.report.measures import compare_around

@@ -20,8 +20,8 @@ from cliffwatch.engines.storage.style import StyleChanges
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
+from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.model.settings import PREFIX, Settings
-from cliffwatch.model.state import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.model.workload import Phases, Workload
 from cliffwatch.worker import load
 from cliffwatch.worker.commit import JOURNAL_FULL

@@ -7,7 +7,7 @@ import pytest
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.following import StatusFollower
 from cliffwatch.journal.state import change_state, status_of
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import RunStatus, change_state, status_of
-from cliffwatch.model.state import MEANINGS, TRANSITIONS, RunState, VerdictName
+from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, RunState, VerdictName
 
 #: A way from nothing to each state.
 PATHS: dict[RunState, list[RunState]] = {

@@ -14,7 +14,7 @@ from cliffwatch.app.alerts import Alert
 from cliffwatch.base import durable
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType, files
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 #: The cliff of runs that have one is after so many windows of 10 s.
 WINDOWS, CLIFF = 150, 90

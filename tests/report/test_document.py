@@ -14,7 +14,7 @@ from tests.report.documents import document_of
 from cliffwatch.analysis.verdict import RULES
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.build import build
 from cliffwatch.report.document import EVENT_LIMIT
 from cliffwatch.report.headline import headline

@@ -13,7 +13,7 @@ from tests.report.pages import page_of
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import Event, EventType
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.build import build
 from cliffwatch.report.html import CHART_LIBRARY, VERDICTS, chart_library, render
 

@@ -18,7 +18,7 @@ from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.stack import components
 from cliffwatch.stack.components import (
     ALERTMANAGER,

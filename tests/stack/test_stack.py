@@ -17,7 +17,7 @@ from cliffwatch.cli.daemon import find_daemon
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.state import status_of
 from cliffwatch.journal.windows import JournalWindow
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.stack.components import COMPONENTS
 from cliffwatch.stack.processes import watchers
 from cliffwatch.stack.watch import BACK_NOTE, DOWN_NOTE, WATCHERS_NOTE

@@ -12,7 +12,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalFault, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import Submission
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.workload import DurationOverrides
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import BaseRow, FindingRow, RunRow, ScheduleRow, WorkloadRow

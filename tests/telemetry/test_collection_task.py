@@ -14,7 +14,7 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import Event, EventType, JournalReader
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.telemetry import collection
 from cliffwatch.telemetry.collection import CollectionTask, interval_seconds
 from cliffwatch.telemetry.reader import read

@@ -21,7 +21,7 @@ from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.worker.detection import BASELINE_NOTE, FAILED_NOTE, Detection
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.

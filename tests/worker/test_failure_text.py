@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from testkit.worker_runs import execute_run, queue_run, report
 
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.window import EngineEnd
 from cliffwatch.worker.engine_process import failure_text

@@ -10,7 +10,7 @@ from testkit.worker_runs import execute_run, names, queue_run, report
 
 from cliffwatch.gate import confirmation_sentence, examine
 from cliffwatch.journal import JournalReader
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget
 
 DIRECT_WRITES = "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nfdatasync=1\nrate_iops=200\n"

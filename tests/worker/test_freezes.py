@@ -24,7 +24,7 @@ from testkit.worker_runs import (
 
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.freezes import FreezeWatch
 from cliffwatch.worker.heartbeat import Heartbeat

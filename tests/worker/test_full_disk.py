@@ -20,7 +20,7 @@ from testkit.worker_runs import (
 )
 
 from cliffwatch.journal import JournalReader
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.worker import commit
 from cliffwatch.worker.heartbeat import Heartbeat
 

@@ -21,7 +21,7 @@ from testkit.worker_runs import (
 
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.heartbeat import Heartbeat
 

@@ -12,7 +12,7 @@ from testkit.worker_runs import events, queue_run, report, start_worker, status
 
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.journal.state import change_state, mend_verdict
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report import build
 from cliffwatch.worker.reporting import judge_run, unanalysed
 

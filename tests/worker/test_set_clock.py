@@ -8,7 +8,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import assert_no_window_twice, events, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.journal import JournalReader
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 WINDOW_SECONDS, WINDOWS = 0.5, 12
 #: Each Python process that has this beside its modules reads the wall clock as far off as the file says.

@@ -18,7 +18,7 @@ from testkit.worker_runs import events, names, queue_run, start_worker, status, 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import files
 from cliffwatch.model.request import Submission
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}

@@ -23,7 +23,7 @@ from testkit.worker_runs import (
 from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.worker.heartbeat import Heartbeat
 
 

@@ -13,7 +13,7 @@ from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
 from cliffwatch.base.units import format_share, format_size
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import WITHOUT_DRIVE
 
 #: Below this part of the time asked for, a run cannot pass.

@@ -7,7 +7,7 @@ from cliffwatch.base.errors import Code
 from cliffwatch.http.context import API_PREFIX, Context, Operator, RunId
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["journals"])
 

@@ -15,7 +15,7 @@ from cliffwatch.http.run_resource import Run, RunSummary, run_resource, run_summ
 from cliffwatch.http.run_rows import listed_rows
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 _REFUSALS = (

@@ -20,7 +20,7 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import status_of
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import KeptAlertRow, RunRow
 from cliffwatch.store.queries import unfinished_runs

@@ -26,7 +26,7 @@ from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, St
 from cliffwatch.journal.state import RunStatus, advance
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.workload import Workload
 from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of

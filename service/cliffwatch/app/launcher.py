@@ -15,7 +15,7 @@ from cliffwatch.base.logs import open_log
 from cliffwatch.base.processes import start_detached
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state, status_of
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.worker.heartbeat import Heartbeat
 
 _WORKER_OUTPUT = "worker.log"

@@ -28,7 +28,7 @@ from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.following import StatusFollower
 from cliffwatch.journal.state import RunStatus, change_state
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.state import ACTIVE, RunState
+from cliffwatch.model.run_state import ACTIVE, RunState
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.worker.reporting import unanalysed

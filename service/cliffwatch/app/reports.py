@@ -9,7 +9,7 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import EventLog
 from cliffwatch.journal.state import mend_verdict
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.picture_process import one_at_a_time, picture_of
 from cliffwatch.report.process import make_report
 from cliffwatch.report.provisional import place_of_report, provisional_directory

@@ -39,8 +39,8 @@ from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.request import RunRequest, Submission, parse_reference
+from cliffwatch.model.run_state import ACTIVE, RunState, VerdictName
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.state import ACTIVE, RunState, VerdictName
 from cliffwatch.model.target import bootstrap_servers_of
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database

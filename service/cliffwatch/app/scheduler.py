@@ -25,7 +25,7 @@ from cliffwatch.app.stored_schedules import read_schedule, reason_of
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
 from cliffwatch.model.request import RunRequest
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.trigger import fire_times, fire_times_until
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.model.state import ACTIVE, RunState
+from cliffwatch.model.run_state import ACTIVE, RunState
 from cliffwatch.model.workload import Workload, workload_from
 from cliffwatch.stack.components import HOST
 from cliffwatch.store.database import Database

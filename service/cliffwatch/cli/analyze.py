@@ -16,7 +16,7 @@ from cliffwatch.cli.output import ABSENT, Output, print_json, say, show_latency,
 from cliffwatch.cli.paths import is_file
 from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 EXIT_NOT_PASSED = 1
 

@@ -13,7 +13,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.base.units import format_duration
 from cliffwatch.cli.client import ApiClient, ServerEvent, json_of, path_of
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 #: The first and the longest pause between attempts to reach the service again.
 _FIRST_PAUSE_SECONDS = 0.5

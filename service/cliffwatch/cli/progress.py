@@ -20,7 +20,7 @@ from cliffwatch.cli.output import ABSENT, say, show, show_latency, show_seconds
 from cliffwatch.journal.note_text import note_text
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 PLAIN_LINE_SECONDS = 10.0
 #: Events that are worth a line while somebody watches: those that say why the figures are what they are.

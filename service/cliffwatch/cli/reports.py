@@ -14,7 +14,7 @@ from cliffwatch.cli.run_id import SourceArgument, known_run
 from cliffwatch.cli.run_source import FileOutputOption, is_journal, say_written, written
 from cliffwatch.cli.session import session_of
 from cliffwatch.journal import files
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.picture_process import picture_of
 from cliffwatch.report.process import make_report
 

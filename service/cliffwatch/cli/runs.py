@@ -36,7 +36,7 @@ from cliffwatch.cli.run_request import (
 )
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of
 from cliffwatch.cli.tree import CommandTree
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 
 app = CommandTree(help="Start, list, watch, stop and report runs.")
 

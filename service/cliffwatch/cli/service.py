@@ -20,8 +20,8 @@ from cliffwatch.cli.daemon import (
 )
 from cliffwatch.cli.output import Output, print_facts, print_json, say, show
 from cliffwatch.cli.session import OutputOption, Session, seconds_of, session_of
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.state import RunState
 
 _POLL_SECONDS = 0.1
 

@@ -19,7 +19,7 @@ from cliffwatch.http.context import Services, find_run
 from cliffwatch.http.journal_resource import event_body
 from cliffwatch.http.run_resource import run_resource, window_resource
 from cliffwatch.journal import JournalReader
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.store.models import RunRow
 
 POLL_SECONDS = 0.5

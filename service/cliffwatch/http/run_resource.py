@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from cliffwatch.app.launcher import metrics_port_of
 from cliffwatch.http.times import Time
 from cliffwatch.journal import JournalReader, JournalWindow, files
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import Target, parse_target
 from cliffwatch.store.models import RunRow
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from cliffwatch.http.context import Services
 from cliffwatch.http.paging import decode_page, next_token
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import runs_page
 

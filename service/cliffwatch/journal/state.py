@@ -11,7 +11,7 @@ from typing import Any
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal.events import Event, EventLog, EventType
 from cliffwatch.journal.files import LAST_MOMENT
-from cliffwatch.model.state import TRANSITIONS, RunState, VerdictName
+from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
 
 #: Note on a finished run whose analysis could not be made at its end, and was made later.
 MENDED_NOTE = "verdict_mended"

@@ -16,7 +16,7 @@ from cliffwatch.base.units import four_digits
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.note_text import note_text
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.evidence_chart import evidence_columns

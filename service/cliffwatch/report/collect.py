@@ -21,7 +21,7 @@ from cliffwatch.journal.events import TARGET_DISPLACED
 from cliffwatch.journal.state import RunStatus, advance
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import BEGUN
 from cliffwatch.telemetry import reader as telemetry
 from cliffwatch.telemetry.catalogue import CAUSE_SERIES, LAYER_SERIES

@@ -4,7 +4,7 @@ from typing import Any
 
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.format import count, duration, latency
 
 #: An hour is mentioned beside the first and the last when it was so many times as slow as both.

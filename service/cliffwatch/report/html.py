@@ -17,7 +17,7 @@ from markupsafe import Markup
 from cliffwatch.analysis.verdict import percent
 from cliffwatch.base.units import format_number, format_ratio
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report import format as formats
 from cliffwatch.report.chart_series import ChartSeries, as_data
 from cliffwatch.report.heat import drawn

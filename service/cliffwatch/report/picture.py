@@ -24,7 +24,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocat
 from cliffwatch.base.memory_limit import limit_memory, memory_errors
 from cliffwatch.base.units import format_share
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report import format as formats
 from cliffwatch.report.build import Report, build
 from cliffwatch.report.chart_series import ChartSeries, Column

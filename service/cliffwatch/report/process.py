@@ -11,7 +11,7 @@ from typing import Any
 from cliffwatch.base.logs import last_line
 from cliffwatch.base.memory_limit import ENVIRONMENT
 from cliffwatch.base.units import format_size
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 TIMEOUT_SECONDS = 600.0
 #: On top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.

@@ -17,8 +17,8 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import status_of
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.state import RunState
 from cliffwatch.stack.components import ALERTMANAGER, HOST, PROMETHEUS
 from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, answer, watchers
 from cliffwatch.store.database import Database

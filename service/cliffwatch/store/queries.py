@@ -7,7 +7,7 @@ from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
 
 Row = TypeVar("Row")

@@ -14,7 +14,7 @@ from cliffwatch.http.context import Services
 from cliffwatch.http.run_resource import RunSummary, run_summary
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.curve import Curve, CurvePoint, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow

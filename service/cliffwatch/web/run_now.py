@@ -13,7 +13,7 @@ from cliffwatch.http.context import Context, RunId, Services, find_run
 from cliffwatch.http.run_resource import run_resource
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.limits import LimitSubject
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.format import elapsed
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import findings_page

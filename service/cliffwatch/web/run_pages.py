@@ -17,7 +17,7 @@ from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import listed_rows
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.model.document import Name
-from cliffwatch.model.state import MEANINGS, RunState, VerdictName
+from cliffwatch.model.run_state import MEANINGS, RunState, VerdictName
 from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show

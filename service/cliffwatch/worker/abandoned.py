@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.collect import order_in
 from cliffwatch.worker.heartbeat import Heartbeat
 from cliffwatch.worker.reporting import judge_run

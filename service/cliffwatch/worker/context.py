@@ -16,8 +16,8 @@ from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files
 from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.state import RunState
 from cliffwatch.model.workload import Workload
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.detection import Detection

@@ -8,7 +8,7 @@ from typing import Any
 
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal.events import EventType
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.process import ReportOutcome, make_report
 
 #: A journal that is too much for the program's memory is so each time, so attempts are few; pauses between them grow.

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal.events import Event, EventType, ends_load
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 #: The first worker that dies is replaced at once. From the second in a row without a new window on there is a pause: so
 #: long, then twice as long each time, at most so long.

@@ -17,7 +17,7 @@ from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import RunStatus
 from cliffwatch.model.phase import Phase
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import bootstrap_servers_of
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.context import RunContext

@@ -24,7 +24,7 @@ from testkit.worker_runs import (
 
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import Event, JournalReader
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import BrokerTarget
 from cliffwatch.report.build import build
 from cliffwatch.worker.heartbeat import Heartbeat

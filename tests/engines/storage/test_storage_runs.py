@@ -12,7 +12,7 @@ from testkit.worker_runs import events, execute_run, names, queue_run, start_wor
 
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
-from cliffwatch.model.state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.worker.restarts import losses_of
 

@@ -15,7 +15,7 @@ from cliffwatch.journal import EventLog
 from cliffwatch.journal.state import change_state
 from cliffwatch.labs.bundle.manifest import FORMAT, FORMAT_VERSION
 from cliffwatch.labs.bundle.pack import pack
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.build import build, write
 
 RUN_ID = "run-1"

@@ -10,7 +10,7 @@ from cliffwatch.base.units import format_amplification, format_ratio
 from cliffwatch.cli.drill.progress import WindowFigures
 from cliffwatch.cli.output import ABSENT, show_latency
 from cliffwatch.model.phase import JUDGED_PHASES
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 
 CLIFF_ALERT = "CliffwatchLatencyCliff"
 GARBAGE_COLLECTION = "drive_garbage_collection"

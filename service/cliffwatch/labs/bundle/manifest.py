@@ -13,7 +13,7 @@ from cliffwatch.base.finite_json import strict_json
 from cliffwatch.base.plain_values import plain
 from cliffwatch.journal import files
 from cliffwatch.model.document import Name
-from cliffwatch.model.state import VerdictName
+from cliffwatch.model.run_state import VerdictName
 from cliffwatch.telemetry import parts
 
 #: Grows with every change of what a bundle holds, since older versions then refuse it.

@@ -16,7 +16,7 @@ from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.labs.bundle.archive import CHUNK_BYTES, ArchiveWriter
 from cliffwatch.labs.bundle.manifest import DASHBOARDS, JOURNAL_FILES, MANIFEST, REPORT_FILES, BundledFile, Manifest
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 from cliffwatch.telemetry import parts
 
 #: Where the dashboards are that a Grafana elsewhere can be given.

@@ -35,7 +35,7 @@ from cliffwatch.labs.bundle.bounds import (
 from cliffwatch.labs.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
 from cliffwatch.labs.bundle.pack import order_of
 from cliffwatch.model.request import check_text
-from cliffwatch.model.state import RunState
+from cliffwatch.model.run_state import RunState
 
 #: An import leaves so much of the disk free: journals of runs that go on are on it.
 FREE_RESERVE_BYTES = 1024**3
