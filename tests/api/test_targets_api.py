@@ -10,6 +10,7 @@ from testkit.loops import loop_drive
 from tests.api.harness import Api
 from tests.api.target_orders import directory, order
 
+from cliffwatch.journal import JournalReader
 from cliffwatch.model.request import Submission
 from cliffwatch.store.models import RunRow
 
@@ -65,6 +66,11 @@ def test_a_drive_is_taken_only_with_the_sentence_that_the_plan_asks_for(api: Api
     accepted = api.put("/runs/mine", order({**target, "confirmation": plan["confirmation"]}))
     assert accepted.status_code == 201
     assert queued(api) == ["mine"]
+    # Held against what has this name when the run's turn comes.
+    asked = next(JournalReader(api.settings.runs_directory / "mine").events()).event.detail
+    status = drive.stat()
+    assert asked["target_blocks"].startswith(f"file {status.st_ino} of ")
+    assert asked["target_blocks"].endswith(f" {status.st_size} bytes")
 
 
 def test_a_run_waits_for_the_run_that_has_its_drive(api: Api, drive: Path) -> None:

@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from testkit.loops import MIB, loop_drive
 from testkit.storage_engine import SMALL
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.app.launcher import request_stop
+from cliffwatch.gate import examine
 from cliffwatch.journal import files
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -129,3 +131,23 @@ def test_a_link_that_leads_elsewhere_than_when_the_run_was_asked_for_is_not_foll
     assert finished.verdict is VerdictName.FAILED
     assert any(f"{link} led to {first}" in reason and "target" in reason for reason in finished.reasons)
     assert list(first.iterdir()) == list(second.iterdir()) == []
+
+
+def test_another_file_under_the_confirmed_name_is_not_erased(tmp_path: Path) -> None:
+    file = tmp_path / "drive.img"
+    with loop_drive(file) as drive:
+        # As the service records it of a request that it accepts.
+        asked = Submission("", "", target_blocks=examine(drive.target(), "run").blocks)
+    file.rename(tmp_path / "moved.img")
+    with loop_drive(file) as drive:
+        with drive.node.open("r+b") as device:
+            device.seek(MIB)
+            device.write(b"data that no tool knows")
+        before = drive.digest()
+        phases = {"soak": "10m"}
+        journal = queue_run(tmp_path / "run", FIO, drive.target(), engine="fio", phases=phases, submission=asked)
+        assert start_worker(journal).wait(120) == 0
+        finished = status(journal)
+        assert finished.verdict is VerdictName.FAILED
+        assert any(f"{file} was another drive when the run was asked for" in reason for reason in finished.reasons)
+        assert drive.digest() == before

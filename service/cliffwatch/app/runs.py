@@ -119,7 +119,12 @@ class RunService:
             run_id=run_id,
             workload=workload,
             submission=Submission(
-                examination.target_key, request.digest, version, replaced, target_path=place_of(examination)
+                examination.target_key,
+                request.digest,
+                version,
+                replaced,
+                target_path=place_of(examination),
+                target_blocks=examination.blocks,
             ),
             examination=examination,
             plan=plan,

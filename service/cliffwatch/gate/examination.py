@@ -11,7 +11,7 @@ from cliffwatch.gate.device_gate import lasting_objections
 from cliffwatch.gate.journal_directories import directory_with_journals, drive_with_journals, notes_on_journals
 from cliffwatch.gate.objections import Objection
 from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory
-from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.backing import FileIdentity, read_loops
 from cliffwatch.machine.inventory import (
     Drive,
     Volume,
@@ -35,9 +35,10 @@ class Examination:
 
     `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
     machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
-    whose keys overlap (`targets_overlap`) must not go on at once. `drives` is the device under test, or the drives at
-    the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run; they say what to
-    mind when its result is read.
+    whose keys overlap (`targets_overlap`) must not go on at once. `blocks` says what a device is made of, whatever it
+    is called: another file or drive under the same name is not what was confirmed. `drives` is the device under test,
+    or the drives at the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run;
+    they say what to mind when its result is read.
     """
 
     target: AnyTarget
@@ -45,6 +46,7 @@ class Examination:
     path: Path
     is_device: bool
     target_key: str
+    blocks: str | None = None
     drives: tuple[Drive, ...] = ()
     volume: Volume | None = None
     directory: FileIdentity | None = None
@@ -198,6 +200,7 @@ def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sy
         path=drive.node,
         is_device=True,
         target_key=_key(drive.leaves, sys),
+        blocks=_blocks(drive, sys),
         drives=(drive,),
         objections=tuple(objections),
         notes=(*_notes_on_drives(drive.leaves), *_notes_on_siblings(drive, sys)),
@@ -227,6 +230,17 @@ def _key(drives: Iterable[Drive], sys: Path) -> str:
             found[drive.major_minor] = drive
             waiting += [*_siblings(drive, sys), *(twin.drive for twin in twins_of(drive, sys).known)]
     return "drive:" + "+".join(sorted(found, key=major_minor_order)) if found else ""
+
+
+def _blocks(drive: Drive, sys: Path) -> str:
+    """Size and hardware of the drives at the bottom; of a loop device the file, by device and inode."""
+    files = {loop.major_minor: loop.backing for loop in read_loops(sys)}
+    found = []
+    for leaf in drive.leaves:
+        backing = files.get(leaf.major_minor)
+        file = None if backing is None else f"file {backing.file.inode} of {backing.file.major_minor}"
+        found.append(" ".join([*filter(None, [leaf.serial, leaf.wwn, file]), f"{leaf.size_bytes} bytes"]))
+    return "; ".join(sorted(found))
 
 
 def _places(key: str) -> set[str]:

@@ -11,17 +11,24 @@ from cliffwatch.worker.load import LoadOutcome
 
 
 def examine_again(context: RunContext) -> Examination:
-    """The target as it is now. Raises Problem, also when a link leads elsewhere than when the run was asked for."""
+    """The target as it is now. Raises Problem, also when it is not what it was when the run was asked for: a link leads
+    elsewhere, or another file or drive has the name of the one that may be erased."""
     order = context.order
     # The service looked at the directory of all journals; the run knows its own.
     examination = examine(order.target, order.run_id, journals=context.directory)
     first = next(JournalReader(context.directory).events())
-    asked = Submission.from_detail(first.event.detail, str(order.target)).target_path
-    present = place_of(examination)
-    if asked is not None and asked != present:
-        path = str(order.target).partition(":")[2]
+    asked = Submission.from_detail(first.event.detail, str(order.target))
+    path, present = str(order.target).partition(":")[2], place_of(examination)
+    if asked.target_path is not None and asked.target_path != present:
         message = (
-            f"{path} led to {asked} when the run was asked for and leads to {present} now; name the directory itself"
+            f"{path} led to {asked.target_path} when the run was asked for and leads to {present} now; name the "
+            "directory itself"
+        )
+        require_clear([Objection("target_changed", message)])
+    if asked.target_blocks is not None and asked.target_blocks != examination.blocks:
+        message = (
+            f"{path} was another drive when the run was asked for ({asked.target_blocks}; now {examination.blocks}); "
+            "look at what is on it, and submit the run again if that may be lost"
         )
         require_clear([Objection("target_changed", message)])
     return examination
