@@ -299,7 +299,7 @@ def test_a_finished_run_has_the_figures_of_its_report(database: Database, tmp_pa
         "device_write_seconds": 0.002,
         "onset": {"kind": "cliff", "seconds": 20.0, "ratio": 34.0},
     }
-    assert [at for at, _ in row["curve"]] == [START + 3, START + 4, START + 5]
+    assert [at for at, *_ in row["curve"]] == [START + 3, START + 4, START + 5]
 
 
 def test_a_report_that_came_later_gives_its_figures_at_the_next_start(database: Database, tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """An engine that is slow to begin costs a run time, and nothing else: the load begins when it is there."""
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,22 @@ def test_an_engine_that_goes_on_with_a_load_late_leaves_a_gap_and_ends_when_that
     coverage = report(journal)["coverage"]
     assert coverage["judged_ratio"] < 0.99
     assert coverage["asked_seconds"] == RESUMED_SECONDS
+
+
+def test_a_worker_that_comes_back_when_the_load_is_over_says_from_when_nobody_measured(tmp_path: Path) -> None:
+    journal = queue(tmp_path, "synthetic", {}, "away", SOAK_SECONDS)
+    worker = start_worker(journal)
+    wait_until(lambda: window_count(journal) >= 1, "a first window")
+    worker.kill()
+    worker.wait(60)
+    began = status(journal)
+    assert began.load_stop is not None
+    change_state(EventLog(journal), RunState.INTERRUPTED, began.since)
+    change_state(EventLog(journal), RunState.STARTING, began.since)
+    over = began.load_stop
+    wait_until(lambda: time.time() > over, "the end of the load")
+    assert start_worker(journal).wait(60) == 0
+    (gap,) = [event for event in events(journal) if event.type == "gap"]
+    last = max(window.end for window in JournalReader(journal).windows())
+    assert (gap.name, gap.detail["start"], gap.detail["end"]) == ("worker_interrupted", last, over)
+    assert [each["reason"] for each in report(journal)["coverage"]["gaps"]] == ["worker_interrupted"]

@@ -114,7 +114,7 @@ class RunService:
         holder = self._run_on(examination.target_key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
-            notes.append(f"run {holder} has this target; this run would wait until it ends")
+            notes.append(f"run {holder} is on this target or its drive; this run would wait until it ends")
         return RunPlan(
             run_id=run_id,
             workload=workload,

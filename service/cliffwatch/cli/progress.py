@@ -105,8 +105,8 @@ class Picture:
         throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
         measured = f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}"
-        told = measured if stall is None else stall_words(stall)
-        return f"{told}  {throughput}  operations {operations}  errors {self.errors}"
+        latency_words = measured if stall is None else stall_words(stall)
+        return f"{latency_words}  {throughput}  operations {operations}  errors {self.errors}"
 
     def line(self) -> str:
         return (

@@ -91,6 +91,11 @@ def _unit(name: str, content: Any) -> str:
     return next((unit for unit in units if name.endswith(unit)), "")
 
 
+def series_words(name: str) -> str:
+    """A series as people read it: `end_to_end.p99` is `end to end p99`."""
+    return name.replace(".", " ").replace("_", " ")
+
+
 def detail(content: dict[str, Any], limit: int = 400) -> str:
     """An event's detail on one line: `status 1, seconds 3.2`. What is longer than `limit` is cut, visibly."""
     parts = []

@@ -143,6 +143,7 @@ def environment(templates: Path) -> Environment:
 def _report_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["trusted"] = Markup
+    made.filters["series_words"] = formats.series_words
     made.globals["plain_value"] = formats.value
     return made
 

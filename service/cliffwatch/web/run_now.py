@@ -73,7 +73,7 @@ def _drives(services: Services, names: list[str] | None) -> dict[str, Any]:
     try:
         known = drive_health(services.settings.prometheus_url, services.clock.wall())
     except QueryFailed as error:
-        return {"drives_missing": f"Not measured: {error}. Start the watchers with `cliffwatch up`."}
+        return {"drives_missing": f"Not measured: {error}. Start the watchers with cliffwatch up."}
     drives = []
     for name in names:
         health = known.get(name)

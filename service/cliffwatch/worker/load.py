@@ -37,6 +37,8 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 #: An engine is started so long before its first window, so that it is ready when the time comes.
 START_LEAD_SECONDS = 0.5
 POLL_SECONDS = 0.25
+#: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
+NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ class LoadPhase:
         self._phase: str | None = None
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
-        self._gap_reason = "worker_interrupted" if context.windows.last else "engine_started_late"
+        self._gap_reason = WORKER_INTERRUPTED if context.windows.last else "engine_started_late"
         self._engine_end: EngineEnd | None = None
         self._event_limit = EventLimit()
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
@@ -83,6 +85,8 @@ class LoadPhase:
         try:
             outcome = self._execute()
             self._committer.finish()
+            if outcome.end is LoadEnd.COMPLETED:
+                self._record_interruption_at_end()
         finally:
             self._freezes.close()
         if outcome.end is not LoadEnd.INTERRUPTED:
@@ -276,7 +280,7 @@ class LoadPhase:
         self._enter_phase(window.start)
         self._context.figures.observe(window, committed)
         self._record_gap(self._timeline.load_start if previous_end is None else previous_end, window.start)
-        self._gap_reason = "not_reported_by_engine"
+        self._gap_reason = NOT_REPORTED
         self._detection.take(committed)
         self._show_detection()
 
@@ -322,9 +326,15 @@ class LoadPhase:
         if end - start <= self._window_seconds * GAP_TOLERANCE:
             return
         reason = JOURNAL_FULL if self._committer.lost else self._gap_reason
-        if reason == "not_reported_by_engine" and self._freezes.explains(start, end):
+        if reason == NOT_REPORTED and self._freezes.explains(start, end):
             return
         self._context.record_event(EventType.GAP, reason, start=start, end=end, seconds=round(end - start, 6))
+
+    def _record_interruption_at_end(self) -> None:
+        """The gap of a load that had no time left for another window when it could have gone on."""
+        last = self._context.windows.last
+        if last is not None and self._gap_reason != NOT_REPORTED:
+            self._record_gap(last.end, self._timeline.load_stop)
 
     def _enter_phase(self, moment: float) -> None:
         """Show where `moment` is in the load. A window that is committed late does not bring its phase back."""

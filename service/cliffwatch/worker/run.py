@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from time import process_time
 
+from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
@@ -23,7 +24,7 @@ from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.facts import collect_facts
-from cliffwatch.worker.load import START_LEAD_SECONDS, LoadOutcome, LoadPhase
+from cliffwatch.worker.load import START_LEAD_SECONDS, WORKER_INTERRUPTED, LoadOutcome, LoadPhase
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.run_files import remove_files
@@ -86,6 +87,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
     if resumed and context.workload.on_interruption == "end":
         return LoadOutcome(LoadEnd.FAILED, "the worker died, and the workload says to end then")
     if resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop:
+        _record_absence(context, status)
         return LoadOutcome(LoadEnd.COMPLETED)
     with ExitStack() as held:
         try:
@@ -123,6 +125,16 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             _cool_down(context, target, devices, outcome)
         clear(context, target, outcome)
     return outcome
+
+
+def _record_absence(context: RunContext, status: RunStatus) -> None:
+    """The gap of a load that was over before a worker could go on with it."""
+    last = context.windows.last
+    start, end = status.load_start if last is None else last.end, status.load_stop
+    assert start is not None, "a load that has an end has a beginning"
+    assert end is not None, "only a planned load can be over"
+    if end - start > context.workload.window * GAP_TOLERANCE:
+        context.record_event(EventType.GAP, WORKER_INTERRUPTED, start=start, end=end, seconds=round(end - start, 6))
 
 
 def _estimate(context: RunContext, target: HeldTarget, again: bool) -> EngineContext:
