@@ -1,13 +1,15 @@
+import gc
 import threading
 from pathlib import Path
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from testkit.journals import synthetic_workload
+from testkit.loops import command
 
 from cliffwatch.model.scope import Scope
-from cliffwatch.store.database import Database, open_database
+from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.tokens import create_token
 from cliffwatch.store.workloads import find_workload, put_workload
@@ -75,3 +77,20 @@ def test_a_snapshot_writes_nothing(database: Database) -> None:
         create_token(session, "lost", Scope.READ, 1.0)
     with database.snapshot() as session:
         assert session.scalar(text("SELECT count(*) FROM tokens")) == 0
+
+
+def test_a_file_that_could_not_be_written_when_it_was_opened_is_written_once_it_can_be(volume: Path) -> None:
+    url = f"sqlite:///{volume / 'cliffwatch.sqlite3'}"
+    upgrade(url)
+    command("chattr", "+i", volume / "cliffwatch.sqlite3")
+    database = open_database(url)
+    try:
+        with pytest.raises(OperationalError, match="readonly"), database.session() as session:
+            put_workload(session, synthetic_workload(), 1.0)
+        command("chattr", "-i", volume / "cliffwatch.sqlite3")
+        with database.session() as session:
+            put_workload(session, synthetic_workload(), 1.0)
+    finally:
+        database.close()
+        # The exception has frames, these a cursor, and that keeps the file open.
+        gc.collect()

@@ -17,7 +17,7 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
-from sqlalchemy.engine import make_url
+from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
@@ -101,6 +101,7 @@ def open_database(url: str) -> Database:
         event.listen(engine, "do_connect", _SqliteFile(Path(parsed.database)).connect)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
+    event.listen(engine, "handle_error", _forget_read_only)
     return Database(engine)
 
 
@@ -217,6 +218,12 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry)
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA foreign_keys = ON")
+
+
+def _forget_read_only(context: ExceptionContext) -> None:
+    """What was opened while the file could not be written stays so, whatever becomes of the file: it is opened anew."""
+    if "readonly database" in str(context.original_exception):
+        context.is_disconnect = True
 
 
 def _begin_sqlite(connection: Connection) -> None:
