@@ -78,7 +78,8 @@ def test_an_engine_that_dies_is_started_again_and_the_pause_is_a_gap(tmp_path: P
     assert "died" in names(directory, "engine")
     gaps = [event for event in events(directory) if event.type == "gap" and event.name == "engine_restarted"]
     assert gaps
-    assert all(gap.detail["seconds"] >= 1 for gap in gaps)
+    # What is left of the load after the last one may be less than the pause.
+    assert all(gap.detail["seconds"] >= 1 or gap.detail["end"] == finished.load_stop for gap in gaps)
     assert_no_window_twice(directory)
     coverage = report(directory)["coverage"]
     assert coverage["ratio"] < 0.99
