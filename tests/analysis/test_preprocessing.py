@@ -13,9 +13,9 @@ from cliffwatch.analysis.preprocessing import (
     all_spread_over_tick,
     are_on_tick,
     block_level,
-    is_on_tick,
     judged,
     spread_over_tick,
+    tick_below,
 )
 from cliffwatch.analysis.run_arrays import whole_run
 from cliffwatch.analysis.span_lengths import BLOCK
@@ -61,7 +61,7 @@ def test_notices_may_come_in_any_order_before_their_windows() -> None:
 @pytest.mark.parametrize("tick", CLOCK_TICKS)
 def test_a_coarse_clock_is_known_and_spread_alike(tick: float) -> None:
     values = np.array([0.0, tick, 7 * tick, 7.3 * tick, 199 * tick, 200 * tick])
-    expected = [is_on_tick(value, tick) for value in values.tolist()]
+    expected = [tick_below(value, [tick]) > 0 for value in values.tolist()]
     assert expected == [True, True, True, False, True, False]
     assert are_on_tick(values, tick).tolist() == expected
     spread = [spread_over_tick(value, index, tick) for index, value in enumerate(values.tolist())]

@@ -67,14 +67,17 @@ def judged(samples: Iterable[Sample], notices: Sequence[Notice]) -> Iterator[Sam
     return (sample for sample in samples if mask.is_judged(sample))
 
 
-def is_on_tick(value: float, tick: float) -> bool:
-    """Whether a value is what a clock of this tick gives, and so small that its level hides between two ticks."""
-    ticks = value / tick
-    return ticks < _TICKS_MOST and abs(ticks - round(ticks)) < 1e-6
+def tick_below(value: float, clocks: Sequence[float]) -> float:
+    """The first of these ticks whose clock gives a value so small that its level hides between two; 0 for none."""
+    for tick in clocks:
+        ticks = value / tick
+        if ticks < _TICKS_MOST and abs(ticks - round(ticks)) < 1e-6:
+            return tick
+    return 0.0
 
 
 def are_on_tick(values: Array, tick: float) -> NDArray[np.bool_]:
-    """`is_on_tick` of each value."""
+    """Whether `tick_below` finds this tick, of each value."""
     ticks = values / tick
     return np.asarray((np.abs(ticks - np.round(ticks)) < 1e-6) & (ticks < _TICKS_MOST))
 

@@ -6,6 +6,7 @@ one asks only how far most of the last windows are above the baseline, and above
 
 import math
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,18 +45,24 @@ class Absolute:
         self._levels: deque[float] = deque(maxlen=ABSOLUTE_ALONE_WINDOWS)
 
     def follow(
-        self, channel: Channel, level: float, correlated: CorrelatedSeries, more_load: bool, is_first: bool
+        self,
+        channel: Channel,
+        level: float,
+        correlated: CorrelatedSeries,
+        more_load: bool,
+        is_first: Callable[[], bool],
     ) -> AbsoluteRise | None:
         """Take in a window's level; returns the rise where there is one. More load explains what no device shows.
 
-        `is_first`: the run has not degraded yet, and has not come back from a rise as severe.
+        `is_first`: the run has not degraded yet, and has not come back from a rise as severe; asked only where there is
+        one, because it is slow to say.
         """
         baseline = channel.baseline
         self._levels.append(level)
         last = sorted(list(self._levels)[-FAST:])[-(FAST // 2 + 1) :]
         if baseline is None or last[0] < _threshold(baseline, CORROBORATED_RATIO):
             return None
-        if is_first and (severe := self._severe(channel, baseline, correlated)) is not None:
+        if is_first() and (severe := self._severe(channel, baseline, correlated)) is not None:
             return severe
         devices = slower_devices(correlated)
         ratio, windows = (

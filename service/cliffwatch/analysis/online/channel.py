@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.analysis.finding import Baseline, Role, Series
-from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, is_on_tick, spread_over_tick
+from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, spread_over_tick, tick_below
 from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HALF_BLOCKS, HOUR, HOUR_BLOCKS, REFERENCE_BLOCKS
 from cliffwatch.analysis.spread import Spread, middle
@@ -17,6 +17,8 @@ from cliffwatch.model.phase import Phase
 
 _RING = 640
 _LOWEST_HOURS = 3
+#: Looked up once: it is asked for at each window, and an enum's attribute takes Python 3.11 longer than the comparison.
+_BASELINE = Phase.BASELINE.value
 #: Blocks that say where a run is that improves fast.
 _LOCAL_BLOCKS = 20
 #: Series whose changes are reported with their sizes.
@@ -217,7 +219,7 @@ class Channel:
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
         """A phase that was declared to be the baseline is where the baseline is taken."""
-        if phase == Phase.BASELINE:
+        if phase == _BASELINE:
             if not self._phase_values:
                 self._phase_start = start
             if len(self._phase_values) < 8 * HOUR_BLOCKS * BLOCK:
@@ -241,12 +243,12 @@ class Channel:
         return math.log(value)
 
     def _follow_tick(self, value: float) -> None:
-        for tick in (self._tick,) if self._tick else CLOCK_TICKS:
-            if is_on_tick(value, tick):
-                self._coarse_seen = min(self._coarse_seen + 1, 48)
-                if self._coarse_seen == 24:
-                    self._tick = tick
-                return
-        self._coarse_seen = max(0, self._coarse_seen - 8)
-        if self._coarse_seen == 0:
-            self._tick = 0.0
+        if tick := tick_below(value, (self._tick,) if self._tick else CLOCK_TICKS):
+            self._coarse_seen = min(self._coarse_seen + 1, 48)
+            if self._coarse_seen == 24:
+                self._tick = tick
+            return
+        if self._coarse_seen:
+            self._coarse_seen = max(0, self._coarse_seen - 8)
+            if self._coarse_seen == 0:
+                self._tick = 0.0

@@ -8,6 +8,7 @@ import math
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from cliffwatch.analysis.cliff import cliff_height, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
@@ -158,10 +159,8 @@ class OnlineDetector:
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
         """A rise that no noise explains, in a run in which nothing has changed yet."""
         more_load = self._mask.window < self._explained_until
-        _, returned = judge.excursions.longest(log_ratio(SEVERE_RATIO), None)
-        is_first = not self._has_degraded() and returned == 0
-        level = self._present[judge.name]
-        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first=is_first)
+        level, is_first = self._present[judge.name], partial(self._is_first, judge)
+        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first)
         if rise is None:
             return None
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
@@ -174,6 +173,10 @@ class OnlineDetector:
             # The recent level may have risen with it.
             judge.healthy = judge.base()
         return finding
+
+    def _is_first(self, judge: Judge) -> bool:
+        """Whether the run has not degraded yet, and has not come back from a rise as severe."""
+        return not self._has_degraded() and judge.excursions.longest(log_ratio(SEVERE_RATIO), None)[1] == 0
 
     def _present_for_spikes(self, sample: Sample, deviation: float) -> Present:
         more_load = self._correlated.is_busy() or self._evidence(FAST).more_load
