@@ -9,8 +9,8 @@ use serde::Serialize;
 pub struct Cliff {
     /// When it started, `None` if it did not or is unknown.
     pub onset_seconds: Option<f64>,
-    /// What the host had written by then, in pages of the simulated drive.
-    pub onset_host_pages: Option<u64>,
+    /// What the host had written by then.
+    pub onset_host_bytes: Option<u64>,
     /// What counts as a cliff in this run.
     pub definition: String,
     /// 99th percentile of write latency that the cliff is measured against.
@@ -18,7 +18,7 @@ pub struct Cliff {
     /// When the drive first had no more clean superblocks than its reserve.
     pub out_of_clean_blocks_seconds: Option<f64>,
     /// What the host had written by then.
-    pub out_of_clean_blocks_host_pages: Option<u64>,
+    pub out_of_clean_blocks_host_bytes: Option<u64>,
 }
 
 /// So many intervals in a row make an onset: one slow interval is a spike.
@@ -30,7 +30,7 @@ pub(crate) fn find(plan: &DrivePlan, intervals: &[Interval]) -> Cliff {
     let mut cliff = if plan.timed { by_latency(plan, intervals) } else { by_demand(plan, intervals) };
     if let Some(first) = intervals.iter().find(|interval| interval.out_of_clean_blocks) {
         cliff.out_of_clean_blocks_seconds = first.start_seconds;
-        cliff.out_of_clean_blocks_host_pages = Some(first.end_host_pages - first.counters.host_pages);
+        cliff.out_of_clean_blocks_host_bytes = Some(first.end_host_bytes - first.host_bytes);
     }
     cliff
 }
@@ -74,7 +74,7 @@ fn onset(intervals: &[Interval], from: usize, is_over: impl Fn(&Interval) -> boo
 fn located(onset: Option<&Interval>, definition: String) -> Cliff {
     Cliff {
         onset_seconds: onset.and_then(|interval| interval.start_seconds),
-        onset_host_pages: onset.map(|interval| interval.end_host_pages - interval.counters.host_pages),
+        onset_host_bytes: onset.map(|interval| interval.end_host_bytes - interval.host_bytes),
         definition,
         ..Cliff::default()
     }

@@ -10,6 +10,8 @@ mod cliff;
 pub mod emulate;
 pub mod error;
 mod ftl;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod memory;
 pub mod plan;
 mod random;

@@ -26,14 +26,14 @@ pub struct DrivePlan {
     pub buffer_protected: bool,
     /// What was written before.
     pub precondition: Precondition,
-    /// Ends the run after so many pages of the host.
-    pub end_pages: Option<u64>,
+    /// Ends the run after the host has written so much.
+    pub end_bytes: Option<u64>,
     /// Ends the run after so many simulated seconds.
     pub end_seconds: Option<f64>,
-    /// Length of an interval in simulated seconds, otherwise `interval_pages`.
+    /// Length of an interval in simulated seconds, otherwise `interval_bytes`.
     pub interval_seconds: Option<f64>,
-    /// Length of an interval in pages of the host.
-    pub interval_pages: u64,
+    /// Length of an interval by what the host writes.
+    pub interval_bytes: u64,
     /// What simulated times are multiplied by.
     pub scale: u32,
     /// The host's rate.
@@ -89,10 +89,10 @@ impl DrivePlan {
             } else {
                 Precondition::Sequential
             }),
-            end_pages,
+            end_bytes: end_pages.map(|pages| pages * page_bytes),
             end_seconds,
             interval_seconds: interval.or(end_seconds.map(|seconds| seconds / INTERVALS)),
-            interval_pages: ((expected_pages as f64 / INTERVALS) as u64).max(1),
+            interval_bytes: ((expected_pages as f64 / INTERVALS) as u64).max(1) * page_bytes,
             scale,
             bytes_per_second: s.rate.map(|rate| rate.0 as f64),
             cliff_factor: s.cliff_factor.unwrap_or(5.0),
@@ -124,10 +124,10 @@ impl DrivePlan {
         let s = &self.settings;
         let (pages, page_bytes, seed) = (self.volume_pages, self.page_bytes, self.seed);
         let workload: Box<dyn Workload> = match s.workload.unwrap_or(WorkloadKind::Uniform) {
-            WorkloadKind::Uniform => Box::new(Uniform::new(pages, page_bytes, seed)),
+            WorkloadKind::Uniform => Box::new(Uniform::new(pages, seed)),
             WorkloadKind::HotCold => {
                 let (space, writes) = (s.hot_space.unwrap_or(0.2), s.hot_writes.unwrap_or(0.8));
-                Box::new(HotCold::new(pages, space, writes, page_bytes, seed))
+                Box::new(HotCold::new(pages, space, writes, seed))
             }
             WorkloadKind::Streams => Box::new(Streams::new(&self.streams(), seed)?),
             WorkloadKind::Trace => {

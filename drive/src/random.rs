@@ -10,6 +10,8 @@ pub(crate) enum Purpose {
     Allocation,
     /// How long each program operation takes, and when requests arrive.
     Timing,
+    /// What a loss of power takes.
+    Power,
 }
 
 /// The xoshiro256++ generator of Blackman and Vigna, seeded through splitmix64 as its authors advise.

@@ -12,8 +12,10 @@ use serde::Serialize;
 /// One interval of a run. Seconds are of the whole drive where the run was scaled.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Interval {
-    /// Pages written by the host since the run began, at the end of the interval.
-    pub end_host_pages: u64,
+    /// Bytes that the host wrote in it.
+    pub host_bytes: u64,
+    /// Bytes that the host had written since the run began, at its end.
+    pub end_host_bytes: u64,
     /// When it began, `None` where the run knows no time.
     pub start_seconds: Option<f64>,
     /// When it ended.
@@ -21,7 +23,7 @@ pub struct Interval {
     /// What was done in it.
     #[serde(flatten)]
     pub counters: Counters,
-    /// Pages programmed by pages written by the host.
+    /// Bytes programmed by bytes that the host wrote.
     pub write_amplification: f64,
     /// Share of superblocks that were clean at its end.
     pub clean_ratio: f64,
@@ -46,6 +48,8 @@ pub struct Interval {
 pub struct SimulationOutcome {
     /// Interval by interval, times not yet scaled.
     pub intervals: Vec<Interval>,
+    /// Bytes that the host wrote in the whole run after preconditioning.
+    pub host_bytes: u64,
     /// Of the whole run after preconditioning.
     pub counters: Counters,
     /// Pages that the host wrote before the run.
@@ -56,12 +60,6 @@ pub struct SimulationOutcome {
 }
 
 impl SimulationOutcome {
-    /// Pages of the host in the intervals so far.
-    #[must_use]
-    pub fn host_pages(&self) -> u64 {
-        self.intervals.last().map_or(0, |interval| interval.end_host_pages)
-    }
-
     /// Adds an interval with its latencies.
     pub fn add(&mut self, mut interval: Interval, latencies: LatencyCounts) {
         let LatencyCounts { write, read, flush } = latencies;
@@ -93,7 +91,7 @@ pub struct TotalLatencies {
 pub struct SimulationReport {
     /// At steady state: see `steady_state`.
     pub write_amplification: f64,
-    /// Pages written by the host in the run.
+    /// Pages written by the host in the run, each part of one as a page.
     pub host_pages: u64,
     /// Pages programmed in the run.
     pub media_pages: u64,
@@ -138,18 +136,21 @@ impl SimulationReport {
     #[must_use]
     pub fn new(plan: &DrivePlan, mut outcome: SimulationOutcome, cpu_seconds: f64) -> Self {
         let scale = f64::from(plan.scale);
-        let bytes = |pages: u64| pages * plan.page_bytes * u64::from(plan.scale);
+        let whole = |bytes: u64| bytes * u64::from(plan.scale);
+        let bytes = |pages: u64| whole(pages * plan.page_bytes);
+        let steady_state = steady::at_the_end(&outcome.intervals, plan.page_bytes);
         for interval in &mut outcome.intervals {
             let seconds = interval.start_seconds.zip(interval.end_seconds).map(|(start, end)| end - start);
-            let host_bytes = (interval.counters.host_pages * plan.page_bytes) as f64;
-            interval.write_amplification = amplification(&interval.counters);
+            let media_bytes = interval.counters.media_pages() * plan.page_bytes;
+            interval.write_amplification = amplification(media_bytes, interval.host_bytes);
             interval.host_bytes_per_second =
-                seconds.filter(|&seconds| seconds > 0.0).map(|seconds| host_bytes / seconds);
+                seconds.filter(|&seconds| seconds > 0.0).map(|seconds| interval.host_bytes as f64 / seconds);
             for time in [&mut interval.start_seconds, &mut interval.end_seconds, &mut interval.slipped_seconds] {
                 *time = time.map(|seconds| seconds * scale);
             }
+            interval.host_bytes = whole(interval.host_bytes);
+            interval.end_host_bytes = whole(interval.end_host_bytes);
         }
-        let steady_state = steady::at_the_end(&outcome.intervals);
         let [write, read, flush] = match &outcome.totals {
             Some(histograms) => histograms.each_ref().map(Percentiles::of),
             None => [None, None, None],
@@ -158,7 +159,7 @@ impl SimulationReport {
             write_amplification: steady_state.write_amplification,
             host_pages: outcome.counters.host_pages,
             media_pages: outcome.counters.media_pages(),
-            host_bytes: bytes(outcome.counters.host_pages),
+            host_bytes: whole(outcome.host_bytes),
             media_bytes: bytes(outcome.counters.media_pages()),
             precondition_pages: outcome.precondition_pages,
             cpu_seconds,
@@ -179,12 +180,12 @@ impl SimulationReport {
     }
 }
 
-/// Pages programmed by pages written by the host, 1 where nothing was written.
+/// Bytes programmed by bytes that the host wrote, 1 where it wrote nothing.
 #[must_use]
-pub fn amplification(counters: &Counters) -> f64 {
-    match counters.host_pages {
+pub fn amplification(media_bytes: u64, host_bytes: u64) -> f64 {
+    match host_bytes {
         0 => 1.0,
-        pages => counters.media_pages() as f64 / pages as f64,
+        host_bytes => media_bytes as f64 / host_bytes as f64,
     }
 }
 

@@ -205,7 +205,7 @@ settings! {
 }
 
 /// When appends are flushed, as written.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum SyncSetting {
     /// `write-back`
     WriteBack,
@@ -235,14 +235,31 @@ impl<'de> Deserialize<'de> for SyncSetting {
     }
 }
 
+impl Serialize for SyncSetting {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        match self {
+            Self::WriteBack => serializer.serialize_str("write-back"),
+            Self::EveryWrite => serializer.serialize_str("every-write"),
+            Self::Every(ByteSize(bytes)) => serializer.serialize_str(&bytes.to_string()),
+        }
+    }
+}
+
 impl Settings {
     /// Reads a profile: YAML with the flags' names as keys.
     ///
     /// # Errors
     /// [`Error::File`] if it cannot be read, [`Error::Profile`] if it has an unknown key or a value of the wrong kind.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
-        serde_yaml_ng::from_str(&text)
+        Self::parse(&std::fs::read_to_string(path).map_err(Error::file(path))?, path)
+    }
+
+    /// The profile that `text` is, which was found at `path`.
+    ///
+    /// # Errors
+    /// As [`Settings::read`].
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
+        serde_yaml_ng::from_str(text)
             .map_err(|error| Error::Profile { path: path.into(), reason: without_list(&error.to_string()) })
     }
 }
@@ -255,5 +272,21 @@ fn without_list(said: &str) -> String {
             format!("{fault}{place}")
         }
         None => said.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_settings_of_a_report_are_a_profile() {
+        for sync in ["write-back", "every-write", "1MiB"] {
+            let profile = format!("capacity: 64MB\nsync: {sync}\nduration: 36h\nrate-skew: 0.5\n");
+            let settings = Settings::parse(&profile, Path::new("profile")).unwrap();
+            let written = serde_json::to_string(&settings).unwrap();
+            let again = Settings::parse(&written, Path::new("report")).unwrap();
+            assert_eq!((again.sync, again.capacity), (settings.sync, settings.capacity), "{written}");
+        }
     }
 }

@@ -1,13 +1,12 @@
 //! Whether the end of a run was steady, and at what write amplification.
 
-use crate::ftl::Counters;
 use crate::report::{Interval, amplification};
 use serde::Serialize;
 
 /// The second half of a run.
 #[derive(Debug, Serialize)]
 pub struct SteadyState {
-    /// Pages programmed by pages of the host in the second half of the run.
+    /// Bytes programmed by bytes that the host wrote in the second half of the run.
     pub write_amplification: f64,
     /// Whether that half was steady in the sense of `definition`.
     pub is_steady: bool,
@@ -15,26 +14,20 @@ pub struct SteadyState {
     pub definition: &'static str,
 }
 
-const DEFINITION: &str = "second half of the run (by host pages), in five equal parts: their write amplification spans at \
+const DEFINITION: &str = "second half of the run (by what the host wrote), in five equal parts: their write amplification spans at \
                           most 20 % of its mean and the fitted line rises or falls by at most 10 % of it (after the SNIA \
                           Performance Test Specification)";
 const PARTS: usize = 5;
 
 /// Judges the second half of a run.
 #[must_use]
-pub(crate) fn at_the_end(intervals: &[Interval]) -> SteadyState {
-    let host_pages = intervals.last().map_or(0, |interval| interval.end_host_pages);
+pub(crate) fn at_the_end(intervals: &[Interval], page_bytes: u64) -> SteadyState {
+    let host_bytes = intervals.last().map_or(0, |interval| interval.end_host_bytes);
     let second_half: Vec<&Interval> =
-        intervals.iter().filter(|interval| interval.end_host_pages > host_pages.div_ceil(2)).collect();
+        intervals.iter().filter(|interval| interval.end_host_bytes > host_bytes / 2).collect();
     let over = |intervals: &[&Interval]| {
-        let mut sum = Counters::default();
-        for Interval { counters, .. } in intervals {
-            sum.host_pages += counters.host_pages;
-            sum.merged_pages += counters.merged_pages;
-            sum.copied_pages += counters.copied_pages;
-            sum.padded_pages += counters.padded_pages;
-        }
-        amplification(&sum)
+        let media_pages: u64 = intervals.iter().map(|interval| interval.counters.media_pages()).sum();
+        amplification(media_pages * page_bytes, intervals.iter().map(|interval| interval.host_bytes).sum())
     };
     let length = (second_half.len() / PARTS).max(1);
     let parts: Vec<f64> = second_half.chunks_exact(length).take(PARTS).map(over).collect();

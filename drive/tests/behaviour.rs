@@ -22,10 +22,6 @@ impl Workload for Recorded {
         self.inner.fill(batch, count);
         self.seen.lock().unwrap().extend_from_slice(&batch[before..]);
     }
-
-    fn part_bytes(&self) -> u64 {
-        self.inner.part_bytes()
-    }
 }
 
 fn recorded(settings: &Settings) -> (Vec<Operation>, SimulationReport) {
@@ -155,6 +151,29 @@ fn flushing_a_buffer_without_protection_pads_programs_and_waits() {
     assert!((0.95..=1.0).contains(&padding), "{padding}");
     let median = |report: &SimulationReport| report.latency.flush.as_ref().unwrap().p50_seconds;
     assert!(median(&protected) < 50e-6 && median(&unprotected) > 500e-6);
+}
+
+#[test]
+fn small_appends_are_counted_by_their_bytes_and_not_by_the_pages_that_they_touch() {
+    let run = |write_bytes, timing| {
+        let settings = Settings { write_size: Some(ByteSize(write_bytes)), timing: Some(timing), ..streams() };
+        let plan = DrivePlan::new(settings).unwrap();
+        (simulate(&plan).unwrap(), 4 * u64::from(plan.volume_pages) * plan.page_bytes)
+    };
+    let (whole, _) = run(16 << 10, TimingSetting::Off);
+    assert_eq!(whole.host_bytes, whole.host_pages * 16_384);
+    for timing in [TimingSetting::Off, TimingSetting::On] {
+        let (parts, asked_bytes) = run(4 << 10, timing);
+        let written = parts.host_bytes as f64 / asked_bytes as f64;
+        assert!((1.0..1.01).contains(&written), "{written} of the fills that were asked for");
+        assert_eq!(parts.intervals.last().unwrap().end_host_bytes, parts.host_bytes);
+        // Four parts of a page meet in the write buffer: what is programmed beside copies is what was written.
+        let counters = &parts.counters;
+        let programmed = (counters.host_pages - counters.merged_pages) as f64 * 16_384.0 / parts.host_bytes as f64;
+        assert!((0.99..1.1).contains(&programmed), "{programmed}");
+        let (small, large) = (parts.write_amplification, whole.write_amplification);
+        assert!((0.7..1.4).contains(&(small / large)), "{small} of 4 KiB appends, {large} of 16 KiB");
+    }
 }
 
 #[test]

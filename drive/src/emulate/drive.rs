@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ftl::{CostBenefit, Counters, Fifo, Ftl, Greedy, PartialWrite, SavedLayer, Untimed, VictimPolicy};
 use crate::plan::DrivePlan;
 use crate::settings::Policy;
-use crate::spans::PageSpan;
+use crate::spans::{PagePart, PageSpan};
 use crate::timing::Flash;
 
 /// What a request is.
@@ -151,8 +151,8 @@ impl<V: VictimPolicy + Send> TranslationLayer for ModelledDrive<V> {
 
 fn write<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan, flash: &mut Flash, now: u64) -> u64 {
     flash.advance_to(now);
-    for page in span.head.into_iter().chain(span.tail) {
-        if let PartialWrite::Rewrote(offset) = ftl.write_part(page as u32, 0, flash) {
+    for part in span.head.into_iter().chain(span.tail) {
+        if let PartialWrite::Rewrote(offset) = ftl.write_part(part.page as u32, 0, flash) {
             flash.fetch(offset);
         }
     }
@@ -161,14 +161,15 @@ fn write<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan, flash: &mut Flash, 
 }
 
 fn write_untimed<V: VictimPolicy>(ftl: &mut Ftl<V>, span: &PageSpan) {
-    for page in span.head.into_iter().chain(span.tail) {
-        ftl.write_part(page as u32, 0, &mut Untimed);
+    for part in span.head.into_iter().chain(span.tail) {
+        ftl.write_part(part.page as u32, 0, &mut Untimed);
     }
     span.whole.clone().for_each(|page| ftl.write(page as u32, 0, &mut Untimed));
 }
 
 fn read<V: VictimPolicy>(ftl: &Ftl<V>, span: &PageSpan, flash: &mut Flash, now: u64) -> u64 {
-    let pages = span.head.into_iter().chain(span.whole.clone()).chain(span.tail);
+    let page = |part: PagePart| part.page;
+    let pages = span.head.map(page).into_iter().chain(span.whole.clone()).chain(span.tail.map(page));
     pages.map(|page| flash.read(now, ftl.locate(page as u32))).max().unwrap_or(now)
 }
 

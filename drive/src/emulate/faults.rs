@@ -1,6 +1,7 @@
 //! What can be made to go wrong with an emulated drive.
 
 use super::drive::RequestKind;
+use super::power::PowerCut;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -18,6 +19,8 @@ pub struct Faults {
     pub stall_seconds: f64,
     /// The temperature that the drive reports, instead of its own.
     pub temperature_celsius: Option<f64>,
+    /// Power is cut, and comes back when this fault is gone.
+    pub power_cut: Option<PowerCut>,
 }
 
 /// Added latency by operation, in seconds.

@@ -4,6 +4,7 @@ use super::delay::Delay;
 use super::drive::{RequestKind, TranslationLayer};
 use super::faults::Faults;
 use super::health::Requests;
+use super::power::{Power, Taken};
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
@@ -31,6 +32,10 @@ pub struct DriveState {
     pub layer: Mutex<Box<dyn TranslationLayer>>,
     /// The faults in force, and since when.
     pub faults: Mutex<(Faults, Instant)>,
+    /// Whether it has power.
+    pub power: Power,
+    /// Whether what was answered outlives a loss of power.
+    pub buffer_protected: bool,
     /// What was asked of the drive.
     pub requests: Requests,
     /// When time began.
@@ -56,6 +61,7 @@ impl DriveState {
             let (faults, set_at) = &*lock(&self.faults);
             (faults.error(operation), faults.delay(operation, *set_at, now))
         };
+        let error = error.or(self.power.is_off().then_some(libc::EIO));
         let end_bytes = offset_bytes.checked_add(size_bytes).filter(|&end| end <= self.size_bytes);
         if let Some(error) = error.or(end_bytes.is_none().then_some(libc::ENOSPC)) {
             self.requests.fail(operation);
@@ -65,6 +71,18 @@ impl DriveState {
         let done = lock(&self.layer).perform(operation, offset_bytes, size_bytes, since_start);
         let latency = Duration::from_nanos(done - since_start) + delay;
         Ok((now + latency, latency))
+    }
+
+    /// Changes the content, as a drive does that may lose its power.
+    fn take(
+        &self,
+        operation: RequestKind,
+        offset_bytes: u64,
+        size_bytes: u64,
+        change: impl FnOnce() -> std::io::Result<()>,
+    ) -> std::io::Result<Taken> {
+        let bytes = offset_bytes..offset_bytes + size_bytes;
+        self.power.take(operation, bytes, self.buffer_protected, &self.backing, change)
     }
 
     /// Accounts for a request whose work on the backing file has been done.
@@ -142,12 +160,13 @@ impl OneFile {
         operation: RequestKind,
         size_bytes: u64,
         timing: (Instant, Duration),
-        result: std::io::Result<()>,
+        taken: std::io::Result<Taken>,
         reply: ReplyEmpty,
     ) {
         let (due, latency) = timing;
         let shared = Arc::clone(&self.shared);
         self.delay.at(due, move || {
+            let result = taken.and_then(|taken| shared.power.answer(&taken));
             shared.end(operation, size_bytes, latency, &result);
             match result {
                 Ok(()) => reply.ok(),
@@ -256,9 +275,11 @@ impl Filesystem for OneFile {
             Ok(timing) => timing,
             Err(error) => return reply.error(error),
         };
-        let result = self.shared.backing.write_all_at(data, offset);
+        let taken =
+            self.shared.take(RequestKind::Write, offset, size_bytes, || self.shared.backing.write_all_at(data, offset));
         let shared = Arc::clone(&self.shared);
         self.delay.at(due, move || {
+            let result = taken.and_then(|taken| shared.power.answer(&taken));
             shared.end(RequestKind::Write, size_bytes, latency, &result);
             match result {
                 Ok(()) => reply.written(size_bytes as u32),
@@ -271,7 +292,10 @@ impl Filesystem for OneFile {
     /// the disk below does must not show in the times of the modelled one.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _datasync: bool, reply: ReplyEmpty) {
         match self.shared.begin(RequestKind::Flush, 0, 0) {
-            Ok(timing) => self.finish(RequestKind::Flush, 0, timing, Ok(()), reply),
+            Ok(timing) => {
+                let taken = self.shared.take(RequestKind::Flush, 0, 0, || Ok(()));
+                self.finish(RequestKind::Flush, 0, timing, taken, reply);
+            }
             Err(error) => reply.error(error),
         }
     }
@@ -292,8 +316,8 @@ impl Filesystem for OneFile {
         }
         match self.shared.begin(RequestKind::Trim, offset, length) {
             Ok(timing) => {
-                let result = self.shared.punch(offset, length);
-                self.finish(RequestKind::Trim, length, timing, result, reply);
+                let taken = self.shared.take(RequestKind::Trim, offset, length, || self.shared.punch(offset, length));
+                self.finish(RequestKind::Trim, length, timing, taken, reply);
             }
             Err(error) => reply.error(error),
         }

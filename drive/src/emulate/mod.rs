@@ -4,7 +4,8 @@
 //! requests take. Attach a loop device with direct I/O to the file and the kernel sees a block device.
 //!
 //! [`drive`] is the modelled drive behind one lock, [`filesystem`] answers the kernel, [`delay`] holds answers back until
-//! they are due, [`health`] says how the drive is, [`faults`] break it on command, [`serve`] offers both over HTTP,
+//! they are due, [`health`] says how the drive is, [`faults`] break it on command, [`power`] is what it loses when its own
+//! is cut, [`serve`] offers these over HTTP,
 //! [`saved`] keeps the drive's age from one mount to the next, and [`cleanup`] removes what a killed process left.
 
 pub mod cleanup;
@@ -14,5 +15,6 @@ pub mod faults;
 pub mod filesystem;
 pub mod health;
 pub mod mount;
+pub mod power;
 pub mod saved;
 pub mod serve;

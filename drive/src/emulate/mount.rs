@@ -5,6 +5,7 @@ use super::drive;
 use super::faults::Faults;
 use super::filesystem::{DriveState, FILE_NAME, OneFile, lock};
 use super::health::Requests;
+use super::power::Power;
 use super::saved;
 use super::serve::{self, DriveIdentity};
 use crate::error::{Error, Result};
@@ -140,6 +141,8 @@ fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<Dri
     Ok(DriveState {
         layer: Mutex::new(layer),
         faults: Mutex::new((Faults::default(), Instant::now())),
+        power: Power::default(),
+        buffer_protected: plan.buffer_protected,
         requests: Requests::default(),
         started: Instant::now(),
         backing,

@@ -30,7 +30,10 @@ pub fn write(path: &Path, state: &SavedLayer) -> Result<()> {
         }
         file.write_all(&checksum.0.to_le_bytes())?;
         file.into_inner()?.sync_all()?;
-        std::fs::rename(&beside, path)
+        std::fs::rename(&beside, path)?;
+        // Without it the name may still be that of the state before after a loss of power.
+        let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty());
+        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
     };
     attempt().map_err(Error::file(path))
 }

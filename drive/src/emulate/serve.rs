@@ -88,6 +88,9 @@ fn set_faults(shared: &DriveState, faults: Result<Faults, String>) -> (u16, &'st
     match faults {
         Ok(faults) => {
             let body = json!(faults).to_string();
+            if let Err(error) = shared.power.set(faults.power_cut.as_ref(), &shared.backing) {
+                return problem(500, "content-lost", &format!("the backing file cannot be changed: {error}"));
+            }
             *lock(&shared.faults) = (faults, Instant::now());
             (200, "application/json", body)
         }

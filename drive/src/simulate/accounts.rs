@@ -29,14 +29,17 @@ impl Snapshot {
 /// The accounts of a run under way.
 pub(super) struct Accounts<'a> {
     plan: &'a DrivePlan,
+    /// What the host has written so far.
+    pub(super) written_bytes: u64,
     outcome: SimulationOutcome,
     start: Counters,
     /// What the counters and the clock were when the interval began.
     before: Counters,
+    before_bytes: u64,
     began_seconds: Option<f64>,
-    interval_end_pages: u64,
+    interval_end_bytes: u64,
     interval_end_seconds: f64,
-    end_pages: u64,
+    end_bytes: u64,
     end_seconds: f64,
 }
 
@@ -45,13 +48,15 @@ impl<'a> Accounts<'a> {
     pub(super) fn new(plan: &'a DrivePlan, start: Counters, clock: &impl Clock) -> Self {
         Self {
             plan,
+            written_bytes: 0,
             outcome: SimulationOutcome::default(),
             start,
             before: start,
+            before_bytes: 0,
             began_seconds: clock.now_seconds(),
-            interval_end_pages: start.host_pages + plan.interval_pages,
+            interval_end_bytes: plan.interval_bytes,
             interval_end_seconds: plan.interval_seconds.unwrap_or(f64::INFINITY),
-            end_pages: plan.end_pages.map_or(u64::MAX, |pages| start.host_pages + pages),
+            end_bytes: plan.end_bytes.unwrap_or(u64::MAX),
             end_seconds: plan.end_seconds.unwrap_or(f64::INFINITY),
         }
     }
@@ -59,16 +64,15 @@ impl<'a> Accounts<'a> {
     /// Takes a batch into account that left the layer like this; `is_last` if the workload has no more. Returns whether the
     /// run is over.
     pub(super) fn take_batch(&mut self, layer: &Snapshot, clock: &mut impl Clock, is_last: bool) -> bool {
-        let pages = layer.counters.host_pages;
         let seconds = clock.now_seconds().unwrap_or(0.0);
-        let over = is_last || pages >= self.end_pages || seconds >= self.end_seconds;
+        let over = is_last || self.written_bytes >= self.end_bytes || seconds >= self.end_seconds;
         let interval_over = match self.plan.interval_seconds {
             Some(_) => seconds >= self.interval_end_seconds,
-            None => pages >= self.interval_end_pages,
+            None => self.written_bytes >= self.interval_end_bytes,
         };
         if interval_over || over {
             self.end_interval(layer, clock);
-            self.interval_end_pages = pages + self.plan.interval_pages;
+            self.interval_end_bytes = self.written_bytes + self.plan.interval_bytes;
             self.interval_end_seconds += self.plan.interval_seconds.unwrap_or(0.0);
         }
         over
@@ -77,6 +81,7 @@ impl<'a> Accounts<'a> {
     /// What the run did, with tables of so many bytes.
     pub(super) fn conclude(mut self, memory_bytes: usize) -> SimulationOutcome {
         // The run ended with its last interval.
+        self.outcome.host_bytes = self.before_bytes;
         self.outcome.counters = difference(&self.start, &self.before);
         self.outcome.precondition_pages = self.start.host_pages;
         self.outcome.memory_bytes = memory_bytes;
@@ -91,7 +96,8 @@ impl<'a> Accounts<'a> {
         };
         self.outcome.add(
             Interval {
-                end_host_pages: self.outcome.host_pages() + layer.counters.host_pages - self.before.host_pages,
+                host_bytes: self.written_bytes - self.before_bytes,
+                end_host_bytes: self.written_bytes,
                 start_seconds: self.began_seconds,
                 end_seconds: now,
                 counters: difference(&self.before, &layer.counters),
@@ -104,6 +110,7 @@ impl<'a> Accounts<'a> {
             latencies,
         );
         self.before = layer.counters;
+        self.before_bytes = self.written_bytes;
         self.began_seconds = now;
     }
 }

@@ -73,7 +73,7 @@ fn alone<V: VictimPolicy, C: Clock>(
     mut clock: C,
     mut workload: Box<dyn Workload>,
 ) -> SimulationOutcome {
-    let rules = Rules::new(plan, &*workload);
+    let rules = Rules::new(plan);
     let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
     let mut batch: Vec<Operation> = Vec::with_capacity(2 * BATCH);
     loop {
@@ -82,6 +82,7 @@ fn alone<V: VictimPolicy, C: Clock>(
         batch.iter().for_each(|operation| ftl.announce_map(operation.page));
         batch.iter().for_each(|operation| ftl.announce_old(operation.page));
         batch.iter().for_each(|operation| perform(&mut ftl, operation, &mut clock, &rules));
+        accounts.written_bytes += batch.iter().map(|operation| operation.written_bytes(plan.page_bytes)).sum::<u64>();
         if accounts.take_batch(&Snapshot::of(&ftl), &mut clock, batch.is_empty()) {
             return accounts.conclude(ftl.memory_bytes() + workload.memory_bytes());
         }
@@ -92,31 +93,22 @@ fn alone<V: VictimPolicy, C: Clock>(
 #[derive(Clone, Copy)]
 struct Rules {
     page_bytes: u64,
-    part_bytes: u64,
     buffer_protected: bool,
 }
 
 impl Rules {
-    fn new(plan: &DrivePlan, workload: &dyn Workload) -> Self {
-        let part_bytes = workload.part_bytes();
-        Self { page_bytes: plan.page_bytes, part_bytes, buffer_protected: plan.buffer_protected }
-    }
-
-    fn size_bytes(&self, operation: &Operation) -> u64 {
-        match operation.kind {
-            OperationKind::WritePart => self.part_bytes,
-            _ => u64::from(operation.pages) * self.page_bytes,
-        }
+    fn new(plan: &DrivePlan) -> Self {
+        Self { page_bytes: plan.page_bytes, buffer_protected: plan.buffer_protected }
     }
 }
 
 /// Applies an operation to the layer, and passes it and what the layer made of it to the clock.
 #[inline]
 fn perform<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operation, clock: &mut C, rules: &Rules) {
-    let Operation { kind, flushed, stream, page, pages, due_nanoseconds } = *operation;
+    let Operation { kind, flushed, stream, page, pages, due_nanoseconds, .. } = *operation;
     match kind {
         OperationKind::Write => {
-            let size_bytes = rules.size_bytes(operation);
+            let size_bytes = operation.written_bytes(rules.page_bytes);
             clock.arrive(due_nanoseconds, size_bytes);
             for page in page..page + pages {
                 ftl.write(page, u32::from(stream), clock);
@@ -138,12 +130,13 @@ fn perform_rarer<V: VictimPolicy, C: Clock>(ftl: &mut Ftl<V>, operation: &Operat
     match kind {
         OperationKind::Write | OperationKind::Flush => {}
         OperationKind::WritePart => {
-            clock.arrive(due_nanoseconds, rules.part_bytes);
+            let size_bytes = operation.written_bytes(rules.page_bytes);
+            clock.arrive(due_nanoseconds, size_bytes);
             let cost = ftl.write_part(page, u32::from(stream), clock);
             if let PartialWrite::Rewrote(offset) = cost {
                 clock.fetch(offset);
             }
-            clock.wrote(rules.part_bytes);
+            clock.wrote(size_bytes);
         }
         OperationKind::Read => {
             (page..page + pages).for_each(|page| clock.read(due_nanoseconds, ftl.locate(page), rules.page_bytes));

@@ -64,7 +64,7 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
     mut clock: C,
     mut workload: Box<dyn Workload>,
 ) -> Result<(SimulationOutcome, f64)> {
-    let rules = Rules::new(plan, &*workload);
+    let rules = Rules::new(plan);
     let mut accounts = Accounts::new(plan, ftl.counters(), &clock);
     let layer_bytes = ftl.memory_bytes();
     let (to_layer, for_layer) = channel();
@@ -87,7 +87,7 @@ pub(super) fn make<V: VictimPolicy + Send, C: Clock>(
             let mut begin = 0;
             let mut player = Player::new(&unit.tape, rules.page_bytes);
             for OperationBatch { end, snapshot } in &unit.batches {
-                unit.account(begin..*end, &mut player, &mut clock, &rules);
+                accounts.written_bytes += unit.account(begin..*end, &mut player, &mut clock, &rules);
                 let Some(snapshot) = snapshot else { break 'run };
                 if accounts.take_batch(snapshot, &mut clock, begin == *end) {
                     break 'run;
@@ -163,12 +163,14 @@ impl WorkUnit {
         }
     }
 
-    /// Passes the clock some of the operations and of what the layer made of them.
-    fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) {
+    /// Passes the clock some of the operations and of what the layer made of them. Returns what the host wrote by them.
+    fn account<C: Clock>(&self, range: Range<usize>, player: &mut Player, clock: &mut C, rules: &Rules) -> u64 {
+        let mut written_bytes = 0;
         for (operation, &end) in self.operations[range.clone()].iter().zip(&self.ends[range]) {
             let due_nanoseconds = operation.due_nanoseconds;
             if matches!(operation.kind, OperationKind::Write | OperationKind::WritePart) {
-                let size_bytes = rules.size_bytes(operation);
+                let size_bytes = operation.written_bytes(rules.page_bytes);
+                written_bytes += size_bytes;
                 clock.arrive(due_nanoseconds, size_bytes);
                 player.play(end, true, clock, due_nanoseconds);
                 clock.wrote(size_bytes);
@@ -182,5 +184,6 @@ impl WorkUnit {
                 player.play(end, false, clock, due_nanoseconds);
             }
         }
+        written_bytes
     }
 }

@@ -39,9 +39,32 @@ pub struct FlashTimes {
 #[derive(Clone, Copy, Default)]
 struct Die {
     channel: u16,
+    /// When everything that was asked of it is done.
     ready_at: u64,
+    /// The program that was queued last.
+    program_from: u64,
+    program_until: u64,
     erase_from: u64,
     erase_until: u64,
+    /// When the host's reads so far have left the cells.
+    reads_until: u64,
+}
+
+impl Die {
+    /// What is left at this time of the operation under way.
+    fn in_the_way(&self, at: u64, times: &FlashTimes) -> u64 {
+        if (self.erase_from..self.erase_until).contains(&at) {
+            self.erase_until - at
+        } else if at < self.program_from {
+            // Before the last program others are queued, of which only the mean length is known.
+            (self.program_from - at - 1) % times.program_nanoseconds + 1
+        } else if at < self.program_until {
+            self.program_until - at
+        } else {
+            // Reads for cleaning.
+            self.ready_at.saturating_sub(at).min(times.read_nanoseconds)
+        }
+    }
 }
 
 /// The state of the flash.
@@ -142,25 +165,30 @@ impl Flash {
     }
 
     /// A read issued at `issued_at` of the page at this offset: when its data has left the die. It overtakes programs
-    /// that wait, but not the program or erase under way, which it interrupts only on a drive that can suspend.
+    /// that wait, but neither earlier reads of its die nor the program or erase under way, which it interrupts only on a
+    /// drive that can suspend.
     pub fn read(&mut self, issued_at: u64, offset: Option<u32>) -> u64 {
         let Some(offset) = offset else { return issued_at };
         let die = self.die_of(offset);
         let die = &mut self.dies[die];
-        let in_the_way = if (die.erase_from..die.erase_until).contains(&issued_at) {
-            die.erase_until - issued_at
+        let from = if issued_at < die.reads_until {
+            die.reads_until
         } else {
-            match die.ready_at.saturating_sub(issued_at) {
-                0 => 0,
-                // The queue ends in whole programs, so what remains is the one under way.
-                backlog => (backlog - 1) % self.times.program_nanoseconds + 1,
-            }
+            let longest = self.times.suspend_nanoseconds.unwrap_or(u64::MAX);
+            issued_at + die.in_the_way(issued_at, &self.times).min(longest)
         };
-        let wait = in_the_way.min(self.times.suspend_nanoseconds.unwrap_or(u64::MAX));
+        die.reads_until = from + self.times.read_nanoseconds;
+        // What waits or is suspended meanwhile is done so much later.
+        if from <= die.program_from {
+            die.program_from += self.times.read_nanoseconds;
+        }
+        if from < die.program_until {
+            die.program_until += self.times.read_nanoseconds;
+        }
         die.ready_at = die.ready_at.max(issued_at) + self.times.read_nanoseconds;
         let bus = &mut self.bus_ready_at[usize::from(die.channel)];
         *bus = (*bus).max(issued_at) + self.times.transfer_nanoseconds;
-        issued_at + wait + self.times.read_nanoseconds + self.times.transfer_nanoseconds
+        die.reads_until + self.times.transfer_nanoseconds
     }
 
     /// A read that the present write waits for: the rest of a page of which the host writes a part.
@@ -179,8 +207,10 @@ impl Flash {
         let bus = &mut self.bus_ready_at[usize::from(die.channel)];
         *bus = (*bus).max(self.now) + self.transfer_of_program;
         let spread = ((self.random.bits() >> 32) * self.program_range) >> 32;
-        die.ready_at = die.ready_at.max(*bus) + self.program_least + spread;
-        let done = die.ready_at;
+        die.program_from = die.ready_at.max(*bus);
+        die.program_until = die.program_from + self.program_least + spread;
+        die.ready_at = die.program_until;
+        let done = die.program_until;
         let mask = self.done_at.len() - 1;
         for _ in 0..std::mem::take(&mut self.waiting[frontier]) {
             self.done_at[self.programmed as usize & mask] = done;
@@ -278,11 +308,32 @@ mod tests {
     }
 
     #[test]
+    fn reads_of_a_die_come_one_after_the_other_whatever_is_queued_behind_them() {
+        for (suspend_nanoseconds, first) in [(None, 1020), (Some(50), 550)] {
+            let mut flash = flash(64);
+            flash.times.suspend_nanoseconds = suspend_nanoseconds;
+            write(&mut flash, 32);
+            for count in 1..=20 {
+                assert_eq!(flash.read(500, Some(0)), first + 100 * count + 10, "read {count}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_read_waits_for_the_rest_of_a_program_however_long_that_takes() {
+        let mut flash = flash(64);
+        (flash.program_least, flash.program_range) = (1100, 0);
+        write(&mut flash, 2);
+        assert_eq!(flash.read(30, Some(0)), 1120 + 110, "not modulo the mean of 1000");
+    }
+
+    #[test]
     fn a_read_waits_for_an_erase_unless_it_can_suspend_it() {
-        let mut busy = flash(64);
-        busy.erased();
-        assert_eq!(busy.read(1000, Some(3)), 5000 + 110);
-        busy.times.suspend_nanoseconds = Some(50);
-        assert_eq!(busy.read(1000, Some(3)), 1000 + 50 + 110);
+        for (suspend_nanoseconds, wait) in [(None, 4000), (Some(50), 50)] {
+            let mut busy = flash(64);
+            busy.times.suspend_nanoseconds = suspend_nanoseconds;
+            busy.erased();
+            assert_eq!(busy.read(1000, Some(3)), 1000 + wait + 110);
+        }
     }
 }

@@ -7,14 +7,13 @@ use crate::random::{Purpose, Random};
 pub struct Uniform {
     random: Random,
     volume_pages: u32,
-    page_bytes: u64,
 }
 
 impl Uniform {
     /// Writes over a volume of so many pages.
     #[must_use]
-    pub fn new(volume_pages: u32, page_bytes: u64, seed: u64) -> Self {
-        Self { random: Random::new(seed, Purpose::Workload), volume_pages, page_bytes }
+    pub fn new(volume_pages: u32, seed: u64) -> Self {
+        Self { random: Random::new(seed, Purpose::Workload), volume_pages }
     }
 }
 
@@ -23,10 +22,6 @@ impl Workload for Uniform {
         batch.extend(
             (0..count).map(|_| Operation::new(OperationKind::Write, 0, self.random.below(self.volume_pages), 1)),
         );
-    }
-
-    fn part_bytes(&self) -> u64 {
-        self.page_bytes
     }
 }
 
@@ -38,20 +33,18 @@ pub struct HotCold {
     cold_pages: u32,
     /// The share of writes that is hot, in 2^-64.
     hot_below: u64,
-    page_bytes: u64,
 }
 
 impl HotCold {
     /// `hot_space` of the volume takes `hot_writes` of the writes; both in (0, 1).
     #[must_use]
-    pub fn new(volume_pages: u32, hot_space: f64, hot_writes: f64, page_bytes: u64, seed: u64) -> Self {
+    pub fn new(volume_pages: u32, hot_space: f64, hot_writes: f64, seed: u64) -> Self {
         let hot_pages = ((f64::from(volume_pages) * hot_space) as u32).clamp(1, volume_pages - 1);
         Self {
             random: Random::new(seed, Purpose::Workload),
             hot_pages,
             cold_pages: volume_pages - hot_pages,
             hot_below: (hot_writes * 2f64.powi(64)) as u64,
-            page_bytes,
         }
     }
 }
@@ -65,10 +58,6 @@ impl Workload for HotCold {
                 Operation::new(OperationKind::Write, 1, self.hot_pages + self.random.below(self.cold_pages), 1)
             }
         }));
-    }
-
-    fn part_bytes(&self) -> u64 {
-        self.page_bytes
     }
 }
 
@@ -121,10 +110,6 @@ impl<W: Workload> Workload for WithReads<W> {
         }
     }
 
-    fn part_bytes(&self) -> u64 {
-        self.inner.part_bytes()
-    }
-
     fn memory_bytes(&self) -> usize {
         self.inner.memory_bytes()
     }
@@ -133,10 +118,6 @@ impl<W: Workload> Workload for WithReads<W> {
 impl<W: Workload + ?Sized> Workload for Box<W> {
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
         (**self).fill(batch, count);
-    }
-
-    fn part_bytes(&self) -> u64 {
-        (**self).part_bytes()
     }
 
     fn memory_bytes(&self) -> usize {

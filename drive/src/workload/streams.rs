@@ -100,7 +100,7 @@ impl Streams {
             Sync::EveryWrite => (settings.write_bytes, Some(settings.write_bytes)),
             Sync::Every { bytes } => (settings.write_bytes, Some(bytes)),
         };
-        let divides = |part: u64, whole: u64| part > 0 && whole.is_multiple_of(part);
+        let divides = |part: u64, whole: u64| part > 0 && whole > 0 && whole.is_multiple_of(part);
         if !divides(page_bytes, write_bytes) && !divides(write_bytes, page_bytes) {
             let advice = format!("{write_bytes} bytes is neither a multiple nor a divisor of the page of {page_bytes}");
             return Err(Error::setting("write-size", advice));
@@ -159,7 +159,7 @@ impl Streams {
         let segment = &mut self.open[stream as usize];
         let flushed = self.flush_bytes.is_some_and(|flush_bytes| segment.flushes(self.write_bytes, flush_bytes));
         if self.write_pages == 0 {
-            let part = Operation::new(OperationKind::WritePart, stream as u16, segment.page, 1);
+            let part = Operation::part(stream as u16, segment.page, self.write_bytes as u32);
             batch.push(Operation { flushed, ..part });
             segment.parts += 1;
             if segment.parts == self.parts_per_page {
@@ -251,10 +251,6 @@ impl StreamSegment {
 impl Workload for Streams {
     fn fill(&mut self, batch: &mut Vec<Operation>, count: usize) {
         (0..count).for_each(|_| self.step(batch));
-    }
-
-    fn part_bytes(&self) -> u64 {
-        self.write_bytes
     }
 
     fn memory_bytes(&self) -> usize {

@@ -2,12 +2,15 @@
 
 use super::{Operation, OperationKind, Workload};
 use crate::error::{Error, Result};
-use crate::spans::PageSpan;
+use crate::spans::{PagePart, PageSpan};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
+use std::ops::Range;
 use std::path::Path;
 
 const SECTOR_BYTES: u64 = 512;
+/// No trace is longer: 30 years.
+const SECONDS_MAX: f64 = 1e9;
 
 /// Which of the lines that `blkparse` prints about one request is played.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
@@ -46,12 +49,27 @@ impl Trace {
     /// [`Error::File`] if it cannot be read, [`Error::Trace`] with the line that cannot be understood or lies outside
     /// the volume, and also if nothing in it can be played.
     pub fn read(path: &Path, action: TraceAction, repeat: bool, page_bytes: u64, volume_pages: u32) -> Result<Self> {
-        let lines = BufReader::new(File::open(path).map_err(Error::file(path))?).lines();
+        let file = File::open(path).map_err(Error::file(path))?;
+        Self::parse(BufReader::new(file), path, action, repeat, page_bytes, volume_pages)
+    }
+
+    /// The trace that `text` is, which was found at `path`.
+    ///
+    /// # Errors
+    /// As [`Trace::read`].
+    pub(crate) fn parse(
+        text: impl BufRead,
+        path: &Path,
+        action: TraceAction,
+        repeat: bool,
+        page_bytes: u64,
+        volume_pages: u32,
+    ) -> Result<Self> {
         let mut trace =
             Self { operations: Vec::new(), next: 0, repeat, shift_nanoseconds: 0, length_nanoseconds: 0, page_bytes };
         let mut is_csv = false;
         let mut last = 0;
-        for (number, line) in lines.enumerate() {
+        for (number, line) in text.lines().enumerate() {
             let line = line.map_err(Error::file(path))?;
             let wrong = |reason: String| Error::Trace { path: path.into(), line: number + 1, reason };
             if number == 0 && line.starts_with("seconds,") {
@@ -83,31 +101,22 @@ impl Trace {
     /// Appends a request as operations on pages: whole pages together, a part of a page at either end by itself.
     fn append(&mut self, request: &TraceRequest) {
         let span = PageSpan::new(request.offset_bytes, request.size_bytes, self.page_bytes);
-        let mut push = |kind, page: u64, pages: u64| {
-            let due_nanoseconds = request.nanoseconds;
-            let operation = Operation::new(kind, 0, page as u32, pages as u32);
-            self.operations.push(Operation { due_nanoseconds, ..operation });
-        };
+        let due_nanoseconds = request.nanoseconds;
+        let mut push = |operation| self.operations.push(Operation { due_nanoseconds, ..operation });
+        let pages =
+            |kind, pages: Range<u64>| Operation::new(kind, 0, pages.start as u32, (pages.end - pages.start) as u32);
+        let part = |part: PagePart| Operation::part(0, part.page as u32, part.size_bytes as u32);
         match request.kind {
-            OperationKind::Flush => push(OperationKind::Flush, 0, 0),
+            OperationKind::Flush => push(Operation::new(OperationKind::Flush, 0, 0, 0)),
             OperationKind::Read if request.size_bytes > 0 => {
                 let first = request.offset_bytes / self.page_bytes;
                 let end = (request.offset_bytes + request.size_bytes).div_ceil(self.page_bytes);
-                push(OperationKind::Read, first, end - first);
+                push(pages(OperationKind::Read, first..end));
             }
-            OperationKind::Trim if !span.whole.is_empty() => {
-                push(OperationKind::Trim, span.whole.start, span.whole.end - span.whole.start)
-            }
+            OperationKind::Trim if !span.whole.is_empty() => push(pages(OperationKind::Trim, span.whole)),
             OperationKind::Write | OperationKind::WritePart if request.size_bytes > 0 => {
-                if let Some(page) = span.head {
-                    push(OperationKind::WritePart, page, 1);
-                }
-                if !span.whole.is_empty() {
-                    push(OperationKind::Write, span.whole.start, span.whole.end - span.whole.start);
-                }
-                if let Some(page) = span.tail {
-                    push(OperationKind::WritePart, page, 1);
-                }
+                let whole = (!span.whole.is_empty()).then(|| pages(OperationKind::Write, span.whole));
+                [span.head.map(part), whole, span.tail.map(part)].into_iter().flatten().for_each(push);
             }
             _ => {}
         }
@@ -122,17 +131,13 @@ impl Workload for Trace {
                     return;
                 }
                 self.next = 0;
-                self.shift_nanoseconds += self.length_nanoseconds;
+                self.shift_nanoseconds = self.shift_nanoseconds.saturating_add(self.length_nanoseconds);
             }
             let operation = self.operations[self.next];
             self.next += 1;
-            let due_nanoseconds = operation.due_nanoseconds + self.shift_nanoseconds;
+            let due_nanoseconds = operation.due_nanoseconds.saturating_add(self.shift_nanoseconds);
             batch.push(Operation { due_nanoseconds, ..operation });
         }
-    }
-
-    fn part_bytes(&self) -> u64 {
-        self.page_bytes / 2
     }
 
     fn memory_bytes(&self) -> usize {
@@ -157,7 +162,7 @@ fn parse_csv(line: &str) -> std::result::Result<Option<TraceRequest>, String> {
     };
     let number =
         |name: &str, text: &str| text.parse::<u64>().map_err(|_| format!("{name} {text:?} is not a whole number"));
-    let seconds = seconds.parse::<f64>().ok().filter(|seconds| (0.0..1e9).contains(seconds));
+    let seconds = seconds.parse::<f64>().ok().filter(|seconds| (0.0..SECONDS_MAX).contains(seconds));
     Ok(Some(TraceRequest {
         nanoseconds: (seconds.ok_or("seconds is not a number of seconds from 0")? * 1e9) as u64,
         kind,
@@ -191,12 +196,12 @@ fn parse_blkparse(line: &str, action: TraceAction) -> Option<TraceRequest> {
         _ if flags.contains('F') => OperationKind::Flush,
         _ => return None,
     };
-    let nanoseconds = (seconds.max(0.0) * 1e9) as u64;
+    let nanoseconds = (seconds.clamp(0.0, SECONDS_MAX) * 1e9) as u64;
     Some(TraceRequest {
         nanoseconds,
         kind,
         offset_bytes: sector.checked_mul(SECTOR_BYTES)?,
-        size_bytes: sectors * SECTOR_BYTES,
+        size_bytes: sectors.checked_mul(SECTOR_BYTES)?,
     })
 }
 
@@ -229,6 +234,17 @@ mod tests {
             (OperationKind::Read, 0, 2),
         ];
         assert_eq!(play(text).unwrap(), expected);
+    }
+
+    #[test]
+    fn every_byte_that_was_written_is_counted_once() {
+        let text = "seconds,operation,offset_bytes,size_bytes\n0,write,4096,32768\n1,write,20480,512\n2,read,0,16384\n";
+        let mut batch = Vec::new();
+        let path = Path::new("trace.csv");
+        let mut trace = Trace::parse(text.as_bytes(), path, TraceAction::Dispatched, false, 16_384, 100).unwrap();
+        trace.fill(&mut batch, 100);
+        let written: Vec<u64> = batch.iter().map(|operation| operation.written_bytes(16_384)).collect();
+        assert_eq!(written, [12_288, 16_384, 4096, 512, 0]);
     }
 
     #[test]

@@ -204,6 +204,33 @@ fn faults_come_and_go_on_command() {
 }
 
 #[test]
+fn power_is_cut_and_comes_back() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = MountedDrive::new("power", &format!("{BASE} --timing off --buffer-protected false"));
+    let file = drive.open();
+    file.write_all_at(&page(1), 0).unwrap();
+    assert_eq!(drive.ask("PUT", "/faults", r#"{"power_cut": {"after_writes": 2, "seed": 1}}"#).0, 200);
+    file.write_all_at(&page(2), 16384).unwrap();
+    file.sync_all().unwrap();
+    let code = |result: std::io::Result<()>| result.unwrap_err().raw_os_error();
+    assert_eq!(
+        code(file.write_all_at(&page(3), 32768)),
+        Some(libc::EIO),
+        "nobody is answered by a drive without power"
+    );
+    assert_eq!(code(file.read_exact_at(&mut [0; 16384], 0)), Some(libc::EIO));
+    assert_eq!(code(file.sync_all()), Some(libc::EIO));
+    assert_eq!(drive.ask("DELETE", "/faults", "").0, 200);
+    let mut content = vec![0; 16384];
+    for number in 1..3 {
+        file.read_exact_at(&mut content, (number - 1) * 16384).unwrap();
+        assert!(content == page(number), "page {number}");
+    }
+    drop(file);
+    drive.stop();
+}
+
+#[test]
 fn what_a_killed_drive_leaves_is_found_and_removed() {
     let Some(_machine) = machine() else { return };
     let mut living = MountedDrive::new("living", BASE);

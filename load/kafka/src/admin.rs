@@ -9,7 +9,7 @@ use kafka_protocol::messages::list_offsets_request::{ListOffsetsPartition, ListO
 use kafka_protocol::messages::metadata_request::MetadataRequestTopic;
 use kafka_protocol::messages::{
     CreateTopicsRequest, DeleteTopicsRequest, DescribeConfigsRequest, FindCoordinatorRequest, InitProducerIdRequest,
-    ListOffsetsRequest, MetadataRequest, TopicName,
+    ListOffsetsRequest, MetadataRequest, MetadataResponse, TopicName,
 };
 use kafka_protocol::protocol::StrBytes;
 
@@ -65,6 +65,11 @@ pub(crate) fn metadata(session: &mut Session, topics: &[String]) -> Result<Metad
     let wanted = topics.iter().map(|name| MetadataRequestTopic::default().with_name(Some(topic_name(name)))).collect();
     let request = MetadataRequest::default().with_topics(Some(wanted)).with_allow_auto_topic_creation(false);
     let answer = session.call("asking for metadata", &request, 9)?;
+    Ok(read_metadata(&answer, topics))
+}
+
+/// What an answer says of these topics.
+pub(crate) fn read_metadata(answer: &MetadataResponse, topics: &[String]) -> Metadata {
     let brokers = answer
         .brokers
         .iter()
@@ -92,7 +97,7 @@ pub(crate) fn metadata(session: &mut Session, topics: &[String]) -> Result<Metad
         partitions: BTreeMap::new(),
     };
     let topics = topics.iter().map(|name| found.remove(name).unwrap_or_else(|| missing(name))).collect();
-    Ok(Metadata { brokers, controller: answer.controller_id.0, topics })
+    Metadata { brokers, controller: answer.controller_id.0, topics }
 }
 
 /// Makes a topic of this shape, or, with `only_validate`, asks whether it could be made. True when it was (or could
@@ -119,7 +124,7 @@ pub(crate) fn create_topic(session: &mut Session, name: &str, shape: &Topics, on
         .with_topics(vec![topic])
         .with_timeout_ms(30_000)
         .with_validate_only(only_validate);
-    let answer = session.call("creating a topic", &request, 5)?;
+    let answer = session.call("creating a topic", &request, 4)?;
     let doing = format!("creating topic {name}");
     for topic in &answer.topics {
         if topic.error_code == code::TOPIC_ALREADY_EXISTS {

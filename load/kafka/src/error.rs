@@ -78,7 +78,9 @@ pub(crate) mod code {
     #![allow(missing_docs)] // The names are the protocol's.
     pub(crate) const NONE: i16 = 0;
     pub(crate) const OFFSET_OUT_OF_RANGE: i16 = 1;
+    pub(crate) const CORRUPT_MESSAGE: i16 = 2;
     pub(crate) const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    pub(crate) const NOT_ENOUGH_REPLICAS: i16 = 19;
     pub(crate) const TOPIC_ALREADY_EXISTS: i16 = 36;
     pub(crate) const OUT_OF_ORDER_SEQUENCE_NUMBER: i16 = 45;
     pub(crate) const DUPLICATE_SEQUENCE_NUMBER: i16 = 46;
@@ -86,6 +88,7 @@ pub(crate) mod code {
     pub(crate) const REBALANCE_IN_PROGRESS: i16 = 27;
     pub(crate) const UNKNOWN_PRODUCER_ID: i16 = 59;
     pub(crate) const MEMBER_ID_REQUIRED: i16 = 79;
+    pub(crate) const THROTTLING_QUOTA_EXCEEDED: i16 = 89;
 }
 
 /// What to do about an error code.

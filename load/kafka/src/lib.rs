@@ -8,6 +8,8 @@ mod config;
 mod consumer;
 mod control;
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod hot;
 mod names;
 mod producer;
@@ -16,6 +18,8 @@ mod run;
 mod security;
 mod session;
 mod shared;
+#[cfg(test)]
+mod simulation;
 mod topics;
 mod track;
 mod verification;

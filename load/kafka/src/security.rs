@@ -20,15 +20,21 @@ pub(crate) enum Transport {
     Plain(TcpStream),
     /// TLS over TCP.
     Tls(Box<rustls::StreamOwned<rustls::ClientConnection, TcpStream>>),
+    /// One end of a simulated connection.
+    #[cfg(test)]
+    Simulated(crate::simulation::pipe::ClientEnd),
 }
 
 impl Transport {
-    /// The connection below.
+    /// The connection below, for the system to watch; None for one that it does not know.
     #[must_use]
-    pub(crate) fn socket(&self) -> &TcpStream {
+    #[cfg_attr(not(test), expect(clippy::unnecessary_wraps, reason = "a simulated one has none"))]
+    pub(crate) fn socket(&self) -> Option<&TcpStream> {
         match self {
-            Self::Plain(socket) => socket,
-            Self::Tls(stream) => &stream.sock,
+            Self::Plain(socket) => Some(socket),
+            Self::Tls(stream) => Some(&stream.sock),
+            #[cfg(test)]
+            Self::Simulated(_) => None,
         }
     }
 
@@ -38,6 +44,8 @@ impl Transport {
         match self {
             Self::Plain(_) => false,
             Self::Tls(stream) => stream.conn.wants_write(),
+            #[cfg(test)]
+            Self::Simulated(_) => false,
         }
     }
 }
@@ -47,6 +55,8 @@ impl Read for Transport {
         match self {
             Self::Plain(socket) => socket.read(buffer),
             Self::Tls(stream) => stream.read(buffer),
+            #[cfg(test)]
+            Self::Simulated(end) => end.read(buffer),
         }
     }
 }
@@ -56,6 +66,8 @@ impl Write for Transport {
         match self {
             Self::Plain(socket) => socket.write(bytes),
             Self::Tls(stream) => stream.write(bytes),
+            #[cfg(test)]
+            Self::Simulated(end) => end.write(bytes),
         }
     }
 
@@ -63,6 +75,8 @@ impl Write for Transport {
         match self {
             Self::Plain(socket) => socket.write_vectored(slices),
             Self::Tls(stream) => stream.write_vectored(slices),
+            #[cfg(test)]
+            Self::Simulated(end) => end.write_vectored(slices),
         }
     }
 
@@ -70,6 +84,8 @@ impl Write for Transport {
         match self {
             Self::Plain(socket) => socket.flush(),
             Self::Tls(stream) => stream.flush(),
+            #[cfg(test)]
+            Self::Simulated(end) => end.flush(),
         }
     }
 }
@@ -159,7 +175,13 @@ impl Credentials {
             Error::Config(format!("security.sasl.password_file: {}: {error}", sasl.password_file.display()))
         })?;
         let password = password.trim_end_matches(['\r', '\n']).to_owned();
-        Ok(Self { mechanism: sasl.mechanism, username: sasl.username.clone(), password })
+        Ok(Self::new(sasl.mechanism, sasl.username.clone(), password))
+    }
+
+    /// Of a user whose password is known.
+    #[must_use]
+    pub(crate) fn new(mechanism: Mechanism, username: String, password: String) -> Self {
+        Self { mechanism, username, password }
     }
 
     /// The exchange's first message and what comes after it.
@@ -212,6 +234,9 @@ impl Exchange<'_> {
     }
 }
 
+/// More rounds than any server asks for; a number of ten digits would take hours.
+const ROUNDS_MAX: u32 = 1_000_000;
+
 fn scram<M, D>(password: &str, bare: &str, challenge: &[u8]) -> Option<Proof>
 where
     M: Mac + hmac::digest::KeyInit + hmac::digest::FixedOutput + hmac::digest::Update + Clone + Sync,
@@ -220,6 +245,9 @@ where
     let challenge = std::str::from_utf8(challenge).ok()?;
     let field = |name: &str| challenge.split(',').find_map(|part| part.strip_prefix(name));
     let (nonce, salt, rounds) = (field("r=")?, STANDARD.decode(field("s=")?).ok()?, field("i=")?.parse().ok()?);
+    if !(1..=ROUNDS_MAX).contains(&rounds) {
+        return None;
+    }
     // The server's nonce begins with ours, or somebody plays an old exchange again.
     if !nonce.starts_with(bare.split_once(",r=")?.1) {
         return None;
@@ -261,7 +289,15 @@ mod tests {
     fn a_challenge_that_is_none_is_refused() {
         let credentials = Credentials { mechanism: Mechanism::ScramSha512, username: "u".into(), password: "p".into() };
         let (_, exchange) = credentials.exchange("abc");
-        for wrong in [b"".as_slice(), b"\xff", b"r=xyz,s=AAAA,i=4096", b"r=abcd,s=!!,i=1", b"r=abcd,s=AAAA,i=x"] {
+        for wrong in [
+            b"".as_slice(),
+            b"\xff",
+            b"r=xyz,s=AAAA,i=4096",
+            b"r=abcd,s=!!,i=1",
+            b"r=abcd,s=AAAA,i=x",
+            b"r=abcd,s=AAAA,i=0",
+            b"r=abcd,s=AAAA,i=4294967295",
+        ] {
             assert!(exchange.answer(wrong).is_err());
         }
     }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::{Bytes, BytesMut};
 use kafka_protocol::messages::{
-    ApiKey, ApiVersionsRequest, ApiVersionsResponse, RequestHeader, SaslAuthenticateRequest, SaslHandshakeRequest,
+    ApiKey, ApiVersionsRequest, ApiVersionsResponse, RequestHeader, ResponseHeader, SaslAuthenticateRequest,
+    SaslHandshakeRequest,
 };
 use kafka_protocol::protocol::{Decodable, Encodable, HeaderVersion, Request, StrBytes};
 
@@ -174,15 +175,7 @@ impl Session {
         request.encode(&mut bytes, version).map_err(unsaid)?;
         let length = bytes.len() - 4;
         crate::wire::set_length(&mut bytes, length);
-        let mut answer = self.exchange(doing, &bytes)?;
-        let malformed = |_| Error::Protocol(doing);
-        let header_version = <R::Response as HeaderVersion>::header_version(version);
-        let header =
-            kafka_protocol::messages::ResponseHeader::decode(&mut answer, header_version).map_err(malformed)?;
-        if header.correlation_id != self.correlation {
-            return Err(Error::Protocol(doing));
-        }
-        R::Response::decode(&mut answer, version).map_err(malformed)
+        read_answer::<R>(doing, self.exchange(doing, &bytes)?, version, self.correlation)
     }
 
     fn exchange(&mut self, doing: &str, bytes: &[u8]) -> Result<Bytes> {
@@ -257,6 +250,26 @@ impl Session {
         }
         Ok(())
     }
+}
+
+/// Takes an answer apart.
+///
+/// # Errors
+/// `Error::Protocol` for an answer that is none, or not to this request.
+pub(crate) fn read_answer<R: Request>(
+    doing: &'static str,
+    mut answer: Bytes,
+    version: i16,
+    correlation: i32,
+) -> Result<R::Response> {
+    let malformed = |_| Error::Protocol(doing);
+    let header_version = <R::Response as HeaderVersion>::header_version(version);
+    let header = ResponseHeader::decode(&mut answer, header_version).map_err(malformed)?;
+    if header.correlation_id != correlation {
+        return Err(Error::Protocol(doing));
+    }
+    crate::wire::shapes::check_answer(R::KEY, version, &answer).map_err(|_| Error::Protocol(doing))?;
+    R::Response::decode(&mut answer, version).map_err(malformed)
 }
 
 /// An error unless `code` is 0, with the broker's own message where it has one.

@@ -1,9 +1,11 @@
 //! What became of the records of one partition: lost, duplicated, reordered or corrupted, and what proves it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
-/// Gaps remembered for each producer; a record that fills an older one counts as duplicated.
-const GAPS_MAX: usize = 4_096;
+/// Gaps remembered one by one for each producer; a record that fills an older one counts as duplicated.
+const GAPS_MAX: usize = 65_536;
 
 /// Sequences without their end.
 pub(crate) type Sequences = (u64, u64);
@@ -13,9 +15,19 @@ pub(crate) type Sequences = (u64, u64);
 struct ProducerStream {
     producer: u32,
     next: u64,
-    gaps: Vec<Sequences>,
-    /// Sequences in gaps that are no longer remembered.
-    forgotten: u64,
+    /// The end of each gap, by its begin.
+    gaps: BTreeMap<u64, u64>,
+    forgotten: ForgottenGaps,
+    /// Of the partition's skips, how many its records have shown.
+    skips: u32,
+}
+
+/// Gaps that are not remembered one by one any more: the oldest, so that no other lies before their end.
+#[derive(Debug, Default, Clone, Copy)]
+struct ForgottenGaps {
+    /// How many sequences are in them.
+    count: u64,
+    span: Sequences,
 }
 
 /// What a record turned out to be.
@@ -33,6 +45,8 @@ pub(crate) enum Arrival {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Track {
     streams: Vec<ProducerStream>,
+    /// How often reading went on after records that were no longer kept.
+    skips: u32,
     /// What was found so far.
     pub(crate) found: RecordCounts,
 }
@@ -48,6 +62,8 @@ pub(crate) struct RecordCounts {
     pub(crate) reordered: u64,
     /// Not as they were written.
     pub(crate) corrupted: u64,
+    /// Not read, because they were no longer kept when they were asked for.
+    pub(crate) expired: u64,
 }
 
 impl Track {
@@ -63,13 +79,18 @@ impl Track {
             }
         };
         let stream = &mut self.streams[at];
+        if stream.skips != self.skips {
+            stream.skips = self.skips;
+            self.found.expired += sequence.saturating_sub(stream.next);
+            stream.next = stream.next.max(sequence);
+        }
         if sequence == stream.next {
-            stream.next += 1;
+            stream.next = stream.next.saturating_add(1);
             return Arrival::InOrder;
         }
         if sequence > stream.next {
             stream.skip_to(sequence);
-            stream.next = sequence + 1;
+            stream.next = sequence.saturating_add(1);
             return Arrival::InOrder;
         }
         if stream.fill(sequence) {
@@ -88,47 +109,83 @@ impl Track {
         }
     }
 
+    /// Reading goes on after records that are no longer kept: what is missing before the next record of each producer is
+    /// not lost.
+    pub(crate) fn skip(&mut self) {
+        self.skips += 1;
+    }
+
     /// How many records have been passed over and not been read since.
     #[must_use]
     pub(crate) fn missing(&self) -> u64 {
-        self.streams.iter().map(ProducerStream::missing).sum()
+        self.streams.iter().map(ProducerStream::missing).fold(0, u64::saturating_add)
     }
 
-    /// How many records of `producer` before `end` were not read, those in `unacknowledged` (in order) not counted.
+    /// How many records of `producer` before `end` were not read though they were kept, those in `unacknowledged` (in
+    /// order) not counted.
     #[must_use]
     pub(crate) fn lost(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
-        let nothing = ProducerStream::default();
-        let stream = self.streams.iter().find(|stream| stream.producer == producer).unwrap_or(&nothing);
-        let tail = (stream.next, end.max(stream.next));
-        let gaps = stream.gaps.iter().chain(std::iter::once(&tail));
-        let excused = |gap: &Sequences| -> u64 {
-            unacknowledged.iter().map(|other| gap.1.min(other.1).saturating_sub(gap.0.max(other.0))).sum()
+        let Some(stream) = self.stream(producer) else {
+            return if self.skips == 0 { end - within((0, end), unacknowledged) } else { 0 };
         };
-        gaps.map(|gap| gap.1 - gap.0 - excused(gap)).sum::<u64>() + stream.forgotten
+        let gaps = stream.gaps.iter().map(|(&from, &to)| (from, to));
+        let tail = (stream.skips == self.skips).then(|| stream.tail(end));
+        let remembered: u64 = gaps.chain(tail).map(|gap| gap.1 - gap.0 - within(gap, unacknowledged)).sum();
+        // Of those it is only known where they lay: what was not acknowledged there was, as a rule, not there.
+        let ForgottenGaps { count, span } = stream.forgotten;
+        remembered + count.saturating_sub(within(span, unacknowledged))
+    }
+
+    /// How many records of `producer` before `end` nobody has seen since records were skipped: they were no longer kept.
+    #[must_use]
+    pub(crate) fn expired_at_the_end(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
+        let (skips, tail) = self.stream(producer).map_or((0, (0, end)), |stream| (stream.skips, stream.tail(end)));
+        if skips == self.skips { 0 } else { tail.1 - tail.0 - within(tail, unacknowledged) }
+    }
+
+    fn stream(&self, producer: u32) -> Option<&ProducerStream> {
+        self.streams.iter().find(|stream| stream.producer == producer)
     }
 }
 
+/// How many sequences of `of` lie in others, which are in order and apart.
+fn within(of: Sequences, others: &[Sequences]) -> u64 {
+    let first = others.partition_point(|other| other.1 <= of.0);
+    let touching = others[first..].iter().take_while(|other| other.0 < of.1);
+    touching.map(|other| of.1.min(other.1) - of.0.max(other.0)).sum()
+}
+
 impl ProducerStream {
+    /// What is missing before `end` after everything that came.
+    fn tail(&self, end: u64) -> Sequences {
+        (self.next, end.max(self.next))
+    }
+
     fn missing(&self) -> u64 {
-        self.gaps.iter().map(|(from, to)| to - from).sum::<u64>() + self.forgotten
+        self.gaps.iter().map(|(from, to)| to - from).sum::<u64>() + self.forgotten.count
     }
 
     fn skip_to(&mut self, sequence: u64) {
-        if self.gaps.len() == GAPS_MAX {
-            let (from, to) = self.gaps.remove(0);
-            self.forgotten += to - from;
+        if self.gaps.len() == GAPS_MAX
+            && let Some((from, to)) = self.gaps.pop_first()
+        {
+            let ForgottenGaps { count, span } = &mut self.forgotten;
+            *span = if *count == 0 { (from, to) } else { (span.0.min(from), to) };
+            *count += to - from;
         }
-        self.gaps.push((self.next, sequence));
+        self.gaps.insert(self.next, sequence);
     }
 
     fn fill(&mut self, sequence: u64) -> bool {
-        let Some(at) = self.gaps.iter().position(|(from, to)| (*from..*to).contains(&sequence)) else { return false };
-        let (from, to) = self.gaps.remove(at);
-        if sequence + 1 < to {
-            self.gaps.insert(at, (sequence + 1, to));
-        }
+        let Some((&from, &to)) = self.gaps.range(..=sequence).next_back().filter(|(_, to)| sequence < **to) else {
+            return false;
+        };
+        self.gaps.remove(&from);
         if from < sequence {
-            self.gaps.insert(at, (from, sequence));
+            self.gaps.insert(from, sequence);
+        }
+        if sequence + 1 < to {
+            self.gaps.insert(sequence + 1, to);
         }
         true
     }
@@ -164,6 +221,24 @@ mod tests {
     }
 
     #[test]
+    fn the_last_sequence_of_all_is_no_reason_to_fail() {
+        assert_eq!(read(&[0, u64::MAX, u64::MAX]).missing(), u64::MAX - 1);
+    }
+
+    #[test]
+    fn what_was_no_longer_kept_is_expired_and_not_lost() {
+        let mut track = read(&[0, 1, 3]);
+        track.arrive(7, 0);
+        track.skip();
+        assert_eq!(track.arrive(9, 20), Arrival::InOrder);
+        track.arrive(9, 22);
+        assert_eq!(track.found.expired, 16);
+        assert_eq!((track.lost(9, 25, &[]), track.expired_at_the_end(9, 25, &[])), (1 + 1 + 2, 0));
+        assert_eq!((track.lost(7, 10, &[]), track.expired_at_the_end(7, 10, &[(8, 10)])), (0, 7), "not seen since");
+        assert_eq!((track.lost(5, 10, &[]), track.expired_at_the_end(5, 10, &[])), (0, 10), "never seen");
+    }
+
+    #[test]
     fn gaps_that_are_forgotten_stay_missing() {
         let mut track = Track::default();
         for sequence in 0..2 * GAPS_MAX as u64 + 10 {
@@ -172,5 +247,17 @@ mod tests {
         assert_eq!(track.missing(), 2 * GAPS_MAX as u64 + 10);
         assert_eq!(track.streams[0].gaps.len(), GAPS_MAX);
         assert_eq!(track.arrive(9, 0), Arrival::Duplicated);
+    }
+
+    #[test]
+    fn gaps_that_are_forgotten_are_excused_where_nothing_was_acknowledged() {
+        let (mut track, count) = (Track::default(), 2 * GAPS_MAX as u64);
+        for sequence in 0..count {
+            track.arrive(9, 2 * sequence + 1);
+        }
+        let unacknowledged: Vec<Sequences> = (0..count).map(|gap| (2 * gap, 2 * gap + 1)).collect();
+        assert_eq!(track.lost(9, 2 * count, &unacknowledged), 0);
+        assert_eq!(track.lost(9, 2 * count, &unacknowledged[1..]), 1);
+        assert_eq!(track.lost(9, 2 * count, &unacknowledged[..count as usize - 1]), 1);
     }
 }

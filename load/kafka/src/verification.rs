@@ -6,7 +6,7 @@ use crate::consumer::PartitionRead;
 use crate::error::Error;
 use crate::producer::Produced;
 use crate::shared::Shared;
-use crate::track::{RecordCounts, Sequences};
+use crate::track::{RecordCounts, Sequences, Track};
 
 /// No more partitions are listed one by one.
 const LISTED_MAX: usize = 1_000;
@@ -20,13 +20,20 @@ pub(crate) fn verification(
     begins: &[Option<i64>],
 ) -> Value {
     let mut total = RecordCounts::default();
-    let (mut lost, mut not_drained, mut in_log, mut listed) = (0, 0, 0, Vec::new());
+    let (mut lost, mut lost_where_drained, mut expired, mut not_drained, mut in_log, mut listed) =
+        (0, 0, 0, 0, 0, Vec::new());
     for read in reads {
         let found = read.track.found;
-        let lost_here = lost_of(read, reports);
+        let lost_here = if reports.is_empty() { read.track.missing() } else { sum_of(Track::lost, read, reports) };
+        let expired_here = found.expired + sum_of(Track::expired_at_the_end, read, reports);
         let is_drained = matches!((read.position, read.end), (Some(position), Some(end)) if position >= end);
-        not_drained += usize::from(!is_drained);
+        if is_drained {
+            lost_where_drained += lost_here;
+        } else {
+            not_drained += 1;
+        }
         lost += lost_here;
+        expired += expired_here;
         total.read += found.read;
         total.duplicated += found.duplicated;
         total.reordered += found.reordered;
@@ -34,12 +41,13 @@ pub(crate) fn verification(
         if let (Some(end), Some(begin)) = (read.end, begins.get(read.partition).copied().flatten()) {
             in_log += end - begin;
         }
-        let is_clean = lost_here + found.duplicated + found.reordered + found.corrupted == 0 && is_drained;
+        let is_clean =
+            lost_here + expired_here + found.duplicated + found.reordered + found.corrupted == 0 && is_drained;
         if !is_clean && listed.len() < LISTED_MAX {
             let found_in = &shared.partitions[read.partition];
             listed.push(json!({
                 "topic": shared.topics[found_in.topic], "partition": found_in.index, "lost": lost_here,
-                "duplicated": found.duplicated, "reordered": found.reordered, "corrupted": found.corrupted,
+                "expired": expired_here, "duplicated": found.duplicated, "reordered": found.reordered, "corrupted": found.corrupted,
                 "position": read.position, "end_offset": read.end,
             }));
         }
@@ -51,7 +59,7 @@ pub(crate) fn verification(
     let (acknowledged, _) = shared.acknowledged.get();
     json!({
         "made": made, "acknowledged": acknowledged, "unacknowledged": failed, "unsent": unsent, "read": total.read, "lost": lost,
-        "duplicated": total.duplicated, "reordered": total.reordered, "corrupted": total.corrupted,
+        "lost_where_drained": lost_where_drained, "expired": expired, "duplicated": total.duplicated, "reordered": total.reordered, "corrupted": total.corrupted,
         "in_log": in_log, "partitions_not_drained": not_drained, "partitions": listed,
     })
 }
@@ -59,19 +67,28 @@ pub(crate) fn verification(
 /// What keeps the load from counting as proven: losses where partitions were read to their end, and changed bytes.
 pub(crate) fn unproven(account: &Value) -> Option<Error> {
     let count = |name: &str| account[name].as_u64().unwrap_or_default();
-    let lost = if count("partitions_not_drained") == 0 { count("lost") } else { 0 };
-    let corrupted = count("corrupted");
+    let (lost, corrupted) = (count("lost_where_drained"), count("corrupted"));
     (lost + corrupted > 0).then_some(Error::Unproven { lost, corrupted })
 }
 
-fn lost_of(read: &PartitionRead, reports: &[Produced]) -> u64 {
-    if reports.is_empty() {
-        return read.track.missing();
-    }
+/// Of all producers, what `count` says of one up to the records that it made.
+fn sum_of(count: fn(&Track, u32, u64, &[Sequences]) -> u64, read: &PartitionRead, reports: &[Produced]) -> u64 {
     let of = |report: &Produced| {
         let nothing: (u64, Vec<Sequences>) = (0, Vec::new());
         let (made, failed) = report.partitions.get(read.partition).unwrap_or(&nothing);
-        read.track.lost(report.identity, *made, failed)
+        count(&read.track, report.identity, *made, failed)
     };
     reports.iter().map(of).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partition_that_was_not_read_to_its_end_excuses_only_its_own_losses() {
+        let account = |lost: u64, lost_where_drained: u64| json!({"lost": lost, "lost_where_drained": lost_where_drained, "corrupted": 0, "partitions_not_drained": 1});
+        assert!(unproven(&account(7, 0)).is_none());
+        assert!(matches!(unproven(&account(7, 3)), Some(Error::Unproven { lost: 3, corrupted: 0 })));
+    }
 }

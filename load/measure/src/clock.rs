@@ -1,29 +1,56 @@
-//! Time that never goes back: the wall clock once, and from then on the monotonic clock.
+//! Time that never goes back: the run's as its worker has it, or the wall clock once, and from then on the monotonic clock.
 
 use crate::NANOSECONDS;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// The variable by which a worker says how many nanoseconds its run's time is ahead of the machine's monotonic clock: the
+/// wall clock may have been set since that time began.
+pub const OFFSET_VARIABLE: &str = "CLIFFWATCH_RUN_TIME_OFFSET_NANOSECONDS";
 
 /// Nanoseconds since the epoch on a time line that nobody can set.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    epoch_nanoseconds: u64,
-    anchor: Instant,
+    source: Source,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Machine { epoch_nanoseconds: u64, anchor: Instant },
+    Set(&'static AtomicU64),
 }
 
 impl Clock {
-    /// Reads the wall clock, once. Copies of the result agree with each other for ever.
+    /// The run's time where a worker says what it is, else the wall clock's, read once. Copies of the result agree with
+    /// each other for ever.
     pub fn anchored() -> Self {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Self {
-            epoch_nanoseconds: wall.as_secs() * NANOSECONDS + u64::from(wall.subsec_nanos()),
-            anchor: Instant::now(),
-        }
+        let offset = std::env::var(OFFSET_VARIABLE).ok().and_then(|text| text.parse().ok());
+        Self::at(offset)
+    }
+
+    fn at(offset_nanoseconds: Option<u64>) -> Self {
+        let (base, ahead) = match offset_nanoseconds {
+            Some(ahead) => (monotonic(), ahead),
+            None => (SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(), 0),
+        };
+        let epoch_nanoseconds = ahead + base.as_secs() * NANOSECONDS + u64::from(base.subsec_nanos());
+        Self { source: Source::Machine { epoch_nanoseconds, anchor: Instant::now() } }
+    }
+
+    /// One that shows the nanoseconds since the epoch that somebody sets, never to less than before: a simulation's.
+    pub fn set_by(moment: &'static AtomicU64) -> Self {
+        Self { source: Source::Set(moment) }
     }
 
     /// Nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
-        let passed = self.anchor.elapsed();
-        self.epoch_nanoseconds + passed.as_secs() * NANOSECONDS + u64::from(passed.subsec_nanos())
+        match self.source {
+            Source::Machine { epoch_nanoseconds, anchor } => {
+                let passed = anchor.elapsed();
+                epoch_nanoseconds + passed.as_secs() * NANOSECONDS + u64::from(passed.subsec_nanos())
+            }
+            Source::Set(moment) => moment.load(Ordering::Relaxed),
+        }
     }
 
     /// Waits until the moment, in nanoseconds since the epoch; returns at once when it has passed.
@@ -33,6 +60,14 @@ impl Clock {
             std::thread::sleep(Duration::from_nanos(moment - now));
         }
     }
+}
+
+/// What the machine's monotonic clock shows to every process.
+fn monotonic() -> Duration {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the pointer is to a live structure that the call fills; this clock is there on every Linux.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 /// Nanoseconds in so many seconds, to the nearest; 0 for what is negative or not a number.
@@ -57,6 +92,13 @@ mod tests {
         assert!(first.abs_diff(wall) < NANOSECONDS);
         clock.sleep_until(first + 2_000_000);
         assert!(clock.now() >= first + 2_000_000);
+    }
+
+    #[test]
+    fn time_is_the_runs_where_a_worker_says_what_that_is() {
+        let before = monotonic().as_nanos() as u64;
+        let now = Clock::at(Some(5_000 * NANOSECONDS)).now() - 5_000 * NANOSECONDS;
+        assert!((before..before + NANOSECONDS).contains(&now), "{before} {now}");
     }
 
     #[test]

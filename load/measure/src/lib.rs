@@ -7,6 +7,8 @@
 
 pub mod clock;
 pub mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod histogram;
 pub mod output;
 pub mod record;

@@ -25,7 +25,7 @@ pub struct Identity {
 /// Why bytes are not a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Nothing was written here: the length is 0.
+    /// Nothing was written here: the header is all zeros.
     Empty,
     /// The length cannot be right, or the bytes end within the record.
     Length,
@@ -50,7 +50,7 @@ pub fn check(bytes: &[u8]) -> Result<(Identity, usize), Fault> {
     let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
     let long = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
     let length = word(4) as usize;
-    if length == 0 {
+    if *header == [0; HEADER_BYTES] {
         return Err(Fault::Empty);
     }
     if length < HEADER_BYTES || length > bytes.len() {
@@ -160,6 +160,9 @@ mod tests {
         seal(&mut record, &IDENTITY);
         assert_eq!(check(&record[..63]), Err(Fault::Length));
         assert_eq!(check(&record[..8]), Err(Fault::Length));
+        // One bit less, and the length is 0: what was written there is damaged, and not absent.
+        record[4] = 0;
+        assert_eq!(check(&record), Err(Fault::Length));
     }
 
     #[test]

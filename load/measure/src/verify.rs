@@ -29,7 +29,7 @@ impl Findings {
     /// Adds what was found elsewhere.
     pub fn add(&mut self, other: &Self) {
         self.intact += other.intact;
-        self.lost += other.lost;
+        self.lost = self.lost.saturating_add(other.lost);
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.corrupted += other.corrupted;
@@ -66,13 +66,13 @@ impl Verifier {
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
         if sequence >= progress.next {
             if sequence > progress.next {
-                self.findings.lost += sequence - progress.next;
+                self.findings.lost = self.findings.lost.saturating_add(sequence - progress.next);
                 if progress.gaps.len() == GAPS_LIMIT {
                     progress.gaps.remove(0);
                 }
                 progress.gaps.push((progress.next, sequence));
             }
-            progress.next = sequence + 1;
+            progress.next = sequence.saturating_add(1);
         } else if progress.fill(sequence) {
             self.findings.lost -= 1;
             self.findings.reordered += 1;
@@ -85,7 +85,7 @@ impl Verifier {
     pub fn corrupted(&mut self, stream: Option<StreamId>) {
         self.findings.corrupted += 1;
         if let Some(progress) = stream.and_then(|stream| self.streams.get_mut(&stream)) {
-            progress.next += 1;
+            progress.next = progress.next.saturating_add(1);
         }
     }
 
@@ -93,7 +93,7 @@ impl Verifier {
     pub fn ends(&mut self, stream: StreamId, sequence: u64) {
         let progress = self.streams.entry(stream).or_insert_with(|| Progress { next: sequence, gaps: Vec::new() });
         if sequence > progress.next {
-            self.findings.lost += sequence - progress.next;
+            self.findings.lost = self.findings.lost.saturating_add(sequence - progress.next);
             progress.next = sequence;
         }
     }
@@ -161,6 +161,20 @@ mod tests {
         verifier.intact(STREAM, 2);
         verifier.corrupted(None);
         assert_eq!(verifier.findings(), Findings { intact: 2, corrupted: 2, ..Findings::default() });
+    }
+
+    #[test]
+    fn sequences_that_nobody_gives_are_counted_as_far_as_numbers_go() {
+        let mut verifier = Verifier::default();
+        for stream in [STREAM, (1, 1)] {
+            verifier.begins(stream, 0);
+            verifier.intact(stream, u64::MAX);
+            verifier.corrupted(Some(stream));
+        }
+        let mut findings = verifier.findings();
+        assert_eq!(findings, Findings { intact: 2, lost: u64::MAX, corrupted: 2, ..Findings::default() });
+        findings.add(&verifier.findings());
+        assert_eq!(findings.lost, u64::MAX);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use cliffwatch_measure::record::HEADER_BYTES;
 use cliffwatch_measure::schedule::Step;
 use std::path::PathBuf;
 
-const PARTITIONS_LIMIT: u32 = 100_000;
+pub(crate) const PARTITIONS_LIMIT: u32 = 100_000;
 const MEBIBYTE: u64 = 1 << 20;
 const BACKGROUND_LIMIT: u32 = 64;
 const SNAPSHOT_LIMIT: u32 = 1 << 20;

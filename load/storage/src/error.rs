@@ -97,6 +97,12 @@ impl Error {
                     source,
                     advice: "the drive or its driver failed; the kernel's log says more",
                 },
+                Some(libc::EROFS) => Self::File {
+                    path,
+                    what,
+                    source,
+                    advice: "after an error of its drive a file system lets nobody write; the kernel's log says why",
+                },
                 _ => Self::File {
                     path,
                     what,

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::index::Indexes;
 use crate::io::{Done, Inbox};
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fsync, ftruncate, open};
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fstat, fsync, ftruncate, open};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -61,6 +61,9 @@ pub(crate) struct Segments {
     pub active: Option<Segment>,
     /// The sequence of the next record to be acknowledged, where all records are of one partition.
     pub next_sequence: u64,
+    /// Where all records are not of one partition, and nothing more is appended: each partition with the sequence after
+    /// its last record.
+    pub ended: Vec<(u32, u64)>,
 }
 
 /// The segments of every log, for those who read them while they are written.
@@ -88,6 +91,12 @@ impl Catalogue {
     /// A line for each log: its number and the sequence of the next record to be acknowledged.
     pub(crate) fn offsets(&self) -> String {
         (0..self.count()).map(|log| format!("{log} {}\n", self.segments(log).next_sequence)).collect()
+    }
+
+    /// True while a log has a segment with this base: its files are deleted only after it was taken out.
+    pub(crate) fn holds(&self, log: usize, base: u64) -> bool {
+        let segments = self.segments(log);
+        segments.full.iter().chain(&segments.active).any(|segment| segment.base == base)
     }
 
     /// The segments of a log.
@@ -250,7 +259,14 @@ fn execute(tasks: &Receiver<FileTask>, failure: &Failure) {
 fn make(path: &Path, direct: bool, allocate_bytes: u64) -> rustix::io::Result<OwnedFd> {
     let mut flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
     flags.set(OFlags::DIRECT, direct);
-    let file = open(path, flags, Mode::RUSR | Mode::WUSR)?;
+    let file = match open(path, flags, Mode::RUSR | Mode::WUSR) {
+        // Recovery leaves the next one where it was, empty.
+        Err(Errno::EXIST) => open(path, flags - OFlags::CREATE - OFlags::EXCL, Mode::empty())?,
+        opened => opened?,
+    };
+    if fstat(&file)?.st_size != 0 {
+        return Err(Errno::EXIST);
+    }
     if allocate_bytes > 0 {
         match fallocate(file.as_fd(), FallocateFlags::empty(), 0, allocate_bytes) {
             Err(Errno::OPNOTSUPP) | Ok(()) => {}
@@ -322,4 +338,19 @@ pub(crate) fn make_directory(path: &Path) -> Result<()> {
 pub(crate) fn sync_directory(path: &Path) -> Result<()> {
     let opened = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_made_where_there_is_none_or_an_empty_one_and_never_over_records() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = segment_path(directory.path(), 4, RECORDS);
+        make(&path, false, 0).unwrap();
+        make(&path, false, 4_096).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 4_096);
+        assert_eq!(make(&path, false, 0).unwrap_err(), Errno::EXIST);
+    }
 }

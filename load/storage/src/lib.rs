@@ -9,6 +9,8 @@ mod encode;
 mod error;
 mod figures;
 mod files;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod index;
 mod io;
 mod log;

@@ -99,6 +99,27 @@ impl LogLayout {
         })
     }
 
+    /// A directory a log, and nothing that a load could ask for besides.
+    #[cfg(any(test, feature = "fuzzing"))]
+    pub(crate) fn plain(parent: &Path) -> Self {
+        Self {
+            role: Role::Main,
+            parent: parent.to_owned(),
+            numbered: true,
+            direct: false,
+            coalesce: false,
+            sync: false,
+            sync_on_roll: false,
+            snapshot_bytes: 0,
+            start_checkpoint: false,
+            preallocate_bytes: 0,
+            segment_bytes: u64::MAX,
+            segment_jitter: 0.0,
+            retention_bytes: u64::MAX,
+            index_interval_bytes: 0,
+        }
+    }
+
     /// The directory of a log.
     pub(crate) fn directory(&self, number: u32) -> PathBuf {
         if self.numbered { log_directory(&self.parent, number) } else { self.parent.clone() }
@@ -251,6 +272,14 @@ impl AppendLog {
         segments.active = Some(Segment { base: self.base, bytes: self.length });
         if let [next] = self.sequences[..] {
             segments.next_sequence = next;
+        }
+    }
+
+    /// Publishes to readers that nothing more is appended, and what of each partition is there.
+    pub(crate) fn end(&self) {
+        if self.sequences.len() > 1 {
+            let ended = (self.first_partition..).zip(self.sequences.iter().copied());
+            self.catalogue.segments(self.number as usize).ended = ended.collect();
         }
     }
 }

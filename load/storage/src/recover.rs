@@ -1,6 +1,6 @@
 //! Whose a directory is, and what earlier engines of the same run left in it.
 
-use crate::config::{Config, Layout};
+use crate::config::{Config, Layout, PARTITIONS_LIMIT};
 use crate::error::{Error, Result};
 use crate::files::{JOURNAL, LOG, OFFSET_INDEX, RECORDS, Segment, Segments, TIME_INDEX, make_directory, segment_path};
 use crate::log::{AppendLog, LogLayout, LogState, WriteGroup};
@@ -41,7 +41,12 @@ impl Marker {
     pub(crate) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(MARKER);
         let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "read it"))?;
-        Ok(serde_json::from_str(&text)?)
+        let marker: Self = serde_json::from_str(&text)?;
+        let is_short = marker.record_bytes.is_some_and(|bytes| (bytes as usize) < HEADER_BYTES);
+        if is_short || !(1..=PARTITIONS_LIMIT).contains(&marker.partitions) {
+            return Err(Error::setting(MARKER, "no load has such partitions and records: the file is damaged"));
+        }
+        Ok(marker)
     }
 
     /// How many logs there are.
@@ -137,7 +142,7 @@ pub(crate) fn recover(
         if let [sequence] = &mut sequences[..] {
             // The name of an empty segment says what would have followed.
             let last = last_record(&path, segment.bytes, record_bytes)?;
-            *sequence = Some(last.map_or(segment.base, |(_, last)| last + 1));
+            *sequence = Some(last.map_or(segment.base, |(_, last)| last.saturating_add(1)));
         } else {
             read_sequences(&path, partitions, &mut sequences)?;
         }
@@ -146,15 +151,19 @@ pub(crate) fn recover(
         }
     }
     for empty in found.iter().filter(|segment| segment.bytes == 0) {
+        // Its name is what says that those before it are full, also to who recovers once more before it is written to.
+        let is_next = sequences == [Some(empty.base)];
         for kind in [RECORDS, OFFSET_INDEX, TIME_INDEX] {
-            let _ = std::fs::remove_file(segment_path(&directory, empty.base, kind));
+            if kind != RECORDS || !is_next {
+                let _ = std::fs::remove_file(segment_path(&directory, empty.base, kind));
+            }
         }
     }
     found.retain(|segment| segment.bytes > 0);
     let sequences: Vec<u64> = sequences.into_iter().map(Option::unwrap_or_default).collect();
     let full_bytes = found.iter().map(|segment| segment.bytes).sum();
     let next_sequence = if sequences.len() == 1 { sequences[0] } else { 0 };
-    Ok((Segments { full: found.into(), full_bytes, active: None, next_sequence }, sequences))
+    Ok((Segments { full: found.into(), full_bytes, active: None, next_sequence, ended: Vec::new() }, sequences))
 }
 
 /// A log that goes on after its segments, with batches `first`, `first + stride` and so on.
@@ -195,14 +204,18 @@ fn whole_bytes(path: &Path, record_bytes: Option<u32>) -> Result<u64> {
         crate::verify::each_record(path, length, |_, bytes| end += bytes as u64)?;
         return Ok(end);
     };
-    // Records follow each other without a gap, so whether there is one is true up to the last, and false after it.
+    // Records follow each other without a gap, so whether something was written is true up to the last, and false after
+    // it. A damaged record was written too: what follows it must not be taken for nothing.
     let file = File::open(path).map_err(Error::file(path, "open it"))?;
     let is_there = |number: u64| {
         let mut header = [0; HEADER_BYTES];
         let read = file.read_exact_at(&mut header, number * record_bytes);
-        read.is_ok() && header[4..8] == (record_bytes as u32).to_le_bytes()
+        read.is_ok() && header != [0; HEADER_BYTES]
     };
-    let (mut whole, mut beyond) = (0, length / record_bytes + 1);
+    let places = length / record_bytes;
+    // Nothing was allocated ahead where the last place holds something.
+    let (mut whole, mut beyond) =
+        if places > 0 && is_there(places - 1) { (places, places + 1) } else { (0, places + 1) };
     while whole + 1 < beyond {
         let middle = (whole + beyond) / 2;
         if is_there(middle - 1) { whole = middle } else { beyond = middle }
@@ -248,7 +261,7 @@ fn read_sequences(path: &Path, partitions: &[u32], sequences: &mut [Option<u64>]
         if let Some(place) = identity.partition.checked_sub(partitions[0])
             && let Some(next) = found.get_mut(place as usize)
         {
-            *next = Some(identity.sequence + 1);
+            *next = Some(identity.sequence.saturating_add(1));
         }
     })?;
     for (known, new) in sequences.iter_mut().zip(found) {
@@ -260,4 +273,78 @@ fn read_sequences(path: &Path, partitions: &[u32], sequences: &mut [Option<u64>]
 /// The directories of all logs of a shape.
 pub(crate) fn directories(shape: &LogLayout, logs: u32) -> Vec<PathBuf> {
     (0..logs).map(|number| shape.directory(number)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cliffwatch_measure::record::{Identity, seal};
+
+    const RECORD_BYTES: usize = 64;
+
+    fn records(count: u64) -> Vec<u8> {
+        let mut bytes = vec![7; RECORD_BYTES * count as usize];
+        for (sequence, record) in (0..).zip(bytes.chunks_mut(RECORD_BYTES)) {
+            seal(record, &Identity { producer: 0, partition: 0, sequence, timestamp_microseconds: 1 });
+        }
+        bytes
+    }
+
+    fn whole(bytes: &[u8], record_bytes: Option<u32>) -> u64 {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), bytes).unwrap();
+        whole_bytes(file.path(), record_bytes).unwrap()
+    }
+
+    #[test]
+    fn what_follows_a_damaged_length_is_kept_wherever_it_is() {
+        for damaged in 0..99 {
+            let mut bytes = records(100);
+            bytes[damaged * RECORD_BYTES + 4] ^= 1;
+            assert_eq!(whole(&bytes, Some(64)), 6_400, "record {damaged}");
+            bytes.resize(20_000, 0);
+            assert_eq!(whole(&bytes, Some(64)), 6_400, "record {damaged}, and space allocated ahead");
+        }
+    }
+
+    #[test]
+    fn a_write_that_was_cut_short_is_cut_off_and_no_more() {
+        for record_bytes in [Some(64), None] {
+            for cut in 0..=640 {
+                let mut bytes = records(10);
+                bytes.truncate(cut);
+                assert_eq!(whole(&bytes, record_bytes), cut as u64 / 64 * 64);
+                bytes.resize(1_000, 0);
+                assert_eq!(whole(&bytes, record_bytes), cut as u64 / 64 * 64, "with space allocated ahead");
+            }
+        }
+    }
+
+    #[test]
+    fn recovering_twice_does_not_take_a_full_segment_for_the_last() {
+        let parent = tempfile::tempdir().unwrap();
+        let directory = parent.path().join("000000");
+        std::fs::create_dir(&directory).unwrap();
+        let mut full = records(10);
+        full[3 * RECORD_BYTES + 40] ^= 1;
+        std::fs::write(segment_path(&directory, 0, RECORDS), &full).unwrap();
+        // The next one was made, and nothing was written to it before the crash.
+        std::fs::write(segment_path(&directory, 10, RECORDS), [0; 100]).unwrap();
+        let shape = LogLayout::plain(parent.path());
+        for _ in 0..2 {
+            let (segments, next) = recover(&shape, 0, &[0], None).unwrap();
+            assert_eq!((segments.full_bytes, next), (640, vec![10]), "what is damaged stays, to be found");
+        }
+    }
+
+    #[test]
+    fn a_marker_that_no_load_leaves_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for (partitions, record_bytes) in [(0, "null"), (u32::MAX, "null"), (1, "0"), (1, "31")] {
+            let text =
+                format!(r#"{{"version":1,"partitions":{partitions},"shared":false,"record_bytes":{record_bytes}}}"#);
+            std::fs::write(directory.path().join(MARKER), text).unwrap();
+            assert!(Marker::read(directory.path()).unwrap_err().to_string().contains("damaged"));
+        }
+    }
 }

@@ -43,8 +43,16 @@ struct LogReading {
     segments: Vec<Segment>,
     /// Its own partition, where all records are of one.
     partition: Option<u32>,
-    /// The sequence after its last record, where that is known.
-    ends: Option<u64>,
+    /// Partitions with the sequence after their last record, where that is known.
+    ends: Vec<(u32, u64)>,
+}
+
+/// The log that is read, and how.
+struct Source<'a> {
+    catalogue: &'a Catalogue,
+    log: usize,
+    record_bytes: Option<u32>,
+    until: Instant,
 }
 
 /// Reads back what is in a catalogue, which may be written and expire meanwhile.
@@ -75,7 +83,7 @@ pub(crate) fn verify(
             report.complete &= !reading.cut(share, mix(log as u64));
         }
         let before = report.bytes;
-        read_log(catalogue.directory(log), &reading, record_bytes, begun + extent.time, &mut report)?;
+        read_log(&Source { catalogue, log, record_bytes, until: begun + extent.time }, &reading, &mut report)?;
         left = left.saturating_sub(report.bytes - before);
     }
     Ok(report)
@@ -97,7 +105,11 @@ pub(crate) fn verify_directory(directory: &Path, extent: Extent) -> Result<ReadB
 
 fn reading_of(segments: &Segments, partition: Option<u32>) -> LogReading {
     let listed = segments.full.iter().copied().chain(segments.active).collect();
-    let ends = (segments.next_sequence > 0 && partition.is_some()).then_some(segments.next_sequence);
+    let ends = match partition {
+        Some(partition) if segments.next_sequence > 0 => vec![(partition, segments.next_sequence)],
+        Some(_) => Vec::new(),
+        None => segments.ended.clone(),
+    };
     LogReading { segments: listed, partition, ends }
 }
 
@@ -121,7 +133,7 @@ impl LogReading {
             }
         }
         if to < self.segments.len() {
-            self.ends = None;
+            self.ends.clear();
         }
         let cut = to - from < self.segments.len();
         self.segments = self.segments[from..to].to_vec();
@@ -129,39 +141,52 @@ impl LogReading {
     }
 }
 
-fn read_log(
-    directory: &Path,
-    reading: &LogReading,
-    record_bytes: Option<u32>,
-    until: Instant,
-    report: &mut ReadBackReport,
-) -> Result<()> {
+fn read_log(source: &Source, reading: &LogReading, report: &mut ReadBackReport) -> Result<()> {
+    let directory = source.catalogue.directory(source.log);
     let mut verifier = Verifier::default();
     if let (Some(partition), Some(first)) = (reading.partition, reading.segments.first()) {
         verifier.begins((0, partition), first.base);
     }
-    for segment in &reading.segments {
-        if Instant::now() >= until {
+    for (at, segment) in reading.segments.iter().enumerate() {
+        if Instant::now() >= source.until {
             report.complete = false;
             report.findings.add(&verifier.findings());
             return Ok(());
         }
         let path = segment_path(directory, segment.base, RECORDS);
-        if !path.exists() {
-            // Retention was faster. What comes after it begins anew.
-            report.findings.add(&verifier.findings());
-            verifier = Verifier::default();
-            continue;
+        match read_segment(&path, segment.bytes, source.record_bytes, reading.partition, &mut verifier) {
+            Ok(()) => {
+                report.bytes += segment.bytes;
+                report.segments += 1;
+            }
+            Err(error) if path.exists() => return Err(error),
+            Err(_) => {
+                // What comes after it begins anew.
+                report.findings.add(&verifier.findings());
+                verifier = Verifier::default();
+                if source.catalogue.holds(source.log, segment.base) {
+                    report.findings.lost += records_of(reading, at, source.record_bytes);
+                }
+            }
         }
-        report.bytes += segment.bytes;
-        report.segments += 1;
-        read_segment(&path, segment.bytes, record_bytes, reading.partition, &mut verifier)?;
     }
-    if let (Some(partition), Some(ends)) = (reading.partition, reading.ends) {
-        verifier.ends((0, partition), ends);
+    for &(partition, sequence) in &reading.ends {
+        verifier.ends((0, partition), sequence);
     }
     report.findings.add(&verifier.findings());
     Ok(())
+}
+
+/// How many records a segment held that is gone: as its neighbours or its length say, else at least one.
+fn records_of(reading: &LogReading, at: usize, record_bytes: Option<u32>) -> u64 {
+    let segment = reading.segments[at];
+    let next = reading.segments.get(at + 1).map(|next| next.base);
+    let end = reading.partition.and_then(|_| next.or_else(|| reading.ends.first().map(|&(_, sequence)| sequence)));
+    match (end, record_bytes) {
+        (Some(end), _) => end.saturating_sub(segment.base),
+        (None, Some(record_bytes)) => segment.bytes.div_ceil(u64::from(record_bytes)),
+        (None, None) => segment.bytes.min(1),
+    }
 }
 
 fn read_segment(
@@ -171,9 +196,12 @@ fn read_segment(
     partition: Option<u32>,
     verifier: &mut Verifier,
 ) -> Result<()> {
+    // The page cache gives up only what it has written, and it is the drive that is asked.
+    let file = File::open(path).map_err(Error::file(path, "open it"))?;
+    file.sync_data().map_err(Error::file(path, "have the drive hold it"))?;
     let stream = partition.map(|partition| (0, partition));
     let mut was_damaged = false;
-    walk(path, bytes, record_bytes, |found| match found {
+    walk(path, bytes, record_bytes, READ_BACK_BYTES, |found| match found {
         Ok((identity, _)) => {
             was_damaged = false;
             let own = (identity.producer, identity.partition);
@@ -198,23 +226,26 @@ fn read_segment(
 /// Calls `found` with each whole record and its length, up to the first byte that is not of one.
 pub(crate) fn each_record(path: &Path, bytes: u64, mut found: impl FnMut(Identity, usize)) -> Result<()> {
     let mut over = false;
-    walk(path, bytes, None, |record| match record {
+    walk(path, bytes, None, READ_BACK_BYTES, |record| match record {
         Ok((identity, length)) if !over => found(identity, length),
         _ => over = true,
     })
 }
 
-/// Calls `found` with what is at each place where a record could begin.
-fn walk(
+/// Calls `found` with what is at each place where a record could begin. So many bytes are read `at_once`, or more where
+/// records are longer.
+pub(crate) fn walk(
     path: &Path,
     bytes: u64,
     record_bytes: Option<u32>,
+    at_once: usize,
     mut found: impl FnMut(std::result::Result<(Identity, usize), Fault>),
 ) -> Result<()> {
     let mut file = File::open(path).map_err(Error::file(path, "open it"))?;
     // From the drive, not from the page cache; where it cannot be had so, from where it is.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    let mut window = vec![0; READ_BACK_BYTES.max(4 * record_bytes.unwrap_or(0) as usize)];
+    let at_once = at_once.max(4 * record_bytes.unwrap_or(0) as usize);
+    let mut window = vec![0; at_once.min(usize::try_from(bytes).unwrap_or(at_once))];
     let (mut filled, mut left) = (0, bytes);
     while left > 0 || filled > 0 {
         let want = (window.len() - filled).min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -250,7 +281,8 @@ fn scan(
         let least = record_bytes.map_or(HEADER_BYTES, |bytes| bytes as usize);
         if rest.len() < least {
             if last && !rest.is_empty() {
-                found(Err(Fault::Length));
+                // Space that was allocated ahead ends where it ends.
+                found(Err(if is_zero(rest) { Fault::Empty } else { Fault::Length }));
             }
             return if last { bytes.len() } else { at };
         }
@@ -260,8 +292,20 @@ fn scan(
                 return at;
             }
         }
-        let record = check(rest);
+        let record = match check(record_bytes.map_or(rest, |_| &rest[..step])) {
+            // A header that was wiped out has its payload behind it.
+            Err(Fault::Empty) if !is_zero(&rest[..step]) => Err(Fault::Checksum),
+            Ok((_, length)) if record_bytes.is_some() && length != step => Err(Fault::Length),
+            record => record,
+        };
         at += record.as_ref().map_or(step, |(_, length)| record_bytes.map_or(*length, |bytes| bytes as usize));
         found(record);
     }
 }
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests;

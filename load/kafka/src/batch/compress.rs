@@ -13,7 +13,10 @@ const XERIAL_MAGIC: &[u8] = b"\x82SNAPPY\0";
 const XERIAL_HEADER: usize = 16;
 const XERIAL_BLOCK: usize = 32 * 1024;
 /// No batch becomes larger than this: a few bytes of an attacker's could become gigabytes.
-const DECOMPRESSED_MAX: usize = 256 * 1024 * 1024;
+pub(crate) const DECOMPRESSED_MAX: usize = 256 * 1024 * 1024;
+
+/// A copy of snappy's is three bytes for 64 at most. Room for more than that makes is not made.
+const SNAPPY_RATIO_MAX: usize = 22;
 
 impl Compression {
     /// The bits that say so in a batch's attributes.
@@ -100,7 +103,7 @@ fn decompress_snappy(records: &[u8], target: &mut Vec<u8>) -> Result<(), Damaged
 fn decompress_block(block: &[u8], target: &mut Vec<u8>) -> Result<(), Damaged> {
     let size = snap::raw::decompress_len(block).map_err(|_| Damaged)?;
     let at = target.len();
-    if at + size > DECOMPRESSED_MAX {
+    if at + size > DECOMPRESSED_MAX || size > block.len() * SNAPPY_RATIO_MAX {
         return Err(Damaged);
     }
     target.resize(at + size, 0);
@@ -137,6 +140,9 @@ mod tests {
             assert!(result.is_err() || unpacked != records, "{compression:?}");
             assert_eq!(decompress(compression.bits(), &[0xff; 3], &mut unpacked), Err(Damaged), "{compression:?}");
         }
+        // Snappy's block that says that it holds 200 MB, and holds nothing.
+        let (bomb, mut unpacked) = ([0x80, 0xc2, 0xd7, 0x5f], Vec::new());
+        assert_eq!((decompress(2, &bomb, &mut unpacked), unpacked.capacity()), (Err(Damaged), 0));
         assert_eq!(decompress(7, &records, &mut Vec::new()), Err(Damaged));
     }
 }

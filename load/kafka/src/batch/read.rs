@@ -39,10 +39,13 @@ impl<'a> ReceivedBatch<'a> {
             return Some(Err(Malformed));
         }
         let base_offset = i64::from_be_bytes(field(batch, 0));
-        let last = i32::from_be_bytes(field(batch, 23));
+        let last = u32::try_from(i32::from_be_bytes(field(batch, 23))).ok();
+        let Some(next_offset) = last.and_then(|last| base_offset.checked_add(i64::from(last) + 1)) else {
+            return Some(Err(Malformed));
+        };
         Some(Ok(Self {
             base_offset,
-            next_offset: base_offset + i64::from(last) + 1,
+            next_offset,
             attributes: i16::from_be_bytes(field(batch, CRC_FROM)),
             count: i32::from_be_bytes(field(batch, 57)),
             bytes: batch,
@@ -124,5 +127,25 @@ impl<'a> ReceivedRecord<'a> {
         let (field, rest) = record.split_at_checked(usize::try_from(length).ok()?)?;
         *record = rest;
         Some(Some(field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_that_go_back_or_beyond_the_last_are_malformed() {
+        let take = |base_offset: i64, last: i32| {
+            let mut bytes = [0; HEADER];
+            bytes[..8].copy_from_slice(&base_offset.to_be_bytes());
+            bytes[8..LENGTH_FROM].copy_from_slice(&49_i32.to_be_bytes());
+            bytes[16] = 2;
+            bytes[23..27].copy_from_slice(&last.to_be_bytes());
+            ReceivedBatch::take(&mut bytes.as_slice()).unwrap().map(|batch| batch.next_offset)
+        };
+        assert_eq!(take(7, 2), Ok(10));
+        assert_eq!(take(7, -2), Err(Malformed));
+        assert_eq!(take(i64::MAX, 0), Err(Malformed));
     }
 }

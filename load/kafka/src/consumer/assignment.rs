@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{BACKOFF, Consumer, Partition};
 use crate::admin::OffsetSpec;
-use crate::hot::background::{Update, WantedPartition};
+use crate::hot::background::{Task, Update, WantedPartition};
 
 impl Consumer {
     pub(super) fn take_update(&mut self, update: Update) {
@@ -67,8 +67,7 @@ impl Consumer {
             match which {
                 OffsetSpec::Latest => partition.end = Some(offset),
                 OffsetSpec::Earliest => {
-                    partition.position = Some(offset);
-                    partition.is_moved = true;
+                    partition.go_on_at(offset);
                     if let Some(leader) = partition.leader {
                         self.client.brokers[leader].exchange.must_begin = true;
                     }
@@ -107,6 +106,6 @@ impl Consumer {
         self.offsets_at = now + BACKOFF.first_nanoseconds;
         let wanted =
             wanted.into_iter().map(|(leader, list)| (self.client.brokers[leader].address.clone(), list)).collect();
-        self.client.tasks.offsets(which, wanted);
+        self.client.tasks.start(Task::Offsets(which, wanted));
     }
 }

@@ -142,9 +142,8 @@ impl Consumer {
         let mut tally = self.client.recorder.lock();
         tally.add(Counter::BrokerErrors as usize, 1);
         if part.error == code::OFFSET_OUT_OF_RANGE {
-            // What was to be read next is not kept any more: what is missing shows as missing.
             tally.add(Counter::OffsetResets as usize, 1);
-            partition.position = None;
+            partition.refused = partition.position.take();
         }
         drop(tally);
         partition.held_until = now + BACKOFF.first_nanoseconds;
@@ -174,7 +173,7 @@ impl Consumer {
             let mut negative = 0;
             let mut tally = self.client.recorder.lock();
             for due in &contents.due_microseconds {
-                let due = due * 1_000;
+                let due = due.saturating_mul(1_000);
                 negative += u64::from(due > now);
                 tally.latency(Latency::EndToEnd as usize, now.saturating_sub(due), 1);
             }
@@ -197,7 +196,7 @@ impl Consumer {
             drop(tally);
             if let Some(mut trial) = self.client.shared.trial() {
                 for due in &contents.due_microseconds {
-                    trial.end_to_end.record(now.saturating_sub(due * 1_000), 1);
+                    trial.end_to_end.record(now.saturating_sub(due.saturating_mul(1_000)), 1);
                 }
             }
             self.client.shared.consumed.add(count, contents.value_bytes);

@@ -27,6 +27,7 @@ use crate::hot::background::{BackgroundTasks, Update};
 use crate::hot::events::EventReporter;
 use crate::session::{Address, Dialer, Session, refuse};
 use crate::shared::Shared;
+use crate::wire::shapes::check_assignment;
 
 const PROTOCOL: &str = "roundrobin";
 const HEARTBEATS_APART: Duration = Duration::from_secs(1);
@@ -154,13 +155,12 @@ impl Membership {
             .with_generation_id(member.generation)
             .with_member_id(member.id.clone())
             .with_assignments(assignments);
-        let mut answer = session.call(doing, &request, 3)?;
+        let answer = session.call(doing, &request, 3)?;
         refuse(doing, answer.error_code, None)?;
         if answer.assignment.len() < 2 {
             return Ok(Vec::new());
         }
-        let _version = answer.assignment.split_to(2);
-        let ours = ConsumerProtocolAssignment::decode(&mut answer.assignment, 0).map_err(|_| Error::Protocol(doing))?;
+        let ours = read_assignment(answer.assignment)?;
         let is_ours = |topic: &str, index: i32| {
             let mut named = ours.assigned_partitions.iter().filter(|found| found.topic.as_str() == topic);
             named.any(|found| found.partitions.contains(&index))
@@ -289,4 +289,18 @@ fn versioned<M: Encodable>(message: &M) -> Result<Bytes> {
     bytes.extend_from_slice(&[0; 2]);
     message.encode(&mut bytes, 0).map_err(|_| Error::Protocol("group"))?;
     Ok(bytes.freeze())
+}
+
+/// What the group's leader has assigned, whose version stands before it.
+///
+/// # Errors
+/// `Error::Protocol` when it is no assignment.
+pub(crate) fn read_assignment(mut assignment: Bytes) -> Result<ConsumerProtocolAssignment> {
+    const READING: &str = "reading an assignment";
+    if assignment.len() < 2 {
+        return Err(Error::Protocol(READING));
+    }
+    let _version = assignment.split_to(2);
+    check_assignment(&assignment).map_err(|_| Error::Protocol(READING))?;
+    ConsumerProtocolAssignment::decode(&mut assignment, 0).map_err(|_| Error::Protocol(READING))
 }

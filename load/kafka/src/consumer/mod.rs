@@ -111,13 +111,18 @@ impl Consumer {
     /// What the system said of waiting.
     pub(crate) fn run(mut self) -> Result<Vec<PartitionRead>> {
         self.take_turns()?;
+        Ok(self.finish())
+    }
+
+    /// After its last turn: what became of the records of its partitions.
+    pub(crate) fn finish(self) -> Vec<PartitionRead> {
         let read = |partition: Partition| PartitionRead {
             partition: partition.id,
             position: partition.position,
             end: partition.end,
             track: partition.track,
         };
-        Ok(self.partitions.into_iter().map(read).collect())
+        self.partitions.into_iter().map(read).collect()
     }
 
     fn is_paused(&self) -> bool {

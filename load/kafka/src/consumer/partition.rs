@@ -19,6 +19,8 @@ pub(crate) struct Partition {
     pub(crate) leader: Option<usize>,
     /// The offset of the next record; None while it is not known.
     pub(crate) position: Option<i64>,
+    /// The offset of a record that the broker did not have when it was asked for.
+    pub(crate) refused: Option<i64>,
     /// The offset after the last record that could be read when the broker last answered.
     pub(crate) high_watermark: i64,
     /// The offset after the last record, once nobody writes any more.
@@ -92,6 +94,7 @@ impl Partition {
             index,
             leader: None,
             position: None,
+            refused: None,
             high_watermark: -1,
             end: None,
             held_until: 0,
@@ -104,6 +107,15 @@ impl Partition {
     #[must_use]
     pub(crate) fn is_drained(&self) -> bool {
         matches!((self.position, self.end), (Some(position), Some(end)) if position >= end)
+    }
+
+    /// Reading goes on at the first record that is kept. Where that comes after the one that was asked for, those between
+    /// are no longer kept; where it does not, the log was cut off, and what was in it is lost.
+    pub(crate) fn go_on_at(&mut self, offset: i64) {
+        if self.refused.take().is_some_and(|refused| offset > refused) {
+            self.track.skip();
+        }
+        (self.position, self.is_moved) = (Some(offset), true);
     }
 
     /// Reads a batch, from offset `from` on, into `contents`; `room` is for what is compressed.
@@ -138,7 +150,7 @@ impl Partition {
                 contents.is_damaged = true;
                 return;
             };
-            if batch.base_offset + record.offset_delta >= from {
+            if batch.base_offset.saturating_add(record.offset_delta) >= from {
                 self.examine_value(record.value.unwrap_or_default(), expected, contents);
             }
         }
@@ -187,4 +199,21 @@ impl Partition {
 fn says_length(value: &[u8]) -> bool {
     let length = value.get(4..8).and_then(|field| field.first_chunk::<4>());
     length.is_some_and(|length| u32::from_le_bytes(*length) as usize == value.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_records_that_went_from_the_log_s_beginning_are_excused() {
+        for (offset, lost) in [(30, 0), (0, 20)] {
+            let mut partition = Partition::new(0, 0, 0);
+            (0..10).for_each(|sequence| _ = partition.track.arrive(1, sequence));
+            (partition.refused, partition.position) = (Some(10), None);
+            partition.go_on_at(offset);
+            partition.track.arrive(1, 30);
+            assert_eq!((partition.position, partition.track.lost(1, 31, &[])), (Some(offset), lost));
+        }
+    }
 }

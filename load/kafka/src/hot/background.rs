@@ -31,18 +31,79 @@ pub(crate) enum Update {
     Assigned(BTreeMap<usize, i64>, Sender<()>),
 }
 
-/// Starts tasks on behalf of one hot thread.
-#[derive(Clone)]
-pub(crate) struct BackgroundTasks {
+/// What makes one wait, and is done on behalf of a hot thread.
+#[derive(Debug)]
+pub(crate) enum Task {
+    /// Connects to the broker of this id.
+    Connect(i32, Address),
+    /// Asks who leads what, at one of these or of the bootstrap servers.
+    Metadata(Vec<Address>),
+    /// Asks for a producer id, likewise.
+    ProducerId(Vec<Address>),
+    /// Asks the leaders for offsets.
+    Offsets(OffsetSpec, Vec<(Address, Vec<WantedPartition>)>),
+}
+
+/// How brokers are reached, and what is asked about.
+struct Network {
     dialer: Arc<Dialer>,
     bootstrap: Arc<Vec<Address>>,
     topics: Arc<Vec<String>>,
+}
+
+/// Starts tasks on behalf of one hot thread.
+#[derive(Clone)]
+pub(crate) struct BackgroundTasks {
+    network: Arc<Network>,
     sender: Sender<Update>,
     waker: Waker,
+    /// Where tasks go that somebody else is to do.
+    #[cfg(test)]
+    diverted: Option<Sender<Task>>,
 }
 
 /// A partition to ask for: its id, its topic and its number in the topic.
 pub(crate) type WantedPartition = (usize, String, i32);
+
+impl Task {
+    fn perform(&self, network: &Network) -> Update {
+        let any = |known: &[Address]| network.dialer.open_any(known.iter().chain(network.bootstrap.iter()));
+        match self {
+            Self::Connect(broker, address) => {
+                let opened = network.dialer.open(address).and_then(|session| {
+                    session.speaks_hot_path()?;
+                    let version = session.version(crate::wire::produce::API, crate::wire::produce::VERSIONS);
+                    Ok((session.into_stream(), version.unwrap_or_default()))
+                });
+                Update::Connected(*broker, opened)
+            }
+            Self::Metadata(known) => {
+                Update::Metadata(any(known).and_then(|mut session| admin::metadata(&mut session, &network.topics)))
+            }
+            Self::ProducerId(known) => Update::ProducerId(patiently(PATIENCE, || admin::producer_id(&mut any(known)?))),
+            Self::Offsets(which, wanted) => {
+                let mut found = BTreeMap::new();
+                for (address, partitions) in wanted {
+                    let Ok(mut session) = network.dialer.open(address) else { continue };
+                    if let Ok((offsets, _)) = offsets_at(&mut session, *which, partitions) {
+                        found.extend(offsets);
+                    }
+                }
+                Update::Offsets(*which, found)
+            }
+        }
+    }
+
+    /// What comes of it where it could not be begun.
+    pub(crate) fn failed(&self, error: Error) -> Update {
+        match self {
+            Self::Connect(broker, _) => Update::Connected(*broker, Err(error)),
+            Self::Metadata(_) => Update::Metadata(Err(error)),
+            Self::ProducerId(_) => Update::ProducerId(Err(error)),
+            Self::Offsets(which, _) => Update::Offsets(*which, BTreeMap::new()),
+        }
+    }
+}
 
 impl BackgroundTasks {
     /// For the thread that `waker` wakes; results come out of the receiver.
@@ -54,13 +115,27 @@ impl BackgroundTasks {
         waker: Waker,
     ) -> (Self, Receiver<Update>) {
         let (sender, receiver) = channel();
-        (Self { dialer, bootstrap, topics, sender, waker }, receiver)
+        let network = Arc::new(Network { dialer, bootstrap, topics });
+        let tasks = Self {
+            network,
+            sender,
+            waker,
+            #[cfg(test)]
+            diverted: None,
+        };
+        (tasks, receiver)
+    }
+
+    /// Has all tasks go there.
+    #[cfg(test)]
+    pub(crate) fn divert(&mut self, to: Sender<Task>) {
+        self.diverted = Some(to);
     }
 
     /// What the broker knows the client by.
     #[must_use]
     pub(crate) fn client_id(&self) -> &str {
-        &self.dialer.client_id
+        &self.network.dialer.client_id
     }
 
     /// Sends an update from elsewhere.
@@ -70,67 +145,21 @@ impl BackgroundTasks {
         self.waker.wake();
     }
 
-    fn start(&self, task: impl FnOnce(&Self) -> Update + Send + 'static, failed: impl FnOnce(Error) -> Update) {
-        let tasks = self.clone();
-        let started = std::thread::Builder::new().name("background".to_owned()).spawn(move || {
-            let update = task(&tasks);
-            tasks.send(update);
-        });
-        if let Err(source) = started {
-            self.send(failed(Error::Connection { doing: "starting a thread".to_owned(), source }));
+    /// Has a thread of its own do it, which sends what came of it.
+    pub(crate) fn start(&self, task: Task) {
+        #[cfg(test)]
+        if let Some(elsewhere) = &self.diverted {
+            let _ = elsewhere.send(task);
+            return;
         }
-    }
-
-    /// Connects to a broker.
-    pub(crate) fn connect(&self, broker: i32, address: Address) {
-        let task = move |tasks: &Self| {
-            let opened = tasks.dialer.open(&address).and_then(|session| {
-                session.speaks_hot_path()?;
-                let version = session.version(crate::wire::produce::API, crate::wire::produce::VERSIONS);
-                Ok((session.into_stream(), version.unwrap_or_default()))
-            });
-            Update::Connected(broker, opened)
-        };
-        self.start(task, move |error| Update::Connected(broker, Err(error)));
-    }
-
-    /// Asks who leads what, at one of `known` or of the bootstrap servers.
-    pub(crate) fn metadata(&self, known: Vec<Address>) {
-        let task = move |tasks: &Self| {
-            let asked = tasks
-                .dialer
-                .open_any(known.iter().chain(tasks.bootstrap.iter()))
-                .and_then(|mut session| admin::metadata(&mut session, &tasks.topics));
-            Update::Metadata(asked)
-        };
-        self.start(task, |error| Update::Metadata(Err(error)));
-    }
-
-    /// Asks for a producer id.
-    pub(crate) fn producer_id(&self, known: Vec<Address>) {
-        let task = move |tasks: &Self| {
-            let asked = patiently(PATIENCE, || {
-                let mut session = tasks.dialer.open_any(known.iter().chain(tasks.bootstrap.iter()))?;
-                admin::producer_id(&mut session)
-            });
-            Update::ProducerId(asked)
-        };
-        self.start(task, |error| Update::ProducerId(Err(error)));
-    }
-
-    /// Asks the leaders for offsets.
-    pub(crate) fn offsets(&self, which: OffsetSpec, wanted: Vec<(Address, Vec<WantedPartition>)>) {
-        let task = move |tasks: &Self| {
-            let mut found = BTreeMap::new();
-            for (address, partitions) in &wanted {
-                let Ok(mut session) = tasks.dialer.open(address) else { continue };
-                if let Ok((offsets, _)) = offsets_at(&mut session, which, partitions) {
-                    found.extend(offsets);
-                }
-            }
-            Update::Offsets(which, found)
-        };
-        self.start(task, move |_| Update::Offsets(which, BTreeMap::new()));
+        let task = Arc::new(task);
+        let (tasks, mine) = (self.clone(), Arc::clone(&task));
+        let started = std::thread::Builder::new()
+            .name("background".to_owned())
+            .spawn(move || tasks.send(mine.perform(&tasks.network)));
+        if let Err(source) = started {
+            self.send(task.failed(Error::Connection { doing: "starting a thread".to_owned(), source }));
+        }
     }
 }
 

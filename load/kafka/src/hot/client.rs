@@ -103,9 +103,11 @@ impl<E: Exchange> Client<E> {
         let is_written = found.write()?;
         if found.waits_for_room == is_written {
             found.waits_for_room = !is_written;
-            if let super::broker::Connection::Up(link) = &found.connection {
+            if let super::broker::Connection::Up(link) = &found.connection
+                && let Some(socket) = link.stream.socket()
+            {
                 // It fails only for a connection that is broken, which reading finds out.
-                let _ = self.poller.want_write(link.stream.socket(), broker, !is_written);
+                let _ = self.poller.want_write(socket, broker, !is_written);
             }
         }
         Ok(is_written)
@@ -117,7 +119,9 @@ impl<E: Exchange> Client<E> {
         let linked = outcome.and_then(|(stream, version)| {
             let fault = |source| Error::Connection { doing: "connecting".to_owned(), source };
             let link = Link::new(stream).map_err(fault)?;
-            self.poller.add(link.stream.socket(), broker).map_err(fault)?;
+            if let Some(socket) = link.stream.socket() {
+                self.poller.add(socket, broker).map_err(fault)?;
+            }
             Ok((link, version))
         });
         let found = &mut self.brokers[broker];

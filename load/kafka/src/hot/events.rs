@@ -44,6 +44,12 @@ impl EventReporter {
         Ok((Self { sender, recent: BTreeMap::new() }, thread))
     }
 
+    /// Passes events to nobody.
+    #[cfg(test)]
+    pub(crate) fn silent() -> Self {
+        Self { sender: channel().0, recent: BTreeMap::new() }
+    }
+
     /// Something happened.
     pub(crate) fn report(&self, name: &'static str, detail: Value) {
         // Nobody reads any more when the run is over.

@@ -26,7 +26,9 @@ impl Link {
     /// # Errors
     /// What the system said.
     pub(crate) fn new(stream: Transport) -> Result<Self> {
-        stream.socket().set_nonblocking(true)?;
+        if let Some(socket) = stream.socket() {
+            socket.set_nonblocking(true)?;
+        }
         Ok(Self { stream, input: vec![0; INPUT_BYTES], from: 0, to: 0 })
     }
 

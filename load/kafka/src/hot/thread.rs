@@ -1,6 +1,6 @@
 //! The turns of a hot thread: it acts, waits in its poller, and reads what has arrived.
 
-use super::background::Update;
+use super::background::{Task, Update};
 use super::broker::{Connection, Exchange};
 use super::client::Client;
 use super::leaders::known_addresses;
@@ -95,14 +95,14 @@ pub(crate) trait HotThread {
                 let client = self.client();
                 let found = &mut client.brokers[broker];
                 found.connection = Connection::Connecting;
-                client.tasks.connect(found.id, found.address.clone());
+                client.tasks.start(Task::Connect(found.id, found.address.clone()));
             } else if is_late {
                 self.disconnect(broker, "a request was not answered in time", now);
             }
         }
         let client = self.client();
         if client.refresh.starts(now) {
-            client.tasks.metadata(known_addresses(&client.brokers));
+            client.tasks.start(Task::Metadata(known_addresses(&client.brokers)));
         }
     }
 

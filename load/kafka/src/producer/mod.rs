@@ -91,9 +91,8 @@ pub(crate) struct Producer {
     live_bytes: usize,
     in_flight_bytes: usize,
     linger: u64,
-    producer_id: Option<(i64, i16)>,
-    /// A new producer id is wanted; nothing is sent until it is there.
-    is_resetting: bool,
+    /// Why a partition last needed another producer id.
+    reset_reason: &'static str,
     is_asking_id: bool,
     over_since: Option<u64>,
     has_asked_final_answer: bool,
@@ -108,7 +107,7 @@ impl Producer {
         let keys = Keys::new(settings.key);
         let sizes: Vec<usize> = settings.record_sizes.iter().map(|size| size.size_bytes).collect();
         let shared = &setup.client.shared;
-        let queue = |found: &TopicPartition| PartitionQueue::new(found.topic, found.index);
+        let queue = |found: &TopicPartition| PartitionQueue::new(found.topic, found.index, setup.producer_id);
         let queues: Vec<PartitionQueue> = shared.partitions.iter().map(queue).collect();
         let topic_ranges = (0..shared.topics.len())
             .map(|topic| {
@@ -144,8 +143,7 @@ impl Producer {
             live_bytes: 0,
             in_flight_bytes: 0,
             linger: nanoseconds(settings.linger_seconds),
-            producer_id: setup.producer_id,
-            is_resetting: false,
+            reset_reason: "",
             is_asking_id: false,
             over_since: None,
             has_asked_final_answer: false,
@@ -162,6 +160,11 @@ impl Producer {
     /// What the system said of waiting.
     pub(crate) fn run(mut self) -> Result<Produced> {
         self.take_turns()?;
+        Ok(self.finish())
+    }
+
+    /// After its last turn: what became of its records.
+    pub(crate) fn finish(mut self) -> Produced {
         let late = self.client.shared.clock.now();
         self.show(late);
         self.fail_rest(late);
@@ -172,7 +175,7 @@ impl Producer {
         drop(tally);
         self.client.shared.producing.fetch_sub(1, Ordering::Release);
         let partitions = self.queues.into_iter().map(|queue| (queue.next_record, queue.failed)).collect();
-        Ok(Produced { identity: self.identity, partitions, unsent })
+        Produced { identity: self.identity, partitions, unsent }
     }
 
     fn is_done(&self, now: u64) -> bool {

@@ -8,6 +8,7 @@ use super::queue::{PartitionQueue, PendingBatch};
 use super::requests::ProduceRequest;
 use crate::config::Acks;
 use crate::error::{Remedy, code, describe};
+use crate::hot::background::Task;
 use crate::hot::leaders::known_addresses;
 use crate::names::{Counter, Latency};
 use crate::wire::produce::{PartitionOutcome, outcomes};
@@ -108,21 +109,30 @@ impl Producer {
                 // Where one before it failed this is how the broker keeps the order; otherwise it has forgotten us.
                 let queue = &self.queues[partition];
                 if queue.in_flight == 1 && queue.is_first(pending.number) && queue.held_until().is_none() {
-                    self.wants_reset("OUT_OF_ORDER_SEQUENCE_NUMBER");
+                    self.reset(partition, "OUT_OF_ORDER_SEQUENCE_NUMBER");
                 }
-                self.send_again(partition, pending, now);
+                // It is not in the log, or would have been recognized.
+                self.send_again(partition, PendingBatch { in_doubt: false, ..pending }, now);
             }
             code::UNKNOWN_PRODUCER_ID | code::INVALID_PRODUCER_EPOCH => {
-                self.wants_reset(describe(error).0);
+                self.reset(partition, describe(error).0);
+                if pending.in_doubt {
+                    // It was sent before, and nobody can say any more whether it arrived then.
+                    self.give_up(partition, pending, describe(error).0);
+                } else {
+                    self.send_again(partition, pending, now);
+                }
+            }
+            code::CORRUPT_MESSAGE | code::NOT_ENOUGH_REPLICAS | code::THROTTLING_QUOTA_EXCEEDED => {
                 self.send_again(partition, pending, now);
             }
             _ => match describe(error).1 {
                 Remedy::Give => self.give_up(partition, pending, describe(error).0),
                 Remedy::Refresh => {
                     self.client.refresh.want();
-                    self.send_again(partition, pending, now);
+                    self.send_again(partition, PendingBatch { in_doubt: true, ..pending }, now);
                 }
-                Remedy::Retry => self.send_again(partition, pending, now),
+                Remedy::Retry => self.send_again(partition, PendingBatch { in_doubt: true, ..pending }, now),
             },
         }
     }
@@ -182,30 +192,42 @@ impl Producer {
             "topic": self.client.shared.topics[queue.topic], "partition": queue.index, "records": count, "reason": reason,
         });
         self.client.events.report_recurring("records_failed", reason, detail);
-        if pending.identity.is_some() && self.producer_id.is_some() {
+        if pending.identity.is_some() {
             // The broker waits for the sequences that it will not get.
-            self.wants_reset("records were given up");
+            self.reset(partition, "records were given up");
         }
         self.live_bytes -= pending.batch.size_bytes();
         self.keep_buffer(pending.batch);
     }
 
-    fn wants_reset(&mut self, reason: &str) {
-        if self.producer_id.is_some() && !self.is_resetting {
-            self.is_resetting = true;
-            self.client.recorder.lock().add(Counter::ProducerIdResets as usize, 1);
-            self.client.events.report("producer_id_reset", json!({"reason": reason}));
+    fn reset(&mut self, partition: usize, reason: &'static str) {
+        if !self.queues[partition].is_resetting() {
+            self.queues[partition].reset();
+            self.reset_reason = reason;
         }
     }
 
-    /// Asks for a new producer id once nothing is under way under the old one.
-    pub(super) fn reset_when_quiet(&mut self) {
-        if !self.is_resetting || self.is_asking_id || self.queues.iter().any(|queue| queue.in_flight > 0) {
-            return;
+    /// Asks for a producer id for the partitions that need another one.
+    pub(super) fn ask_producer_id(&mut self) {
+        if !self.is_asking_id && self.queues.iter().any(PartitionQueue::needs_producer_id) {
+            self.is_asking_id = true;
+            self.client.tasks.start(Task::ProducerId(known_addresses(&self.client.brokers)));
         }
-        self.queues.iter_mut().for_each(PartitionQueue::unsign);
-        self.is_asking_id = true;
-        self.client.tasks.producer_id(known_addresses(&self.client.brokers));
+    }
+
+    /// Gives a new producer id to the partitions that need one.
+    pub(super) fn go_on_as(&mut self, producer_id: (i64, i16)) {
+        let mut partitions = 0;
+        for partition in 0..self.queues.len() {
+            if self.queues[partition].needs_producer_id() {
+                self.queues[partition].go_on_as(producer_id);
+                self.list(partition);
+                partitions += 1;
+            }
+        }
+        self.client.recorder.lock().add(Counter::ProducerIdResets as usize, 1);
+        let detail = json!({"reason": self.reset_reason, "partitions": partitions});
+        self.client.events.report("producer_id_reset", detail);
     }
 
     /// Gives up what has waited for too long.
@@ -237,7 +259,7 @@ impl Producer {
         for at in 0..request.batches.len() {
             let partition = request.batches[at].partition;
             if let Some(pending) = request.batches[at].pending.take() {
-                self.send_again(partition, pending, now);
+                self.send_again(partition, PendingBatch { in_doubt: true, ..pending }, now);
             }
         }
     }

@@ -161,7 +161,8 @@ mod tests {
             let head_from = request.batches.last().map_or(0, |part: &RequestBatch| part.head_end);
             whole.extend_from_slice(&request.head[head_from..head_end]);
             whole.extend_from_slice(batch.wire());
-            let pending = PendingBatch { batch, number: 0, made: 0, sent: 0, identity: None, failures: 0 };
+            let pending =
+                PendingBatch { batch, number: 0, made: 0, sent: 0, identity: None, failures: 0, in_doubt: false };
             request.batches.push(RequestBatch { partition: index, head_end, pending: Some(pending) });
         }
         for written in 0..whole.len() {

@@ -16,7 +16,7 @@ const API_VERSIONS: i16 = 18;
 impl Producer {
     /// Sends what may be sent to brokers that take it.
     pub(super) fn send(&mut self, now: u64) {
-        if self.listed.is_empty() || self.is_resetting {
+        if self.listed.is_empty() {
             return;
         }
         for broker in 0..self.client.brokers.len() {
@@ -86,7 +86,7 @@ impl Producer {
             let queue = &mut self.queues[part.partition];
             let Some(mut pending) = queue.take() else { continue };
             let count = crate::wire::length(pending.batch.count());
-            let identity = match (pending.identity, self.producer_id) {
+            let identity = match (pending.identity, queue.producer_id) {
                 (Some(identity), _) => identity,
                 (None, Some((producer_id, epoch))) => {
                     let sequence = queue.next_signed;

@@ -16,7 +16,7 @@ impl Producer {
     pub(super) fn keep_up(&mut self, now: u64) {
         self.keep_connections(now);
         self.expire(now);
-        self.reset_when_quiet();
+        self.ask_producer_id();
         self.show(now);
     }
 
@@ -25,10 +25,7 @@ impl Producer {
             Update::ProducerId(answer) => {
                 self.is_asking_id = false;
                 match answer {
-                    Ok(id) => {
-                        self.producer_id = Some(id);
-                        self.is_resetting = false;
-                    }
+                    Ok(id) => self.go_on_as(id),
                     Err(error) => {
                         let detail = json!({"error": error.to_string()});
                         self.client.events.report_recurring("producer_id_unavailable", "", detail);

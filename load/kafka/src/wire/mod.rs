@@ -3,6 +3,7 @@
 
 pub(crate) mod fetch;
 pub(crate) mod produce;
+pub(crate) mod shapes;
 
 /// Appends what every request begins with, its length left open.
 pub(crate) fn begin(bytes: &mut Vec<u8>, api: i16, version: i16, correlation: i32, client_id: &str) {

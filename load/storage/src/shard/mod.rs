@@ -52,10 +52,10 @@ struct BufferedWrite {
     foreign: (u32, u32),
 }
 
-/// A thread that appends.
+/// A thread that appends. Fields are dropped in their order: nothing may be written any more when the plan closes its files.
 pub(crate) struct Shard {
-    plan: ShardPlan,
     io: Io,
+    plan: ShardPlan,
     reason: Option<String>,
     inbox: Arc<Inbox>,
     buffers: Buffers,
@@ -363,6 +363,7 @@ impl Shard {
                 unwritten += self.released.saturating_sub(log.next).div_ceil(log.stride);
             }
             if self.plan.logs[at].state == LogState::Idle {
+                self.plan.logs[at].end();
                 self.close_segment(at)?;
             }
         }

@@ -1,0 +1,42 @@
+//! Fuzz targets: plain functions that panic where a promise is broken. `tests/replay.rs` calls them with the inputs that are
+//! kept in `corpus/`; `src/main.rs` has libFuzzer look for more.
+
+mod bounded;
+
+use std::path::Path;
+use tempfile::TempDir;
+
+#[global_allocator]
+static ALLOCATOR: bounded::Bounded = bounded::Bounded;
+
+/// What takes an input apart.
+pub type Target = fn(&[u8]);
+
+/// All targets, by the names of their corpora.
+pub const TARGETS: [(&str, Target); 9] = [
+    ("answers", cliffwatch_kafka::fuzzing::answers),
+    ("batches", cliffwatch_kafka::fuzzing::batches),
+    ("compressed_batches", cliffwatch_kafka::fuzzing::compressed_batches),
+    ("hot_answers", cliffwatch_kafka::fuzzing::hot_answers),
+    ("markers", |input| in_a_directory(cliffwatch_storage::fuzzing::markers, input)),
+    ("profiles", cliffwatch_drive::fuzzing::profiles),
+    ("segments", |input| in_a_directory(cliffwatch_storage::fuzzing::segments, input)),
+    ("traces", cliffwatch_drive::fuzzing::traces),
+    ("written_batches", cliffwatch_kafka::fuzzing::written_batches),
+];
+
+/// The target of this name.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.iter().find(|(known, _)| *known == name).map(|(_, target)| *target)
+}
+
+/// A directory for each thread, which its inputs use one after the other.
+fn in_a_directory(target: fn(&Path, &[u8]), input: &[u8]) {
+    thread_local! {
+        static DIRECTORY: Option<TempDir> = tempfile::tempdir().ok();
+    }
+    DIRECTORY.with(|directory| match directory {
+        Some(directory) => target(directory.path(), input),
+        None => assert!(directory.is_some(), "there is no room for a temporary directory"),
+    });
+}

@@ -1,0 +1,9 @@
+//! What is fuzzed: whatever comes from brokers, and from records that lie with them.
+
+mod answers;
+mod batches;
+mod written;
+
+pub use answers::{answers, hot_answers};
+pub use batches::{batches, compressed_batches};
+pub use written::{sample_batches, written_batches};
