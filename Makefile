@@ -13,7 +13,7 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers binaries bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-long test-python test-rust
+.PHONY: help run test up down watchers binaries wheel release bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-long test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ watchers: ## build the block-layer probe where it can run; two minutes the first
 
 binaries: ## build cliffwatch-load and cliffwatch-drive; some minutes the first time
 	@setup/binaries
+
+wheel: setup binaries ## a wheel that installs without a compiler, into .cliffwatch/dist (docs/install.md)
+	@setup/wheel $(ARCHITECTURE)
+
+release: setup binaries ## wheel, images, SBOM, notes and checksums of this version, into .cliffwatch/dist (RELEASING.md)
+	@setup/release
 
 lint: setup-test ## format, lint, floors and types of the Python parts
 	$(BIN)/ruff format --check
@@ -89,7 +95,8 @@ lock: ## lock the newest Python packages that pyproject.toml allows
 	$(UV_COMPILE) --extra test --output-file requirements-test.txt
 
 clean: down ## remove what was built and installed; journals and the database stay
-	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel
+	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel \
+		$(STATE)/debian $(STATE)/docker $(STATE)/docker.lock
 	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
 
 setup:

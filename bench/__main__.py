@@ -12,6 +12,7 @@ from bench import (
     drive,
     drive_memory,
     fio,
+    install,
     kafka,
     kafka_outage,
     kills,
@@ -41,6 +42,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "storage": storage.figures,
     "storage-rolls": storage_rolls.figures,
     "pages": pages.figures,
+    "install": install.figures,
 }
 
 

@@ -10,16 +10,18 @@ the model decided for the very same requests. The probe counts in buckets that d
 bucket is known; what is compared is the end of the bucket that is nearer.
 """
 
+import json
 import statistics
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from bench.emulated import EmulatedDrive, attached, build, emulated_drive, file_system, fio_jobs
 from bench.figures import Figure
-from testkit.loops import MIB
+from testkit.emulated import EmulatedDrive, attached, build, emulated_drive, file_system
+from testkit.loops import MIB, command
 from testkit.probe import Probe, Scrape, running_probe
 from testkit.probe import build as build_probe
 
@@ -191,3 +193,19 @@ def completed(device: str, operation: str) -> int:
     """Requests of the operation that the kernel has completed on the device."""
     fields = Path(f"/sys/block/{device}/stat").read_text().split()
     return int(fields[0 if operation == "read" else 4])
+
+
+def fio_jobs(*arguments: str, before: Sequence[str] = ()) -> dict[str, Any]:
+    """Run fio, by the command `before`; its JSON output, all jobs reported together."""
+    common = [
+        *before,
+        "fio",
+        "--name=load",
+        "--output-format=json",
+        "--group_reporting",
+        "--direct=1",
+        "--ioengine=libaio",
+    ]
+    output = command(*common, "--randrepeat=0", "--lat_percentiles=1", *arguments)
+    job: dict[str, Any] = json.loads(output)["jobs"][0]
+    return job

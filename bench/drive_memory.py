@@ -12,8 +12,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from bench.drive import MEMORY
-from bench.emulated import build, emulated_drive
 from bench.figures import Figure
+from testkit.emulated import build, emulated_drive
 
 SECONDS = 600
 SAMPLE_SECONDS = 1.0

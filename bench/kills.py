@@ -1,4 +1,4 @@
-"""kill -9 of service, worker or engine at random moments: what is lost, what is wrong afterwards?"""
+"""kill -9 of service, worker or engine, and power cuts, at random moments: what is lost, what is wrong afterwards?"""
 
 import random
 import shutil
@@ -10,13 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from bench.figures import Figure
+from testkit.power_cuts import MAKE, cut_disk
 from testkit.service import Service
 from testkit.worker_runs import events
+from testkit.written_disk import cut_again_and_again
 
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.worker.heartbeat import Heartbeat
 
-KILLS = 50
+KILLS = 200
+POWER_CUTS = 25
 WINDOW_SECONDS = 0.2
 SEED = 20_260_101
 
@@ -34,7 +37,7 @@ def start_run(service: Service, name: str) -> Path:
             "name": "kills",
             "engine": "synthetic",
             "window": "200ms",
-            "phases": {"soak": "10m"},
+            "phases": {"soak": "1h"},
             "engine_restarts": 100,
             "load": {"operations_per_second": 1000},
         },
@@ -73,6 +76,23 @@ def count_faults(directory: Path, service: Service, name: str, seen: set[bytes])
 
 
 def figures() -> list[Figure]:
+    return [*after_kills(), *after_power_cuts()]
+
+
+def after_power_cuts() -> list[Figure]:
+    """Of a worker and a service on a real file system whose drive loses what was not flushed."""
+    found = []
+    for file_system in MAKE:
+        base = Path(tempfile.mkdtemp(prefix="cliffwatch-bench-"))
+        with cut_disk(base, file_system) as disk:
+            promises, why = cut_again_and_again(disk, range(POWER_CUTS))
+        shutil.rmtree(base)
+        print(f"# {POWER_CUTS} power cuts under {file_system}, {len(promises)} promises: {why or 'all kept'}")
+        found.append(Figure(f"{POWER_CUTS} power cuts, {file_system}: promises broken", int(why is not None), "", 0))
+    return found
+
+
+def after_kills() -> list[Figure]:
     chance = random.Random(SEED)
     base = Path(tempfile.mkdtemp(prefix="cliffwatch-bench-"))
     faults: dict[str, int] = {}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.figures import Figure
+from testkit.process_cost import cost_of
 from testkit.worker_runs import queue_run, start_worker
 
 from cliffwatch.journal import JournalReader, files
@@ -19,23 +20,18 @@ FIRST_HOUR_WINDOWS = 360
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A worker as /proc shows it once `windows` were committed."""
+    """A worker once `windows` were committed."""
 
     windows: int
-    resident_bytes: int
+    memory_bytes: int
     open_files: int
 
 
 def sample(pid: int, directory: Path) -> Sample | None:
     """None once the process is gone."""
-    try:
-        status = Path(f"/proc/{pid}/status").read_text()
-        open_files = len(list(Path(f"/proc/{pid}/fd").iterdir()))
-        resident = next(line for line in status.splitlines() if line.startswith("VmRSS"))
-    except (FileNotFoundError, ProcessLookupError, PermissionError, StopIteration):
-        return None
+    cost = cost_of(pid)
     last = JournalReader(directory).last_window()
-    return Sample(last.seq + 1 if last else 0, int(resident.split()[1]) * 1024, open_files)
+    return None if cost is None else Sample(last.seq + 1 if last else 0, cost.memory_bytes, cost.open_files)
 
 
 def watch(directory: Path) -> list[Sample]:
@@ -78,10 +74,8 @@ def figures() -> list[Figure]:
     tenth = len(later) // 10 + 1
     growth = min(item.open_files for item in later[-tenth:]) - min(item.open_files for item in later[:tenth])
     return [
-        Figure(
-            "36 h run: worker memory at the end / after one hour", last.resident_bytes / first.resident_bytes, "", 1.05
-        ),
-        Figure("36 h run: worker memory at the end", last.resident_bytes / 1e6, "MB", 120),
+        Figure("36 h run: worker memory at the end / after one hour", last.memory_bytes / first.memory_bytes, "", 1.05),
+        Figure("36 h run: worker memory at the end", last.memory_bytes / 1e6, "MB", 120),
         Figure("36 h run: growth of the worker's open files", growth, "", 0),
         Figure("36 h run: journal", journal_bytes / 1e6, "MB", 60),
         Figure("36 h run: time to make the report", report_seconds, "s", 10),

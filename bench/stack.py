@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench.figures import Figure
 from testkit.ports import free_port
+from testkit.process_cost import ProcessCost, cost_of
 
 from cliffwatch.cli.daemon import find_daemon
 from cliffwatch.model.settings import read_settings
@@ -22,16 +23,12 @@ _COMMAND = str(Path(sys.executable).with_name("cliffwatch"))
 _PROBE = Path(__file__).parents[1] / ".cliffwatch" / "ebpf"
 
 
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process; see proc(5)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_bytes(pid: int) -> int:
-    """Memory in proportion: pages shared with others are divided among them."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return int(next(line for line in lines if line.startswith("Pss:")).split()[1]) * 1024
+def costs(pids: dict[str, int]) -> dict[str, ProcessCost]:
+    found = {name: cost_of(pid) for name, pid in pids.items()}
+    gone = [name for name, cost in found.items() if cost is None]
+    if gone:
+        raise RuntimeError(f"no longer there: {', '.join(gone)}")
+    return {name: cost for name, cost in found.items() if cost is not None}
 
 
 def figures() -> list[Figure]:
@@ -48,10 +45,11 @@ def figures() -> list[Figure]:
         pids = {"service": daemon.process.pid}
         pids |= {name: watcher.process.pid for name, watcher in found.items() if watcher.process is not None}
         time.sleep(SETTLE_SECONDS)
-        before = {name: cpu_seconds(pid) for name, pid in pids.items()}
+        before = costs(pids)
         time.sleep(MEASURE_SECONDS)
-        shares = {name: (cpu_seconds(pid) - before[name]) / MEASURE_SECONDS for name, pid in pids.items()}
-        memory = {name: memory_bytes(pid) / 1e6 for name, pid in pids.items()}
+        after = costs(pids)
+        shares = {name: (after[name].cpu_seconds - before[name].cpu_seconds) / MEASURE_SECONDS for name in pids}
+        memory = {name: after[name].memory_bytes / 1e6 for name in pids}
     finally:
         subprocess.run([_COMMAND, "down"], env=environment, check=False, stdout=subprocess.DEVNULL)
         shutil.rmtree(state)

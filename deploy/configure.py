@@ -11,9 +11,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
 from cliffwatch.stack.configuration import (
@@ -29,8 +29,11 @@ PROFILES = {"ebpf": "ebpf", "drive": "nvme"}
 PUBLISHED = ("alerts", "dashboards/json", "dashboards/provisioning")
 
 
-def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
-    """Each configuration by the path at which its watcher reads it, with the watchers that the profiles start."""
+def configurations(settings: Settings, profiles: list[str], published_at: Path | None) -> dict[Path, str]:
+    """Each configuration by the path at which its watcher reads it, with the watchers that the profiles start.
+
+    `published_at` is where a watcher finds what was published, None when it reads what this process would.
+    """
     service = f"{settings.listen_host}:{settings.listen_port}"
     exporters = {
         job: exporter.address(settings)
@@ -45,6 +48,7 @@ def configurations(settings: Settings, profiles: list[str]) -> dict[Path, str]:
             alertmanager_address=ALERTMANAGER.address(settings),
             exporters=exporters,
             scrape_interval_seconds=SCRAPE_INTERVAL_SECONDS,
+            alerts_seen_at=published_at and published_at / "alerts",
         ),
         ALERTMANAGER.directory(settings) / "alertmanager.yaml": alertmanager_configuration(
             f"http://{service}{WEBHOOK_PATH}", token_path(settings, ALERTMANAGER)
@@ -64,6 +68,7 @@ def publish(directory: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="deploy.configure", description=__doc__)
     parser.add_argument("--publish", type=Path, metavar="DIRECTORY", help="copy rules and dashboards there")
+    parser.add_argument("--published-at", type=Path, metavar="DIRECTORY", help="where the watchers find that directory")
     arguments = parser.parse_args()
     try:
         settings = read_settings()
@@ -72,7 +77,7 @@ def main() -> int:
         return 2
     profiles = [name.strip() for name in os.environ.get("COMPOSE_PROFILES", "").split(",")]
     make_tokens(settings, SystemClock())
-    for path, content in configurations(settings, profiles).items():
+    for path, content in configurations(settings, profiles, arguments.published_at).items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, encoding="utf-8")
         print(f"wrote {path}")

@@ -42,3 +42,8 @@ rust_usable() {
     have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || return 1
     [[ -n $have ]] && at_least "$have" "${wanted:-1.85}"
 }
+
+# A program that goes to other machines names no path of this one: not of the checkout, and not of Cargo's.
+rust_flags() {
+    echo "${RUSTFLAGS:-} --remap-path-prefix=$root=/cliffwatch --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+}

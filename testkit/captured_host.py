@@ -22,6 +22,9 @@ class Ticking:
         self.now += 10.0
         return self.now
 
+    def suspended(self) -> float:
+        return 0.0
+
     def sleep(self, seconds: float) -> None:
         raise AssertionError("nobody waits here")
 

@@ -19,8 +19,10 @@ TOGETHER = {
         "tests/labs/aging/",
         "tests/cli/test_cli_service.py",
         "tests/docs/test_commands.py",
+        "tests/api/test_hung_drive.py",
         "tests/api/test_targets_api.py",
         "tests/web/test_drives_page.py",
+        "tests/worker/test_failing_drive.py",
         "tests/worker/test_fio_runs.py",
     ),
 }

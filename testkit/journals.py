@@ -1,11 +1,13 @@
 """Journals made by hand, as the service and a worker would have written them."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.base import durable
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
+from cliffwatch.journal.checksum import opened, sealed
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
@@ -21,6 +23,11 @@ def synthetic_workload(name: str = "steady", **changes: Any) -> Workload:
     """A minute of the synthetic engine in windows of one second."""
     document = {"version": 1, "name": name, "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
     return workload_from(document | changes)
+
+
+def rewritten(line: bytes, **fields: Any) -> bytes:
+    """A line of a journal whose object has these fields, and the checksum of that."""
+    return sealed(json.dumps(json.loads(opened(line)) | fields)).encode()
 
 
 def queue(

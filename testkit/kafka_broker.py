@@ -4,10 +4,12 @@ Each node is broker and controller at once (KRaft). Everything of a cluster is b
 removes. The jars come from `setup/broker`.
 """
 
+import json
 import os
 import re
 import signal
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -153,6 +155,15 @@ class Cluster:
             *("--bootstrap-server", self.bootstrap, "--create", "--topic", topic),
             *("--partitions", str(partitions), "--replication-factor", str(len(self.nodes)), *options),
         )
+
+    def delete_records(self, topic: str, partitions: int) -> None:
+        """Have the log of each partition begin where it ends now, as retention would after a while."""
+        every = [{"topic": topic, "partition": partition, "offset": -1} for partition in range(partitions)]
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            json.dump({"version": 1, "partitions": every}, file)
+            file.flush()
+            arguments = ("--bootstrap-server", self.bootstrap, "--offset-json-file", file.name)
+            self.run("org.apache.kafka.tools.DeleteRecordsCommand", *arguments)
 
     def delete_topic(self, topic: str) -> None:
         arguments = ("--bootstrap-server", self.bootstrap, "--delete", "--topic", topic)

@@ -134,11 +134,16 @@ def run(document: dict[str, Any], *arguments: str) -> Outcome:
 
 def read_until(process: "subprocess.Popen[str]", outcome: Outcome, windows: int) -> None:
     """Read until so many windows were reported in all."""
-    assert process.stdout is not None
     while len(outcome.windows) < windows:
-        line = process.stdout.readline()
-        assert line, f"it ended: {outcome.end}"
-        take(outcome, json.loads(line))
+        read_line(process, outcome)
+
+
+def read_line(process: "subprocess.Popen[str]", outcome: Outcome) -> None:
+    """Read one line more."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, f"it ended: {outcome.end}"
+    take(outcome, json.loads(line))
 
 
 def stop(process: "subprocess.Popen[str]") -> None:

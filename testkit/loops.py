@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from testkit.waiting import wait_until
+
 from cliffwatch.gate import Examination, Objection
 from cliffwatch.gate import hold as hold_target
 from cliffwatch.model.target import DeviceTarget
@@ -76,6 +78,17 @@ def loop_drive(
         if any(Path(f"/sys/block/{node.name}").glob(f"{node.name}p*")):
             command("partx", "--delete", node)
         command("losetup", "--detach", node)
+        # The kernel keeps it, and the file, until the last who looks at it has closed it.
+        wait_until(lambda: not has_file(node, file), f"the end of {node}", seconds=30.0)
+
+
+def has_file(node: Path, file: Path) -> bool:
+    """Whether the loop device is still attached to the file."""
+    try:
+        backing = Path(f"/sys/block/{node.name}/loop/backing_file").read_text().rstrip("\n")
+    except FileNotFoundError:
+        return False
+    return backing.removesuffix(" (deleted)") == str(file)
 
 
 @contextmanager
@@ -126,6 +139,10 @@ def hold(examination: Examination) -> Iterator[Path]:
     """Claim the target, and give its name."""
     with hold_target(examination) as target:
         yield target.path
+
+
+def message_of(examination: Examination, code: str) -> str:
+    return next(each.message for each in examination.objections if each.code == code)
 
 
 def codes(objections: Examination | Iterable[Objection]) -> set[str]:

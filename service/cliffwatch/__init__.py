@@ -1,3 +1,1 @@
 """Cliffwatch: soak tests that say, while they run, when, where and why latency fell off a cliff."""
-
-__version__ = "0.1.0"

@@ -9,9 +9,8 @@ import pytest
 import yaml
 from tests.alerts.watchers import program
 
-from cliffwatch.analysis.verdict import span
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
-from cliffwatch.base.units import format_latency, format_ratio, format_share
+from cliffwatch.base.resources import ALERTS_DIRECTORY
+from cliffwatch.base.units import format_latency, format_length, format_ratio, format_share
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))
 _DEFINED = re.compile(r"^ *\{\{- define \"(\w+)\" \}\}.*\{\{ end -\}\}$", re.MULTILINE)
@@ -37,7 +36,7 @@ CASES: dict[str, tuple[list[float], Callable[[float], str]]] = {
     "latency": (LATENCIES, format_latency),
     "ratio": (RATIOS, format_ratio),
     "share": (SHARES, format_share),
-    "duration": (DURATIONS, span),
+    "duration": (DURATIONS, format_length),
 }
 
 

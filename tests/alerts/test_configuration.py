@@ -9,7 +9,7 @@ import pytest
 import yaml
 from tests.alerts.watchers import program
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
 
 ALERTMANAGER = ALERTS_DIRECTORY / "alertmanager" / "alertmanager.yaml"

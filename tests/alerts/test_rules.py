@@ -11,7 +11,7 @@ import yaml
 from prometheus_client import CollectorRegistry
 from tests.alerts.watchers import program
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.worker.metrics import RunCollector, WorkerFigures
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))

@@ -22,7 +22,7 @@ from tests.alerts.watchers import get, program, running
 from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 
 from cliffwatch.analysis.finding import FindingKind
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.base.units import parse_duration
 from cliffwatch.journal import EventType
 from cliffwatch.worker.detection_metrics import detection_metrics

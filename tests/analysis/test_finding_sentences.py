@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from testkit.recorded_runs import JournalPlan
-from tests.analysis.lived import live_through
+from tests.analysis.executed_run import execute_plan
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, Suspect
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
@@ -56,9 +56,9 @@ def test_a_recovery_reads_alike_live_and_in_the_report(tmp_path: Path) -> None:
     plan = JournalPlan(
         windows=WINDOWS, window_seconds=1.0, warm_up_windows=20, baseline_windows=50, run_id="run", latency=latency
     )
-    lived = live_through(tmp_path, plan)
-    (live,) = lived.events_named(EventType.FINDING, "recovery")
-    (reported,) = [each for each in lived.report.document["findings"] if each["kind"] == "recovery"]
+    executed = execute_plan(tmp_path, plan)
+    (live,) = executed.events_named(EventType.FINDING, "recovery")
+    (reported,) = [each for each in executed.report.document["findings"] if each["kind"] == "recovery"]
     for sentence in (live["summary"], reported["sentence"]):
         assert "append p99 came back to " in sentence
         assert sentence.endswith(" is healthy.")

@@ -1,14 +1,18 @@
 """Where the time of an operation goes, and what lies between the client's latency and the device's."""
 
+from dataclasses import replace
+
 import pytest
 
+from cliffwatch.analysis.causes.diagnosis import diagnose
+from cliffwatch.analysis.causes.measures import Change, Measures
 from cliffwatch.analysis.layers import Layer, LayerTimes, compare, describe_gap
 
 
 def times(client: float, device: float, requests: float = 1.0, **more: float) -> LayerTimes:
     """Milliseconds."""
-    others = {name: value / 1000 for name, value in more.items()}
-    return LayerTimes(client / 1000, device_seconds=device / 1000, requests_per_operation=requests, **others)
+    found = LayerTimes(client / 1000, device_seconds=device / 1000, requests_per_operation=requests)
+    return replace(found, **{name: value / 1000 for name, value in more.items()})  # type: ignore[arg-type]
 
 
 def test_a_database_at_2_87_ms_on_a_block_layer_at_1_31_ms_waits_for_several_requests_in_a_row() -> None:
@@ -18,7 +22,7 @@ def test_a_database_at_2_87_ms_on_a_block_layer_at_1_31_ms_waits_for_several_req
     )
     assert found.below_seconds == pytest.approx(0.002988, abs=1e-6)
     sentence = describe_gap(found)
-    assert "2.87 ms on average and a device request 1.31 ms" in sentence
+    assert "2.87 ms on average, a request in the block layer 1.31 ms (queue and device)" in sentence
     assert "2.29 requests, 2.99 ms together" in sentence
     assert "account for all of it" in sentence
 
@@ -84,3 +88,22 @@ def test_a_schedule_that_slips_behind_a_drive_that_lost_its_reserve_is_not_the_f
     """At the limit of a drive a third more is enough to fall behind without end."""
     after = times(900.0, 1.3, service_seconds=1.4)
     assert compare(times(1.1, 1.0, service_seconds=1.1), after).grew is Layer.DEVICE
+
+
+def test_the_queue_is_part_of_no_devices_latency() -> None:
+    """Most of it waits in the block layer: what the kernel counts is the queue and the device, and is called so."""
+    before = times(0.6, 0.3, service_seconds=0.6, queue_seconds=0.01)
+    after = times(13.1, 0.478, service_seconds=13.1, queue_seconds=12.1)
+    comparison = compare(before, after)
+    assert comparison.statement == "first layer to slow down: queueing in the block layer, with 97 % of the rise"
+    assert "a request in the block layer 12.6 ms (12.1 ms in its queue, 478 µs in the device)" in comparison.gap
+    assert compare(times(1.0, 0.8), times(41.0, 40.0)).title == "the device, with its queue in the block layer"
+    slower = Measures(device_write_latency_seconds=Change(0.00031, 0.0126), write_amplification=Change(1.0, 1.79))
+    sentences = " ".join(diagnose(slower, Layer.QUEUE).first.evidence_for)
+    assert "write latency at the block layer (queue and device) rose from" in sentences
+    assert "drive's write latency" not in sentences
+
+
+def test_no_layer_is_said_to_be_in_above_another() -> None:
+    comparison = compare(times(1.0, 0.8, queue_seconds=0.1), times(41.0, 0.8, queue_seconds=0.1))
+    assert comparison.statement.startswith("first layer to slow down: above the block layer (")

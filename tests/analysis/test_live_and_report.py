@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sqlalchemy import select
 from testkit.recorded_runs import JournalPlan
-from tests.analysis.lived import Lived, live_through
+from tests.analysis.executed_run import ExecutedRun, execute_plan
 
 from cliffwatch.analysis.journal_series import key_in
 from cliffwatch.app.index import index_run
@@ -60,16 +60,18 @@ RISES = {
 
 
 @pytest.fixture(scope="module", params=RISES.values(), ids=list(RISES))
-def lived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lived:
+def executed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> ExecutedRun:
     rises = request.param
-    return live_through(tmp_path_factory.mktemp("lived"), replace(PLAN, latency=lambda index: _latency(rises, index)))
+    return execute_plan(
+        tmp_path_factory.mktemp("executed"), replace(PLAN, latency=lambda index: _latency(rises, index))
+    )
 
 
-def test_the_event_that_ends_the_run_carries_what_was_raised_as_the_report_has_it(lived: Lived) -> None:
-    report = lived.report
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+def test_the_event_that_ends_the_run_carries_what_was_raised_as_the_report_has_it(executed: ExecutedRun) -> None:
+    report = executed.report
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
     (found,) = [each for each in report.document["findings"] if each["degrades"]]
-    (again,) = report.raised
+    (again,) = report.final
     assert key_in(again) == key_in(raised)
     assert again["onset"] == pytest.approx(datetime.fromisoformat(found["onset"]).timestamp(), abs=1e-3)
     assert (again["series"], again["operation"], again["summary"]) == (
@@ -81,35 +83,35 @@ def test_the_event_that_ends_the_run_carries_what_was_raised_as_the_report_has_i
         assert again[name] == pytest.approx(found[name], rel=1e-4), name
 
 
-def test_the_last_live_update_is_already_of_that_latency_with_that_size(lived: Lived) -> None:
-    (found,) = [each for each in lived.report.document["findings"] if each["degrades"]]
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
-    last = [*lived.events_named(EventType.NOTE, "finding_updated"), raised][:-1][-1:] or [raised]
+def test_the_last_live_update_is_already_of_that_latency_with_that_size(executed: ExecutedRun) -> None:
+    (found,) = [each for each in executed.report.document["findings"] if each["degrades"]]
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
+    last = [*executed.events_named(EventType.NOTE, "finding_updated"), raised][:-1][-1:] or [raised]
     assert key_in(last[0]) == key_in(raised)
     assert last[0]["series"] == found["series"] == "append.p99"
     for name in ("baseline", "level", "ratio"):
         assert last[0][name] == pytest.approx(found[name], rel=1e-4), name
 
 
-def test_the_index_has_a_finding_as_the_journal_states_it_last(lived: Lived, tmp_path: Path) -> None:
-    report = lived.report
-    log = EventLog(lived.directory)
+def test_the_index_has_a_finding_as_the_journal_states_it_last(executed: ExecutedRun, tmp_path: Path) -> None:
+    report = executed.report
+    log = EventLog(executed.directory)
     url = f"sqlite:///{tmp_path / 'index.db'}"
     upgrade(url)
     database = open_database(url)
 
     def indexed() -> dict[str, object]:
         with database.session() as session:
-            index_run(session, lived.directory)
+            index_run(session, executed.directory)
         with database.session() as session:
             return dict(session.scalars(select(FindingRow)).one().detail)
 
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
-    updates = lived.events_named(EventType.NOTE, "finding_updated")
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
+    updates = executed.events_named(EventType.NOTE, "finding_updated")
     assert indexed()["ratio"] == (updates[-1] if updates else raised)["ratio"]
-    (again,) = report.raised
-    detail = {"verdict": "degraded", "reasons": [], "findings": report.raised}
-    log.append(Event(lived.events[-1].at + 60, EventType.STATE, RunState.FINISHED.value, detail))
+    (again,) = report.final
+    detail = {"verdict": "degraded", "reasons": [], "findings": report.final}
+    log.append(Event(executed.events[-1].at + 60, EventType.STATE, RunState.FINISHED.value, detail))
     assert {name: indexed()[name] for name in ("series", "onset", "ratio", "summary")} == {
         name: again[name] for name in ("series", "onset", "ratio", "summary")
     }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
-from tests.analysis.lived import Lived, live_through
+from tests.analysis.executed_run import ExecutedRun, execute_plan
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_ratio
@@ -62,8 +62,8 @@ PLAN = JournalPlan(
 
 
 @pytest.fixture(scope="module")
-def lived(tmp_path_factory: pytest.TempPathFactory) -> Lived:
-    return live_through(tmp_path_factory.mktemp("sizes"), PLAN)
+def executed(tmp_path_factory: pytest.TempPathFactory) -> ExecutedRun:
+    return execute_plan(tmp_path_factory.mktemp("sizes"), PLAN)
 
 
 def the_finding(report: Report) -> dict[str, Any]:
@@ -71,14 +71,14 @@ def the_finding(report: Report) -> dict[str, Any]:
     return dict(found)
 
 
-def test_the_report_the_last_live_finding_and_the_metrics_say_the_same(lived: Lived) -> None:
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
-    last = lived.events_named(EventType.NOTE, "finding_updated")[-1]
-    figures = lived.figures[-1]
+def test_the_report_the_last_live_finding_and_the_metrics_say_the_same(executed: ExecutedRun) -> None:
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
+    last = executed.events_named(EventType.NOTE, "finding_updated")[-1]
+    figures = executed.figures[-1]
     assert figures is not None
     ((series, _), size), *others = figures.sizes.items()
     assert not others
-    found = the_finding(lived.report)
+    found = the_finding(executed.report)
     assert found["series"] == series == raised["series"] == last["series"] == "append.p99"
     for name, exact in (("baseline", size.baseline.level), ("level", size.level), ("worst", size.worst)):
         assert found[name] == last[name] == pytest.approx(exact, rel=1e-5)
@@ -90,22 +90,22 @@ def test_the_report_the_last_live_finding_and_the_metrics_say_the_same(lived: Li
     assert f"rose {times}×, from" in last["summary"]
 
 
-def test_at_the_moment_at_which_it_is_raised_the_metrics_say_what_the_finding_says(lived: Lived) -> None:
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
-    figures = lived.figures[round(raised["detected"] - LOAD_START) - 1]
+def test_at_the_moment_at_which_it_is_raised_the_metrics_say_what_the_finding_says(executed: ExecutedRun) -> None:
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
+    figures = executed.figures[round(raised["detected"] - LOAD_START) - 1]
     assert figures is not None
     (size,) = figures.sizes.values()
     assert raised["ratio"] == pytest.approx(size.ratio, rel=1e-5)
     assert raised["level"] == pytest.approx(size.level, rel=1e-5)
 
 
-def test_the_figures_are_those_of_the_definition(lived: Lived) -> None:
+def test_the_figures_are_those_of_the_definition(executed: ExecutedRun) -> None:
     """Worked out once more from the windows of the journal, by the words of docs/detection.md."""
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
     onset = round(raised["onset"] - LOAD_START)
-    found = the_finding(lived.report)
-    healthy = lived.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
-    since = lived.p99("append", lambda seq: seq >= onset)
+    found = the_finding(executed.report)
+    healthy = executed.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+    since = executed.p99("append", lambda seq: seq >= onset)
     assert found["baseline"] == pytest.approx(median(healthy), rel=0.03)
     assert (found["baseline_start_seconds"], found["baseline_end_seconds"]) == (WARM_UP, WARM_UP + BASELINE)
     assert found["level"] == pytest.approx(median(since[:60]), rel=0.03)
@@ -113,9 +113,9 @@ def test_the_figures_are_those_of_the_definition(lived: Lived) -> None:
     assert found["ratio"] == pytest.approx(found["level"] / found["baseline"], rel=1e-3)
 
 
-def test_the_band_is_where_most_windows_of_the_baseline_are(lived: Lived) -> None:
-    found, series = the_finding(lived.report), lived.report.series
-    healthy = lived.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+def test_the_band_is_where_most_windows_of_the_baseline_are(executed: ExecutedRun) -> None:
+    found, series = the_finding(executed.report), executed.report.series
+    healthy = executed.p99("append", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
     inside = [found["baseline_low"] <= value <= found["baseline_high"] for value in healthy]
     assert 0.85 <= sum(inside) / len(inside) < 1.0
     low, *_, high = quantiles(healthy, n=20, method="inclusive")
@@ -129,23 +129,23 @@ def test_the_band_is_where_most_windows_of_the_baseline_are(lived: Lived) -> Non
     assert sum(drawn["baseline_band"][0] <= (value or 0.0) <= drawn["baseline_band"][1] for value in column) >= 51
 
 
-def test_a_fall_that_eases_and_comes_back_is_one_finding_that_reports_its_worst(lived: Lived) -> None:
-    found = the_finding(lived.report)
+def test_a_fall_that_eases_and_comes_back_is_one_finding_that_reports_its_worst(executed: ExecutedRun) -> None:
+    found = the_finding(executed.report)
     assert found["onset_seconds"] == pytest.approx(CLIFF, abs=3)
     assert found["worst"] == pytest.approx(25.0, rel=0.2)
-    assert " at first and 2" in lived.report.document["headline"]
-    assert f"at worst ({found['worst_ratio']:,.0f}×)" in lived.report.document["headline"]
+    assert " at first and 2" in executed.report.document["headline"]
+    assert f"at worst ({found['worst_ratio']:,.0f}×)" in executed.report.document["headline"]
 
 
-def test_an_operation_that_falls_a_few_windows_later_belongs_to_it_with_its_own_ratio(lived: Lived) -> None:
-    (affected,) = the_finding(lived.report)["affected"]
+def test_an_operation_that_falls_a_few_windows_later_belongs_to_it_with_its_own_ratio(executed: ExecutedRun) -> None:
+    (affected,) = the_finding(executed.report)["affected"]
     assert affected["series"] == "sync.p99"
-    (raised,) = lived.events_named(EventType.FINDING, "cliff")
+    (raised,) = executed.events_named(EventType.FINDING, "cliff")
     onset = round(raised["onset"] - LOAD_START)
-    healthy = lived.p99("sync", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
-    since = lived.p99("sync", lambda seq: seq >= onset)
+    healthy = executed.p99("sync", lambda seq: WARM_UP <= seq < WARM_UP + BASELINE)
+    since = executed.p99("sync", lambda seq: seq >= onset)
     assert affected["ratio"] == pytest.approx(median(since[:60]) / median(healthy), rel=0.05)
-    assert f"so did the sync p99 ({format_ratio(affected['ratio'])})" in the_finding(lived.report)["sentence"]
+    assert f"so did the sync p99 ({format_ratio(affected['ratio'])})" in the_finding(executed.report)["sentence"]
 
 
 def test_a_run_without_a_baseline_yet_is_reported_against_what_it_was_before_the_onset(tmp_path: Path) -> None:

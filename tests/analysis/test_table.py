@@ -94,6 +94,15 @@ def test_what_is_wrong_is_refused_by_line_and_column(lines: tuple[str, ...], fie
     assert message in fault.message
 
 
+def test_of_20_000_columns_that_are_not_known_some_are_named_and_all_are_counted() -> None:
+    problem = refusal(",".join(["elapsed_seconds", *(f"column_{number}" for number in range(20_000))]))
+    assert "'column_0' is no column that is known" in problem.faults[0].message
+    assert (
+        "19990 more columns that are not known; it may have these columns: elapsed_seconds"
+        in problem.faults[-1].message
+    )
+
+
 def test_only_so_many_faults_are_listed() -> None:
     problem = refusal(HEADER, *(f"{at},fast,0.1,1" for at in range(50)))
     assert len(problem.faults) == 20

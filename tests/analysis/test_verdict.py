@@ -3,32 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from tests.analysis.sound_run import GIB, SOUND, covered
 
-from cliffwatch.analysis.coverage import Coverage, Gap
+from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.reached_drive import Share
 from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence, judge, percent
 from cliffwatch.model.run_state import VerdictName
-
-GIB = 2**30
-
-#: A run against a drive with which nothing is wrong.
-SOUND = RunEvidence(
-    load_end=LoadEnd.COMPLETED,
-    coverage=Coverage(asked_seconds=3600.0, measured_seconds=3600.0),
-    windows=360,
-    target_kind="directory",
-    has_drive=True,
-    operations=1_000_000,
-    written_bytes=100 * GIB,
-    read_bytes=10 * GIB,
-    device_written_bytes=102 * GIB,
-    device_read_bytes=10 * GIB,
-    recorded_latencies=1_000_000,
-)
-
-
-def covered(measured_seconds: float) -> Coverage:
-    return Coverage(10_000.0, measured_seconds, (Gap(measured_seconds, 10_000.0, "unexplained"),))
 
 
 def test_a_sound_run_passes_with_its_figures() -> None:
@@ -54,6 +34,11 @@ def test_a_sound_run_passes_with_its_figures() -> None:
         ({"load_end": LoadEnd.STOPPED}, VerdictName.STOPPED, "stopped the run after 1h of load"),
         ({"load_end": None}, VerdictName.INVALID, "does not say how the load ended"),
         ({"coverage": covered(9899.0)}, VerdictName.INVALID, "Only 98.99 % of the requested time"),
+        (
+            {"coverage": Coverage(60.0, 57.0, partial_windows=31, partial_seconds=3.0)},
+            VerdictName.INVALID,
+            "(57 s of 1m, 31 windows in part)",
+        ),
         (
             {"device_written_bytes": 89 * GIB},
             VerdictName.INVALID,

@@ -39,6 +39,9 @@ class NoReconciler:
     def stop(self) -> None:
         pass
 
+    def busy_seconds(self) -> float:
+        return 0.0
+
 
 @dataclass(slots=True)
 class Api:

@@ -1,5 +1,6 @@
 """Alertmanager's webhook: its alerts are recorded in journals, once."""
 
+import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,7 +15,8 @@ from tests.api.notifications import alert, notification
 
 from cliffwatch.app import alerts as domain
 from cliffwatch.app.alerts import WATCHDOG, deliver_kept
-from cliffwatch.journal import Event, EventType, JournalReader
+from cliffwatch.journal import Event, EventType, JournalReader, files
+from cliffwatch.model.request import check_text
 from cliffwatch.model.settings import Settings, read_settings
 
 
@@ -39,7 +41,7 @@ def post(api: Api, *alerts: dict[str, Any], **changes: Any) -> dict[str, int]:
 
 def test_an_alert_becomes_an_event_of_the_run_that_it_names(api: Api) -> None:
     one, other = live(api), live(api, "other")
-    assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "kept": 0, "of_no_run": 0}
+    assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "kept": 0, "left_out": 0, "of_no_run": 0}
     [event] = reported(one)
     assert event.name == "QueueFull"
     assert event.detail == {
@@ -61,7 +63,7 @@ def test_a_notification_that_comes_twice_is_recorded_once_also_by_another_servic
 ) -> None:
     directory = live(api)
     assert post(api, alert(), alert())["recorded"] == 1
-    assert post(api, alert()) == {"received": 1, "recorded": 0, "repeated": 1, "kept": 0, "of_no_run": 0}
+    assert post(api, alert()) == {"received": 1, "recorded": 0, "repeated": 1, "kept": 0, "left_out": 0, "of_no_run": 0}
     elsewhere = read_settings(state_directory=tmp_path / "other", runs_directory=settings.runs_directory)
     with serving(elsewhere) as again:
         assert post(again, alert())["repeated"] == 1
@@ -98,9 +100,22 @@ def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
     journals.finish(directory)
     unknown = [alert(name) for name in ("unknown", "\0", "../../etc")]
     # The index does not know yet that the run is over; its journal does.
-    nobody = {"received": 5, "recorded": 0, "repeated": 0, "kept": 0, "of_no_run": 5}
+    nobody = {"received": 5, "recorded": 0, "repeated": 0, "kept": 0, "left_out": 0, "of_no_run": 5}
     assert post(api, *unknown, alert(), alert(None)) == nobody
     assert reported(directory) == []
+
+
+def test_text_that_no_bundle_could_hold_is_replaced(api: Api) -> None:
+    directory = live(api)
+    strange = alert()
+    strange["labels"] |= {"alertname": "a\0b", "c\0": "d\0"}
+    assert post(api, strange)["recorded"] == 1
+    (event,) = reported(directory)
+    assert event.name == "a\ufffdb"
+    assert event.detail["labels"]["c\ufffd"] == "d\ufffd"
+    # Readers replace it, too; a bundle takes the lines as they are.
+    for line in (directory / files.EVENTS).read_text().splitlines():
+        check_text(json.loads(line))
 
 
 def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
@@ -137,6 +152,30 @@ def test_what_is_huge_is_refused_and_harms_nothing(api: Api) -> None:
     many = [alert(fingerprint=f"{number:016x}") for number in range(1500)]
     assert post(api, *many)["recorded"] == 1500
     assert len(reported(directory)) == 1500
+
+
+def test_a_run_takes_no_alerts_without_end_but_the_ends_of_those_it_has(api: Api) -> None:
+    directory = live(api)
+    many = [alert(fingerprint=f"{number:016x}", annotations={}) for number in range(2001)]
+    post(api, *many[:1000])
+    taken = post(api, *many[1000:])
+    assert (taken["recorded"], taken["left_out"], taken["repeated"]) == (1000, 1, 0)
+    ends = post(api, *(each | {"status": "resolved"} for each in (many[0], many[2000])))
+    assert (ends["recorded"], ends["left_out"]) == (1, 1)
+    notes = [stored.event for stored in JournalReader(directory).events() if stored.event.type is EventType.NOTE]
+    assert [(event.name, event.detail) for event in notes] == [("alerts_limited", {"limit": 2000})]
+    assert len(reported(directory)) == 2001
+    assert value(api, "alerts_total", outcome="left_out") == 2
+
+
+def test_texts_and_labels_without_end_are_cut(api: Api) -> None:
+    directory = live(api)
+    labels = {f"label_{number}": "y" * 2000 for number in range(9)} | alert()["labels"]
+    assert post(api, alert(annotations={"summary": "x" * 100_000}, labels=labels))["recorded"] == 1
+    (event,) = reported(directory)
+    assert event.detail["summary"] == "x" * 4095 + "…"
+    assert {"run_id", "alertname", "severity", "label_0"} <= set(event.detail["labels"])
+    assert len(event.to_line()) < 16_384
 
 
 def test_looking_is_not_enough_to_send_alerts(api: Api) -> None:

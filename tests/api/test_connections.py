@@ -5,11 +5,14 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from testkit.service import Service
 from testkit.waiting import wait_until
 from tests.api.harness import ORDER, Api, serving
 
@@ -21,6 +24,11 @@ from cliffwatch.model.settings import Settings, read_settings
 #: What a busy machine may add; far below what an open connection is kept for without bounds.
 SLACK_SECONDS = 5.0
 BOUNDS = Bounds(headers_seconds=1.0, body_seconds=1.5, answer_seconds=1.0)
+#: 105 kB are the answer.
+ASK_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n"
+ASK_AND_CLOSE = ASK_MUCH.replace(b"here", b"here\r\nConnection: close")
+#: Far less than an answer, so that a client which reads slowly is seen to.
+SMALL_BYTES = 2304
 POST = b"POST /api/v1/runs HTTP/1.1\r\nHost: here\r\nContent-Type: application/json\r\nContent-Length: 900000\r\n"
 
 
@@ -102,6 +110,17 @@ def test_a_request_that_comes_in_drops_does_not_last_longer(bounded: Api, start:
     assert reported.startswith(b"HTTP/1.1 408 ") or reported == b""  # reset by the drops that came after the answer
 
 
+def test_a_service_of_few_files_is_there_beside_a_hundred_slow_clients(tmp_path: Path) -> None:
+    with Service(tmp_path / "state", ("prlimit", "--nofile=64:64")) as service, ExitStack() as held:
+        for _ in range(100):
+            slow = held.enter_context(socket.create_connection(("127.0.0.1", service.port)))
+            slow.sendall(b"GET /healthz HTTP/1.1\r\n")
+        for _ in range(10):
+            # A new connection each, with less patience than what the slow ones are left.
+            answer = httpx.get(service.client.base_url.join("/api/v1/runs"), headers=service.client.headers, timeout=5)
+            assert answer.status_code == 200
+
+
 def test_an_upload_that_stops_is_ended_and_leaves_nothing(bounded: Api) -> None:
     head = (
         f"POST /api/v1/runs/import HTTP/1.1\r\nHost: here\r\nAuthorization: Bearer {bounded.tokens['operate']}\r\n"
@@ -149,19 +168,92 @@ def test_who_never_ends_a_body_that_is_too_large_is_let_go(bounded: Api) -> None
 
 
 def test_who_takes_no_answer_is_let_go(bounded: Api) -> None:
-    request = b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n"
-
     def send_until_reset(client: socket.socket) -> None:
         deadline = time.monotonic() + 2 * SLACK_SECONDS
         while time.monotonic() < deadline:
-            client.sendall(request)
+            client.sendall(ASK_MUCH)
             time.sleep(0.02)
 
     # More answers than the kernel takes for a client that reads none.
-    with clients(bounded, 1, (request * 200,), receive_bytes=4096) as [client]:
+    with clients(bounded, 1, (ASK_MUCH * 200,), receive_bytes=4096) as [client]:
         client.settimeout(2 * SLACK_SECONDS)
         with pytest.raises((ConnectionResetError, BrokenPipeError)):
             send_until_reset(client)
+
+
+def test_who_takes_an_answer_too_slowly_is_let_go(bounded: Api) -> None:
+    with clients(bounded, 1, (ASK_MUCH * 40,), receive_bytes=SMALL_BYTES) as [client]:
+        client.settimeout(SLACK_SECONDS)
+        # A tenth of what is asked for, and never nothing for as long as a period.
+        began, taken_bytes = time.monotonic(), 0
+        while chunk := client.recv(BOUNDS.answer_bytes // 50):
+            taken_bytes += len(chunk)
+            assert time.monotonic() < began + BOUNDS.answer_seconds + 2 * SLACK_SECONDS, "it may go on for ever"
+            time.sleep(BOUNDS.answer_seconds / 5)
+    assert taken_bytes < BOUNDS.answer_bytes
+
+
+def test_who_takes_an_answer_at_the_least_rate_has_all_of_it(bounded: Api) -> None:
+    with clients(bounded, 1, (ASK_MUCH.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"),), SMALL_BYTES) as [
+        client
+    ]:
+        client.settimeout(SLACK_SECONDS)
+        began, answer = time.monotonic(), b""
+        while chunk := client.recv(BOUNDS.answer_bytes // 20):
+            answer += chunk
+            # Once and a half of what is asked for.
+            ahead_seconds = len(answer) / (1.5 * BOUNDS.answer_bytes / BOUNDS.answer_seconds)
+            time.sleep(max(0.0, began + ahead_seconds - time.monotonic()))
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["openapi"]
+
+
+def test_a_request_that_came_along_with_another_has_its_time(bounded: Api) -> None:
+    request = b"GET /readyz HTTP/1.1\r\nHost: here\r\n\r\n" + POST + b"\r\n{"
+    with clients(bounded, 1, (request,)) as opened:
+        [reported] = ended(opened, BOUNDS.body_seconds + SLACK_SECONDS)
+    assert reported.count(b"HTTP/1.1 ") == 2
+    assert b'"code":"request_timeout"' in reported
+
+
+def test_all_that_came_along_with_a_request_is_answered_to_who_reads(bounded: Api) -> None:
+    last = b"GET /readyz HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n"
+    with clients(bounded, 1, (ASK_MUCH * 40 + last,)) as opened:
+        [reported] = ended(opened, 2 * SLACK_SECONDS)
+    assert reported.count(b"HTTP/1.1 200 ") == 41
+
+
+def test_who_leaves_an_answer_makes_room_and_a_download_that_goes_on_does_not(settings: Settings) -> None:
+    with serving(settings, bounds=Bounds(connections_of_an_address=6)) as api, ExitStack() as held:
+        slow: list[socket.socket] = []
+        while len(slow) < 6:
+            # One after the other, so that the place that is given up is the harness's own.
+            slow += held.enter_context(clients(api, 1, (ASK_MUCH * 40,), SMALL_BYTES))
+            assert slow[-1].recv(1)
+
+        def is_answered(client: httpx.Client) -> bool:
+            for other in slow:
+                # Whatever it takes, it is too little.
+                with suppress(BlockingIOError, ConnectionResetError):
+                    other.recv(16, socket.MSG_DONTWAIT)
+            with suppress(httpx.TransportError):
+                return client.get("/healthz").status_code == 200
+            return False
+
+        def another_is_answered() -> None:
+            client = httpx.Client(base_url=api.client.base_url, trust_env=False, timeout=SLACK_SECONDS)
+            held.enter_context(client)
+            wait_until(partial(is_answered, client), "an answer to another client", 2 * SLACK_SECONDS)
+
+        another_is_answered()
+        [download] = held.enter_context(clients(api, 1, (ASK_AND_CLOSE,), SMALL_BYTES))
+        download.settimeout(SLACK_SECONDS)
+        answer = bytearray()
+        for _ in range(8):
+            answer += download.recv(2048)
+            another_is_answered()
+        while chunk := download.recv(65_536):
+            answer += chunk
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["openapi"]
 
 
 def test_only_those_that_wait_make_room(settings: Settings) -> None:

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text, update
 from testkit import journals
-from tests.api.harness import Api, serving
+from tests.api.harness import ORDER, Api, serving
 
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
 from cliffwatch.journal.events import Event
 from cliffwatch.model.settings import Settings
-from cliffwatch.store.models import RunRow
+from cliffwatch.store.models import BaseRow, FiringRow, RunRow
 
 _EVENTS = (
     '{"at":1790000010,"type":"finding","name":"huge","detail":{"ratio":1e999}}',
@@ -32,12 +32,10 @@ def _damaged(runs: Path) -> Path:
     journals.measure(directory, 2)
     with (directory / files.EVENTS).open("a") as events:
         events.write("".join(f"{line}\n" for line in _EVENTS))
-    with (directory / files.WINDOWS).open("r+") as windows:
-        lines = [json.loads(line) for line in windows]
-        lines[1]["gauges"] |= {"idle": float("nan"), "busy": 0.5}
-        windows.seek(0)
-        windows.write("".join(json.dumps(line) + "\n" for line in lines))
-        windows.write('{"seq":2,"start":null,"end":5,"phase":"soak","counters":{},"gauges":{},"latency":{}}\n')
+    first, second = (directory / files.WINDOWS).read_bytes().splitlines(keepends=True)
+    gauges = json.loads(second)["gauges"] | {"idle": float("nan"), "busy": 0.5}
+    third = b'{"seq":2,"start":null,"end":5,"phase":"soak","counters":{},"gauges":{},"latency":{}}\n'
+    (directory / files.WINDOWS).write_bytes(first + journals.rewritten(second, gauges=gauges) + third)
     return directory
 
 
@@ -125,3 +123,62 @@ def _strict(api: Api, path: str, scope: str = "read") -> dict[str, Any]:
     body = json.loads(answer.text, parse_constant=pytest.fail)
     assert isinstance(body, dict)
     return body
+
+
+CRON = {"kind": "cron", "expression": "0 2 * * sat", "time_zone": "Europe/Berlin"}
+#: What no column should hold, as SQL; a column of text takes numbers as text.
+BAD = {"text": "'soon'", "bytes": "x'ff00'", "object": '\'{"a":{"b":1e999}}\'', "list": "'[[1e999]]'"}
+#: What rows are tied together by.
+KEYS = {"id", "run_id", "schedule_id", "event_id"}
+LISTS = (
+    "/runs",
+    "/runs?state=queued",
+    "/workloads",
+    "/schedules",
+    "/findings",
+    "/discovery/workers",
+    "/discovery/targets",
+    "/tokens",
+)
+PAGES = ("/runs", "/schedules", "/metrics")
+
+
+def _columns() -> list[tuple[str, str]]:
+    tables = BaseRow.metadata.tables
+    chosen = ("runs", "workloads", "schedules", "schedule_firings", "findings", "tokens", "kept_alerts")
+    return [(name, column.name) for name in chosen for column in tables[name].columns if column.name not in KEYS]
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_nothing_that_a_row_can_hold_breaks_a_list(settings: Settings, bad: str) -> None:
+    directory = journals.queue(settings.runs_directory, "one")
+    journals.start(directory)
+    journals.find(directory)
+    broken = []
+    with serving(settings) as api:
+        token = api.tokens["admin"]
+        given = {"Authorization": f"Bearer {token}", "Cookie": f"cliffwatch_token={token}"}
+        made = api.post("/schedules", {"name": "weekly", **ORDER, "trigger": CRON})
+        assert made.status_code == 201, made.text
+        with api.services.database.session() as session:
+            session.add(FiringRow(schedule_id=made.json()["id"], due_at=1.0, outcome="missed", detail=""))
+        for table, column in _columns():
+            if (table, column) == ("tokens", "hash"):
+                continue  # nobody could ask any more
+            with api.services.database.engine.connect() as connection:
+                kept = connection.execute(text(f"SELECT rowid, {column} FROM {table}")).all()  # noqa: S608  our own names
+                # Of one row, since some must differ.
+                one = f"WHERE rowid = (SELECT min(rowid) FROM {table})"  # noqa: S608
+                connection.exec_driver_sql(f"UPDATE {table} SET {column} = {BAD[bad]} {one}")  # noqa: S608
+                connection.commit()
+            broken += [
+                f"{table}.{column}: {path} {answer.status_code}"
+                for path in (*(f"/api/v1{path}" for path in LISTS), *PAGES)
+                if (answer := api.client.get(path, headers=given)).status_code >= 500
+            ]
+            with api.services.database.engine.connect() as connection:
+                for row, value in kept:
+                    change = text(f"UPDATE {table} SET {column} = :value WHERE rowid = :row")  # noqa: S608
+                    connection.execute(change, {"value": value, "row": row})
+                connection.commit()
+    assert broken == []

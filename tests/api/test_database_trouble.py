@@ -1,6 +1,9 @@
 """A database that is locked, deleted or replaced beneath a real service."""
 
 import sqlite3
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from testkit import journals
+from testkit.waiting import wait_until
 from tests.api.harness import ORDER, WORKLOAD, Api, NoReconciler, listening, make_tokens, serving
 
 from cliffwatch.journal import JournalReader
@@ -17,6 +21,7 @@ from cliffwatch.journal.state import status_of
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
+from cliffwatch.store import monitor
 
 #: Less than the minute for which the database stays locked; what is answered takes a second or four.
 _SOON_SECONDS = 20
@@ -98,6 +103,215 @@ def test_a_database_that_is_deleted_is_noticed_and_written_again(
         assert _file(settings).stat().st_mode & 0o077 == 0
 
 
+def _put(api: Api, name: str) -> int:
+    return api.put(f"/workloads/{name}", WORKLOAD | {"name": name}).status_code
+
+
+def test_nothing_that_was_acknowledged_is_lost_while_the_database_is_deleted_again_and_again(
+    settings: Settings,
+) -> None:
+    with serving(settings) as api:
+        acknowledged: list[str] = []
+        is_over = threading.Event()
+
+        def put(writer: int) -> None:
+            number = 0
+            while not is_over.is_set():
+                name = f"w{writer}-{number}"
+                if _put(api, name) == 201:
+                    acknowledged.append(name)
+                number += 1
+
+        with ThreadPoolExecutor(3) as threads:
+            writers = [threads.submit(put, writer) for writer in range(3)]
+            try:
+                for _ in range(5):
+                    time.sleep(0.5)
+                    _file(settings).unlink()
+                    wait_until(_file(settings).exists, "the file is there again")
+            finally:
+                is_over.set()
+            assert [writer.exception() for writer in writers] == [None] * 3
+        api.services.database_monitor.look()
+    with closing(sqlite3.connect(_file(settings))) as database:
+        kept = {name for (name,) in database.execute("SELECT name FROM workloads")}
+    assert len(acknowledged) > 20
+    assert set(acknowledged) - kept == set()
+
+
+def test_a_write_ahead_log_that_is_deleted_is_noticed_and_what_it_held_is_kept(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        for suffix in ("-wal", "-shm"):
+            _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
+        assert "the write-ahead log of the database" in api.client.get("/readyz").json()["detail"]
+        api.services.database_monitor.look()
+        assert "was deleted; it is there again" in caplog.text
+        assert api.client.get("/readyz").status_code == 200
+        assert _put(api, "after") == 201
+        copy = settings.state_directory / "as-a-crash-leaves-it"
+        copy.mkdir()
+        for path in settings.state_directory.glob("cliffwatch.sqlite3*"):
+            (copy / path.name).write_bytes(path.read_bytes())
+    with closing(sqlite3.connect(copy / "cliffwatch.sqlite3")) as database:
+        assert {name for (name,) in database.execute("SELECT name FROM workloads")} >= {"before", "after"}
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_the_index_of_a_write_ahead_log_is_missed_too(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
+    """Whoever opens the database without it makes another, and the two know nothing of each other."""
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        _file(settings).with_name("cliffwatch.sqlite3-shm").unlink()
+        assert "or its index, is gone" in api.client.get("/readyz").json()["detail"]
+        api.services.database_monitor.look()
+        assert "was deleted; it is there again" in caplog.text
+        with closing(sqlite3.connect(_file(settings))) as other:
+            other.execute("DELETE FROM workloads WHERE name = 'before'")
+            other.commit()
+        assert _put(api, "after") == 201
+    assert "after" in _names(_file(settings))
+    assert "before" not in _names(_file(settings))
+
+
+def test_nothing_is_written_to_a_database_that_another_took_the_place_of(settings: Settings) -> None:
+    with serving(settings) as api:
+        assert _put(api, "old") == 201
+        backup = settings.state_directory / "backup"
+        with closing(sqlite3.connect(_file(settings))) as source, closing(sqlite3.connect(backup)) as target:
+            source.backup(target)
+        # More than a write-ahead log holds, so that it begins again.
+        for number in range(120):
+            assert _put(api, f"later-{number}") == 201
+        backup.replace(_file(settings))
+        api.services.database_monitor.look()
+        # None of them opens the other file either, in whichever connection.
+        with ThreadPoolExecutor(20) as threads:
+            assert set(threads.map(lambda number: _put(api, f"refused-{number}"), range(20))) == {503}
+        assert api.get("/workloads").status_code == 200
+    with closing(sqlite3.connect(_file(settings))) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert "old" in {name for (name,) in database.execute("SELECT name FROM workloads")}
+
+
+def _names(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return {name for (name,) in database.execute("SELECT name FROM workloads")}
+
+
+def test_a_database_that_is_put_back_is_written_again_and_has_all_that_it_had(settings: Settings) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        away, other = _file(settings).with_name("away"), _file(settings).with_name("other")
+        other.write_bytes(b"")
+        _file(settings).rename(away)
+        other.replace(_file(settings))
+        api.services.database_monitor.look()
+        assert _put(api, "meanwhile") == 503
+        # Without its write-ahead log, it is whole where it was moved to.
+        copy = _file(settings).with_name("copy")
+        copy.write_bytes(away.read_bytes())
+        assert "before" in _names(copy)
+        away.replace(_file(settings))
+        api.services.database_monitor.look()
+        assert _put(api, "after") == 201
+        assert api.client.get("/readyz").status_code == 200
+    assert {"before", "after"} <= _names(_file(settings))
+
+
+def test_a_database_that_is_put_back_as_it_was_is_written_again(settings: Settings) -> None:
+    with serving(settings) as api:
+        away, squatter = _file(settings).with_name("away"), _file(settings).with_name(".cliffwatch.sqlite3.restored")
+        squatter.mkdir()
+        _file(settings).rename(away)
+        api.services.database_monitor.look()
+        assert _put(api, "meanwhile") == 503
+        away.rename(_file(settings))
+        api.services.database_monitor.look()
+        assert _put(api, "after") == 201
+        squatter.rmdir()
+
+
+def test_a_new_connection_opens_no_file_that_took_the_place_of_the_database(settings: Settings) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        backup = settings.state_directory / "backup"
+        with closing(sqlite3.connect(_file(settings))) as source, closing(sqlite3.connect(backup)) as target:
+            source.backup(target)
+        api.services.database.reopen()
+        backup.replace(_file(settings))
+        assert _put(api, "refused") == 503
+    assert "refused" not in _names(_file(settings))
+
+
+def test_a_new_connection_makes_no_other_write_ahead_log(settings: Settings) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        for suffix in ("-wal", "-shm"):
+            _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
+        api.services.database.reopen()
+        assert _put(api, "meanwhile") == 503
+        api.services.database_monitor.look()
+        assert _put(api, "after") == 201
+    assert {"before", "after"} <= _names(_file(settings))
+
+
+#: Opens the database once a line comes, and closes it whole at the next.
+_OTHER_PROGRAM = """
+import sqlite3, sys
+sys.stdin.readline()
+with sqlite3.connect(sys.argv[1]) as database:
+    database.execute("CREATE TABLE theirs (number INTEGER)")
+print("made", flush=True)
+sys.stdin.readline()
+print(database.execute("PRAGMA integrity_check").fetchone()[0], flush=True)
+"""
+
+
+def test_nothing_is_acknowledged_beside_a_write_ahead_log_that_another_program_made(settings: Settings) -> None:
+    command = [sys.executable, "-c", _OTHER_PROGRAM, str(_file(settings))]
+    with (
+        serving(settings) as api,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as other,
+    ):
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert _put(api, "before") == 201
+        for suffix in ("-wal", "-shm"):
+            _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
+        other.stdin.write("open\n")
+        assert other.stdout.readline() == "made\n"
+        api.services.database_monitor.look()
+        assert _put(api, "after") == 503
+        assert "the write-ahead log of the database" in api.client.get("/readyz").json()["detail"]
+        other.stdin.write("close\n")
+        assert other.stdout.readline() == "ok\n"
+
+
+def test_a_file_that_was_written_again_is_held_as_soon_as_that_can_be_done(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+
+        def refuse(_: Path) -> sqlite3.Connection:
+            raise sqlite3.OperationalError("too many open files")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(monitor, "_opened", refuse)
+            _file(settings).unlink()
+            api.services.database_monitor.look()
+            assert _put(api, "between") == 201
+        api.services.database_monitor.look()
+        _file(settings).unlink()
+        api.services.database_monitor.look()
+        assert _put(api, "after") == 201
+    assert {"before", "between", "after"} <= _names(_file(settings))
+
+
 def test_a_database_that_cannot_be_written_again_is_reported(
     settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -112,7 +326,12 @@ def test_a_database_that_cannot_be_written_again_is_reported(
         assert "cliffwatch.sqlite3 is gone; put the file back or restart the service" in unready.json()["detail"]
         assert sum("is gone" in record.getMessage() for record in caplog.records if "store.monitor" in record.name) == 1
         assert not _file(settings).exists()
+        # It would be gone with the service.
+        assert _put(api, "refused") == 503
         _file(settings).with_name(".cliffwatch.sqlite3.restored").rmdir()
+        api.services.database_monitor.look()
+        assert _put(api, "taken") == 201
+    assert "taken" in _names(_file(settings))
 
 
 def test_a_database_that_is_replaced_is_reported(settings: Settings) -> None:

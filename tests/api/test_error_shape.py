@@ -7,7 +7,7 @@ import pytest
 from tests.api.harness import ORDER, Api
 from tests.api.problems import check
 
-from cliffwatch.base.errors import Code
+from cliffwatch.base.errors import KINDS, Code
 from cliffwatch.http.figures import BODY_LIMIT_BYTES
 from cliffwatch.server.openapi import render
 
@@ -145,6 +145,17 @@ def test_a_wrong_parameter_is_named(lasting_api: Api, path: str, field: str) -> 
 def test_a_wrong_parameter_is_reported_with_what_was_typed(lasting_api: Api, path: str, message: str) -> None:
     (fault,) = check(lasting_api.get(path), Code.BAD_REQUEST)["errors"]
     assert message in fault["message"]
+
+
+@pytest.mark.parametrize("character", ["%23", "%3F", "%25", "%C3%A9"])
+def test_the_path_that_was_asked_for_is_named_whole(lasting_api: Api, character: str) -> None:
+    check(lasting_api.get(f"/runs/{character}/events"), Code.BAD_REQUEST)
+
+
+def test_every_operation_declares_what_any_may_answer() -> None:
+    for _, _, operation in PROTECTED:
+        for code in (Code.BAD_REQUEST, Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.INTERNAL, Code.NOT_READY):
+            assert f"`{code.value}`" in operation["responses"][str(KINDS[code].status)]["description"]
 
 
 def test_a_person_is_shown_a_page_and_a_program_is_not(lasting_api: Api) -> None:

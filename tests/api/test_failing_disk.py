@@ -75,6 +75,17 @@ def test_the_full_disk_is_reported_to_who_asks_for_a_run(
     assert client.put("/api/v1/runs/two", json=ORDER).status_code == 201
 
 
+def test_journals_that_are_away_are_reported_to_who_asks_for_a_run(client: httpx.Client, settings: Settings) -> None:
+    away = settings.runs_directory.with_name("away")
+    settings.runs_directory.rename(away)
+    try:
+        reported = check(client.put("/api/v1/runs/three", json=ORDER), Code.JOURNAL_UNWRITABLE)
+        assert f"{settings.runs_directory}, where journals are, is not there" in reported["detail"]
+    finally:
+        away.rename(settings.runs_directory)
+    assert client.put("/api/v1/runs/three", json=ORDER).status_code == 201
+
+
 def test_a_page_reports_the_full_disk(client: httpx.Client, full: SmallDisk, settings: Settings) -> None:
     cookie = {"Cookie": f"cliffwatch_token={client.headers['authorization'].removeprefix('Bearer ')}"}
     word = client.get("/runs/one", headers=cookie).text.partition('name="form_word" value="')[2].partition('"')[0]
@@ -106,6 +117,16 @@ def test_a_database_on_a_full_disk_is_not_ready(client: httpx.Client, full: Smal
     assert "disk is full" in check(unready, Code.NOT_READY)["detail"]
     full.free()
     wait_until(lambda: client.get("/readyz").status_code == 200, "the service's notice")
+
+
+def test_runs_that_are_not_there_are_not_ready(client: httpx.Client, settings: Settings) -> None:
+    away = settings.runs_directory.rename(settings.runs_directory.with_name("away"))
+    try:
+        reported = check(client.get("/readyz"), Code.NOT_READY)
+    finally:
+        away.rename(settings.runs_directory)
+    assert f"{settings.runs_directory} cannot be written" in reported["detail"]
+    assert client.get("/readyz").status_code == 200
 
 
 def _unready(client: httpx.Client) -> httpx.Response | None:

@@ -1,12 +1,17 @@
 import json
 import threading
 from collections.abc import Generator
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 from testkit import journals
+from testkit.waiting import wait_until
 from tests.api.harness import Api
+
+from cliffwatch.http.stream_places import STREAMS_LIMIT, STREAMS_OF_A_TOKEN_LIMIT
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,9 +21,11 @@ class Message:
     body: dict[str, Any]
 
 
-def follow(api: Api, run_id: str, last_event_id: str | None = None) -> Generator[Message, None, None]:
+def follow(
+    api: Api, run_id: str, last_event_id: str | None = None, scope: str = "read"
+) -> Generator[Message, None, None]:
     """The events of a stream, until it ends."""
-    headers = {"Authorization": f"Bearer {api.tokens['read']}"}
+    headers = {"Authorization": f"Bearer {api.tokens[scope]}"}
     if last_event_id is not None:
         headers["Last-Event-ID"] = last_event_id
     with api.client.stream("GET", f"/api/v1/runs/{run_id}/live", headers=headers) as response:
@@ -92,3 +99,52 @@ def test_other_requests_are_answered_while_streams_are_open(api: Api) -> None:
     assert api.get("/runs/one").status_code == 200
     for stream in streams:
         stream.close()
+
+
+def open_streams(api: Api, count: int, scope: str, held: ExitStack) -> list[Generator[Message, None, None]]:
+    """Streams that have begun, each read as far as its first message."""
+    streams = [held.enter_context(closing(follow(api, "one", scope=scope))) for _ in range(count)]
+    for stream in streams:
+        assert next(stream).name == "event"
+    return streams
+
+
+def test_streams_of_a_token_are_bounded_and_a_place_is_free_again_when_one_ends(api: Api) -> None:
+    add_running(api)
+    with ExitStack() as held:
+        streams = open_streams(api, STREAMS_OF_A_TOKEN_LIMIT, "read", held)
+        refused = api.get("/runs/one/live")
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+        assert f"{STREAMS_OF_A_TOKEN_LIMIT} live streams are open with this token" in refused.json()["detail"]
+        assert refused.headers["retry-after"] == "5"
+        # Somebody else's are none of it.
+        open_streams(api, 1, "operate", held)
+        streams[0].close()
+
+        def has_a_place() -> bool:
+            headers = {"Authorization": f"Bearer {api.tokens['read']}"}
+            with api.client.stream("GET", "/api/v1/runs/one/live", headers=headers) as response:
+                return response.status_code == 200
+
+        wait_until(has_a_place, "the place of the stream that ended", 5.0)
+
+
+def test_all_streams_together_leave_places_for_what_is_none(api: Api) -> None:
+    add_running(api)
+    with ExitStack() as held:
+        for scope in ("read", "operate"):
+            open_streams(api, STREAMS_LIMIT // 2, scope, held)
+        refused = api.get("/runs/one/live", scope="admin")
+        assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
+        assert httpx.get(f"{api.client.base_url}/healthz", trust_env=False).status_code == 200
+        assert api.post("/runs/one/stop").status_code == 202
+
+
+def test_a_page_that_is_open_too_often_is_told_why_its_stream_is_refused(api: Api) -> None:
+    add_running(api)
+    with ExitStack() as held:
+        # A browser that is logged in is the token it was logged in with.
+        open_streams(api, STREAMS_OF_A_TOKEN_LIMIT, "read", held)
+        refused = api.client.get("/runs/one/live", headers={"Cookie": f"cliffwatch_token={api.tokens['read']}"})
+    assert refused.status_code == 429
+    assert "close one" in refused.json()["detail"]

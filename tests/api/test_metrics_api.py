@@ -2,7 +2,7 @@ from testkit import journals
 from tests.api.harness import ORDER, Api
 from tests.api.metrics import scrape, value
 
-from cliffwatch import __version__
+from cliffwatch.base.version import VERSION
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.model.run_state import RunState
 
@@ -17,7 +17,7 @@ def test_every_label_is_there_from_the_start(api: Api) -> None:
         assert samples[("cliffwatch_service_runs", frozenset({("state", state.value)}))] == 0
     for outcome in ("queued", "missed", "failed"):
         assert samples[("cliffwatch_service_schedule_firings", frozenset({("outcome", outcome)}))] == 0
-    assert samples[("cliffwatch_service_build_info", frozenset({("version", __version__)}))] == 1
+    assert samples[("cliffwatch_service_build_info", frozenset({("version", VERSION)}))] == 1
     assert samples[("cliffwatch_service_scheduler_running", frozenset())] == 1
     labels = {"method": "PUT", "route": "/api/v1/runs/{run_id}", "status": "5xx"}
     assert samples[("cliffwatch_service_http_requests_total", frozenset(labels.items()))] == 0

@@ -1,7 +1,14 @@
 """What pages say to an address that is wrong, and what they offer to whom, without a browser."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
-from tests.api.harness import Api
+from testkit.journals import finish, measure, start
+from tests.api.harness import ORDER, Api
+
+from cliffwatch.app.scheduler import QUEUED
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 
 def page(api: Api, path: str, scope: str) -> tuple[int, str]:
@@ -23,3 +30,64 @@ def test_only_who_may_start_runs_is_offered_to(api: Api, scope: str, is_offered:
     for path in ("/runs", "/schedules", "/drives"):
         status, text = page(api, path, scope)
         assert (status, 'href="/start"' in text) == (200, is_offered), path
+
+
+def row_of(text: str, row_id: str) -> str:
+    found = re.search(rf'<tr role="row" id="row-{row_id}">(.*?)</tr>', text, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
+def test_a_run_that_was_imported_is_marked_in_the_list(api: Api) -> None:
+    for name in ("own", "brought"):
+        api.put(f"/runs/{name}", ORDER).raise_for_status()
+    with api.services.database.session() as session:
+        brought = session.get(RunRow, "brought")
+        assert brought is not None
+        brought.imported_at = 1_790_002_800.0
+    _, text = page(api, "/runs", "read")
+    assert re.search(r">\s*imported\s*<", row_of(text, "brought"))
+    assert "imported" not in row_of(text, "own")
+
+
+def test_a_schedule_that_is_spent_shows_how_its_run_ended_and_can_only_be_removed(api: Api) -> None:
+    at = datetime.now(UTC) + timedelta(hours=1)
+    body = {"name": "once", **ORDER, "trigger": {"kind": "date", "at": at.isoformat()}}
+    schedule = api.post("/schedules", body).json()
+    _, text = page(api, "/schedules", "operate")
+    assert "Turn off" in row_of(text, schedule["id"])
+    api.put("/runs/nightly", ORDER).raise_for_status()
+    with api.services.database.session() as session:
+        row = session.get(ScheduleRow, schedule["id"])
+        assert row is not None
+        row.trigger = {"kind": "date", "at": "2026-01-01T00:00:00Z"}
+        row.next_fire_at = None
+        firing = {"due_at": 1_767_225_600.0, "outcome": QUEUED, "run_id": "nightly", "detail": ""}
+        session.add(FiringRow(schedule_id=row.id, **firing))
+    _, text = page(api, "/schedules", "operate")
+    assert "queued" in row_of(text, schedule["id"])
+    directory = api.settings.runs_directory / "nightly"
+    start(directory)
+    measure(directory, 3)
+    finish(directory, "degraded")
+    api.index("nightly")
+    _, text = page(api, "/schedules", "operate")
+    shown = row_of(text, schedule["id"])
+    assert "degraded" in shown
+    assert "queued" not in shown
+    assert "Turn o" not in shown
+    assert "Remove" in shown
+    last = api.get(f"/schedules/{schedule['id']}").json()["last_firing"]
+    assert (last["outcome"], last["run_state"], last["run_verdict"]) == ("queued", "finished", "degraded")
+
+
+def test_the_start_form_names_the_field_at_fault_in_words(api: Api) -> None:
+    visitor = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}
+    form = api.client.get("/start", headers=visitor).text
+    word = re.search(r'name="(\w+)" value="([^"]+)"', form)
+    assert word is not None
+    fields = {"workload": "quick-soak", "target_kind": "device", "target": "NO-SUCH-SERIAL", "check": "yes"}
+    origin = {"Origin": str(api.client.base_url).rstrip("/")}
+    answer = api.client.post("/start", data=fields | {word[1]: word[2]}, headers=visitor | origin)
+    assert "drive (--target device:SERIAL): " in answer.text
+    assert "target.identity" not in answer.text

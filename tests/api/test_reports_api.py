@@ -1,18 +1,29 @@
 """Reports on demand: of a run that has none, of one that goes on, and the verdict that comes with them."""
 
 import json
+import os
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
 from testkit import journals
+from testkit.waiting import PATIENCE_SECONDS, wait_until
 from tests.api.harness import Api
 
-from cliffwatch.base import durable
+from cliffwatch.app.reports import WAITING_LIMIT, ReportService
+from cliffwatch.base import durable, locks
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
 from cliffwatch.journal.events import Event
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
+from cliffwatch.report import picture_process
 from cliffwatch.report.process import make_report
 from cliffwatch.worker.reporting import unanalysed
+
+#: How many answer requests, in threads, at once.
+THREADS = 40
 
 
 def measured(api: Api, windows: int = 60) -> Path:
@@ -69,3 +80,58 @@ def test_a_run_that_goes_on_has_a_report_of_what_there_is_so_far(api: Api) -> No
     api.index("one")
     assert api.get("/runs/one/report").status_code == 409
     assert [stored.event.name for stored in JournalReader(directory).events()][-1] == "finished"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "place"), [("POST", "report", "reports"), ("GET", "report.png", "matplotlib")]
+)
+def test_those_who_wait_for_reports_keep_nobody_else_waiting(
+    method: str, path: str, place: str, api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each who waits holds a thread, of those that answer all requests."""
+    directory = measured(api, windows=5)
+    journals.finish(directory)
+    api.index("one")
+    make_report(directory)
+    monkeypatch.setattr(picture_process, "_drawn", lambda directory, cache: b"drawn")
+    cache = api.settings.state_directory / "cache" / place
+    cache.mkdir(parents=True, exist_ok=True)
+    held = os.open(cache, os.O_RDONLY | os.O_DIRECTORY)
+    locks.take(held, cache)
+    count = WAITING_LIMIT + 3
+    with ThreadPoolExecutor(count) as askers:
+        asked = [
+            askers.submit(api.call, method, f"/runs/one/{path}", scope="operate", timeout=PATIENCE_SECONDS)
+            for _ in range(count)
+        ]
+        try:
+            wait_until(lambda: sum(each.done() for each in asked) == 3, "answers to those who are too many", 60)
+        finally:
+            os.close(held)
+        answers = [each.result() for each in asked]
+    assert Counter(answer.status_code for answer in answers) == {200: WAITING_LIMIT, 503: 3}
+    refused = next(answer for answer in answers if answer.status_code == 503)
+    assert refused.json()["code"] == "not_ready"
+    assert int(refused.headers["Retry-After"]) > 0
+
+
+def test_health_is_answered_while_all_threads_are_taken(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured(api, windows=1)
+    api.index("one")
+    taken, over = threading.Semaphore(0), threading.Event()
+
+    def busy(service: ReportService, run_id: str, name: str) -> bytes:
+        taken.release()
+        assert over.wait(60)
+        return b"{}"
+
+    monkeypatch.setattr(ReportService, "read", busy)
+    with ThreadPoolExecutor(THREADS) as askers:
+        asked = [askers.submit(api.get, "/runs/one/report", timeout=90) for _ in range(THREADS)]
+        try:
+            assert all(taken.acquire(timeout=30) for _ in range(THREADS))
+            for path in ("/healthz", "/readyz"):
+                assert api.client.get(path, timeout=30).status_code == 200
+        finally:
+            over.set()
+        assert {each.result().status_code for each in asked} == {200}

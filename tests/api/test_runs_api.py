@@ -1,13 +1,22 @@
 import json
 import re
+import shutil
+import socket
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 from testkit import journals
 from tests.api.harness import ORDER, WORKLOAD, Api
 
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.request import RunRequest
 from cliffwatch.model.workload import parse_workload
 
 
@@ -100,14 +109,96 @@ def test_a_wrong_request_names_its_field_and_leaves_nothing_behind(
     assert api.get("/runs").json()["items"] == []
 
 
+def test_a_run_is_not_acknowledged_that_another_request_takes_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    placed, asked_again = threading.Event(), threading.Event()
+
+    def fail(*arguments: object) -> None:
+        placed.set()
+        asked_again.wait(10)
+        time.sleep(0.5)
+        raise OperationalError("COMMIT", {}, Exception("database is locked"))
+
+    # Stands for a database that is locked for longer than a request waits for it.
+    monkeypatch.setattr("cliffwatch.app.admission.index_run", fail)
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(api.put, "/runs/one", ORDER)
+        assert placed.wait(10)
+        second = threads.submit(api.put, "/runs/one", ORDER)
+        time.sleep(0.5)
+        asked_again.set()
+        statuses = [first.result().status_code, second.result().status_code]
+    assert statuses == [503, 503]
+    assert left_behind(api) == []
+    monkeypatch.undo()
+    assert api.put("/runs/one", ORDER).status_code == 201
+
+
+def test_a_run_whose_journal_is_gone_is_made_again_unless_it_was_begun(api: Api) -> None:
+    api.put("/runs/queued", ORDER).raise_for_status()
+    begun = add_running(api, "begun")
+    for name in ("queued", "begun"):
+        shutil.rmtree(api.settings.runs_directory / name)
+    assert api.put("/runs/queued", ORDER).status_code == 201
+    assert api.get("/runs/queued").json()["state"] == "queued"
+    answer = api.put("/runs/begun", ORDER)
+    assert (answer.status_code, answer.json()["code"]) == (500, "journal_unreadable")
+    assert f"is not at {begun} any more; use another id" in answer.json()["detail"]
+
+
 def test_a_run_that_cannot_be_indexed_leaves_nothing_behind(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         raise RuntimeError
 
     # Stands for a database that goes away at this moment, which the real one does not do on demand.
-    monkeypatch.setattr("cliffwatch.app.index.index_run", fail)
+    monkeypatch.setattr("cliffwatch.app.admission.index_run", fail)
     assert api.post("/runs", ORDER).status_code == 500
     assert left_behind(api) == []
+
+
+def test_no_more_runs_wait_than_can_be_looked_at(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cliffwatch.app.runs.QUEUED_LIMIT", 2)
+    for name in ("one", "two"):
+        api.put(f"/runs/{name}", ORDER).raise_for_status()
+    refused = api.put("/runs/three", ORDER)
+    assert (refused.status_code, refused.json()["code"]) == (409, "conflict")
+    assert "2 runs wait for their targets already" in refused.json()["detail"]
+    assert api.put("/runs/two", ORDER).status_code == 200
+    api.post("/runs/one/stop", {}).raise_for_status()
+    assert api.put("/runs/three", ORDER).status_code == 201
+
+
+def _order_at(brokers: socket.socket) -> dict[str, Any]:
+    load = {"topics": {"partitions": 1}, "producer": {"rate": 1000}}
+    return {
+        "workload": WORKLOAD | {"engine": "kafka", "load": load},
+        "target": {"kind": "broker", "bootstrap_servers": [f"127.0.0.1:{brokers.getsockname()[1]}"]},
+    }
+
+
+def test_schedules_that_are_due_at_once_wait_for_one_another_to_ask_their_brokers(api: Api) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(6) as schedules:
+        order = RunRequest.model_validate(_order_at(silent))
+
+        def start(number: int) -> Code:
+            with pytest.raises(Problem) as caught:
+                api.services.runs.submit(order, "somebody", schedule_id=f"schedule-{number}")
+            return caught.value.code
+
+        # Each asked for itself, and none is refused since others did.
+        assert set(schedules.map(start, range(6))) == {Code.TARGET_MISSING}
+
+
+def test_brokers_that_say_nothing_keep_nobody_from_other_targets(api: Api) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as clients:
+        order = _order_at(silent)
+        begun = time.monotonic()
+        asked = [clients.submit(api.post, "/runs/plan", order) for _ in range(12)]
+        assert api.post("/runs/plan", ORDER).status_code == 200
+        answers = [each.result() for each in asked]
+    codes = Counter((answer.status_code, answer.json().get("code")) for answer in answers)
+    assert set(codes) == {(200, None), (503, "not_ready")}, codes
+    assert codes[503, "not_ready"] >= 4
+    assert time.monotonic() - begun < 60
 
 
 def test_a_plan_says_everything_and_does_nothing(api: Api) -> None:

@@ -1,5 +1,7 @@
 """What the service does for its runs, round by round, with real workers."""
 
+import json
+import os
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,13 +13,14 @@ from testkit import journals
 from testkit.waiting import wait_until
 from testkit.worker_runs import names, report, status, window_count
 
+from cliffwatch.app.admission import take_in
 from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.app.reconciler import Reconciler
 from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
 from cliffwatch.gate import examine, hold
-from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -146,6 +149,18 @@ def test_runs_on_one_target_go_one_after_the_other(machine: Machine) -> None:
     machine.tick_until(second, RunState.FINISHED)
 
 
+def test_no_more_runs_are_under_way_than_the_machine_takes(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("reconciler", "runs"):
+        monkeypatch.setattr(f"cliffwatch.app.{module}.active_limit", lambda: 2)
+    runs = [machine.submit(f"run-{number}", target=f"drive-{number}", soak="500ms") for number in range(3)]
+    machine.reconciler.tick()
+    assert [status(run).state for run in runs] == [RunState.STARTING, RunState.STARTING, RunState.QUEUED]
+    with machine.database.snapshot() as session:
+        waiting = session.get_one(RunRow, "run-2")
+    assert machine.service.waits_for(waiting) == ["run-0", "run-1"]
+    machine.tick_until(runs[2], RunState.FINISHED)
+
+
 def test_a_restarted_service_adopts_the_living_worker(machine: Machine) -> None:
     directory = machine.submit("adopted")
     machine.tick_until(directory, RunState.RUNNING)
@@ -160,14 +175,20 @@ def test_a_restarted_service_adopts_the_living_worker(machine: Machine) -> None:
     assert status(directory).verdict is VerdictName.STOPPED
 
 
-def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Machine) -> None:
-    directory = machine.submit("resumed", soak="6s")
+def left_alone(machine: Machine, run_id: str, soak: str) -> tuple[Path, Heartbeat]:
+    """A run that has windows, and whose worker was killed; and what that last said of itself."""
+    directory = machine.submit(run_id, soak=soak)
     machine.tick_until(directory, RunState.RUNNING)
     wait_until(lambda: window_count(directory) >= 2, "a second window")
     heartbeat = Heartbeat.read(directory)
     assert heartbeat is not None
     heartbeat.worker.send(signal.SIGKILL)
     wait_until(lambda: not worker_is_alive(directory), "the worker's death")
+    return directory, heartbeat
+
+
+def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Machine) -> None:
+    directory, _ = left_alone(machine, "resumed", "6s")
     machine.restart()
     machine.tick_until(directory, RunState.FINISHED)
     states = names(directory, "state")
@@ -321,6 +342,18 @@ def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> 
     assert (directory / files.REPORT_HTML).exists()
 
 
+@pytest.mark.parametrize("name", ["worker.lock", "worker.json", "worker.log", "order.json", "facts.json"])
+def test_a_fifo_in_a_journal_does_not_keep_the_others_waiting(machine: Machine, name: str) -> None:
+    spoilt = machine.submit("a-spoilt", target="one")
+    healthy = machine.submit("b-healthy", target="two", soak="300ms")
+    (spoilt / name).unlink(missing_ok=True)
+    os.mkfifo(spoilt / name)
+    machine.tick_until(healthy, RunState.FINISHED)
+    machine.restart()
+    take_in(machine.database, machine.runs_directory)
+    machine.reconciler.tick()
+
+
 @pytest.mark.parametrize("damage", ["noise", "an event without its detail"])
 def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine, damage: str) -> None:
     damaged = machine.submit("a-damaged", target="one")
@@ -330,3 +363,31 @@ def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine, 
     else:
         EventLog(damaged).append(Event(1.0, EventType.STATE, RunState.RUNNING.value))
     machine.tick_until(healthy, RunState.FINISHED)
+
+
+def test_a_worker_that_cannot_run_the_workload_leaves_the_reason_in_the_journal(machine: Machine) -> None:
+    directory = machine.submit("unreadable")
+    order = json.loads((directory / files.ORDER).read_text())
+    order["workload"]["window"] = "sometimes"
+    (directory / files.ORDER).write_text(json.dumps(order))
+    machine.tick_until(directory, RunState.INTERRUPTED)
+    events = (stored.event for stored in JournalReader(directory).events())
+    reason = next(event.detail["reason"] for event in events if event.name == RunState.INTERRUPTED.value)
+    assert reason.startswith("the worker died; its log ends with: the run in ")
+    assert "'sometimes' is not a duration" in reason
+
+
+@pytest.mark.parametrize("restarted", [False, True], ids=["seen before", "after a restart"])
+def test_a_run_whose_events_say_nothing_any_more_is_ended(machine: Machine, restarted: bool) -> None:
+    directory, heartbeat = left_alone(machine, "erased", "1h")
+    events = directory / files.EVENTS
+    events.write_bytes(b"\xff" * events.stat().st_size + b"\n")
+    if restarted:
+        machine.restart()
+    machine.reconciler.tick()
+    found = status(directory)
+    assert (found.state, found.verdict) == (RunState.FINISHED, VerdictName.INVALID)
+    assert "no state left that can be read" in found.reasons[0]
+    assert "`cliffwatch run report erased` makes it" in found.reasons[0]
+    assert machine.indexed_state("erased") == "finished"
+    assert [process for process in (heartbeat.engine,) if process is not None and process.is_alive()] == []

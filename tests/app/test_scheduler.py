@@ -31,13 +31,15 @@ class Desk:
     """Where runs are submitted: remembers them, and refuses on request."""
 
     orders: list[tuple[RunRequest, str, str]] = field(default_factory=list)
+    blocks: list[str | None] = field(default_factory=list)
     refusal: BaseException | None = None
     look: Callable[[], object] | None = None
     seen: list[object] = field(default_factory=list)
     came: threading.Event = field(default_factory=threading.Event)
 
-    def submit(self, request: RunRequest, created_by: str, schedule_id: str) -> str:
+    def submit(self, request: RunRequest, created_by: str, schedule_id: str, blocks: str | None) -> str:
         self.orders.append((request, created_by, schedule_id))
+        self.blocks.append(blocks)
         if self.look is not None:
             self.seen.append(self.look())
         self.came.set()

@@ -13,6 +13,7 @@ from cliffwatch.base.memory_limit import memory_errors
         MemoryError(),
         OSError(errno.ENOMEM, "Cannot allocate memory"),
         RuntimeError("FT_Open_Face (ft2font.cpp line 200) failed with error 0x40: out of memory"),
+        RuntimeError("FT_Open_Face (ft2font.cpp line 200) failed with error 0x55: invalid stream operation"),
         ImportError("libfreetype.so.6: failed to map segment from shared object"),
     ],
 )

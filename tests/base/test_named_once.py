@@ -5,7 +5,7 @@ import re
 from dashboards.builder.parts import PHASES
 
 from cliffwatch.analysis.verdict import DEGRADING_KINDS
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.limits import EXCLUDABLE
 from cliffwatch.model.phase import Phase
 

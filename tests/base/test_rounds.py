@@ -34,6 +34,40 @@ def test_a_round_that_fails_is_logged_and_the_next_one_follows(caplog: pytest.Lo
     assert "test" not in [thread.name for thread in threading.enumerate()]
 
 
+def test_how_long_a_round_has_been_going_on_is_known_while_it_does() -> None:
+    may_end = threading.Event()
+    rounds = Rounds("test", 0.01, may_end.wait, "it could not be done")
+    assert rounds.busy_seconds() == 0.0
+    rounds.start()
+    wait_until(lambda: rounds.busy_seconds() > 0.05, "a round that goes on")
+    may_end.set()
+    rounds.stop()
+    assert rounds.busy_seconds() == 0.0
+
+
+def test_rounds_that_fail_alike_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    done: list[int] = []
+
+    def act() -> None:
+        done.append(len(done))
+        if len(done) in range(1, 20):
+            raise OSError("the disk is away")
+        if len(done) == 20:
+            raise ValueError("the disk is strange")
+        if len(done) == 22:
+            raise ValueError("it is strange again")
+
+    rounds = Rounds("test", 0.001, act, "it could not be done")
+    with caplog.at_level(logging.ERROR):
+        rounds.start()
+        wait_until(lambda: len(done) >= 23, "all rounds")
+        rounds.stop()
+    in_a_row = [f"it could not be done, {count} times in a row: the disk is away" for count in (2, 4, 8, 16)]
+    first = "it could not be done"
+    assert [record.getMessage() for record in caplog.records] == [first, *in_a_row, first, first]
+    assert caplog.text.count("Traceback") == 3
+
+
 def test_what_was_never_begun_can_be_stopped() -> None:
     Rounds("test", 0.01, lambda: None, "").stop()
 

@@ -40,10 +40,16 @@ def test_what_is_not_a_size_is_refused_with_an_example(text: str) -> None:
 
 
 def test_sizes_are_formatted_for_reading() -> None:
-    assert [format_size(size) for size in (0, 1023, 1536, 3 << 29, 5 << 42)] == [
+    assert [
+        format_size(size) for size in (0, 999, 1023, 1536, 1003 << 10, 1007.1 * 2**20, 999.94 * 2**20, 3 << 29, 5 << 42)
+    ] == [
         "0 B",
-        "1023 B",
+        "999 B",
+        "1.0 KiB",
         "1.5 KiB",
+        "1.0 MiB",
+        "1.0 GiB",
+        "999.9 MiB",
         "1.5 GiB",
         "20.0 TiB",
     ]

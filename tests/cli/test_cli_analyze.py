@@ -124,6 +124,7 @@ def test_what_cannot_be_analysed_is_refused(tmp_path: Path) -> None:
     for arguments, code in (
         ((bad,), Code.BAD_REQUEST),
         ((tmp_path / "nothing",), Code.NOT_FOUND),
+        (("/dev/null",), Code.BAD_REQUEST),
         ((tmp_path, "--events", bad), Code.BAD_REQUEST),
     ):
         problem = analyze(*arguments).exception

@@ -10,8 +10,8 @@ import yaml
 from tests.cli.command_tree import COMMANDS, cliffwatch, context_of
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from cliffwatch import __version__
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.version import VERSION
 from cliffwatch.cli.main import exit_status_of
 from cliffwatch.cli.reference import options_of, variable_of
 from cliffwatch.cli.workloads import as_yaml
@@ -43,18 +43,18 @@ def test_every_command_explains_itself() -> None:
 
 def test_the_version_is_a_flag_and_a_command() -> None:
     done = cliffwatch("--version", CLIFFWATCH_VERSION="an image's tag")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"cliffwatch {__version__}\n", "")
-    assert cliffwatch("version").stdout == f"{__version__}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"cliffwatch {VERSION}\n", "")
+    assert cliffwatch("version").stdout == f"{VERSION}\n"
 
 
 def test_a_variable_stands_for_a_flag() -> None:
     done = cliffwatch("version", CLIFFWATCH_VERSION_OUTPUT="json")
-    assert json.loads(done.stdout) == {"version": __version__}
+    assert json.loads(done.stdout) == {"version": VERSION}
 
 
 def test_a_flag_before_the_command_holds_for_it_and_one_after_it_wins() -> None:
-    assert json.loads(cliffwatch("--output", "json", "version").stdout) == {"version": __version__}
-    assert cliffwatch("--output", "json", "version", "--output", "table").stdout == f"{__version__}\n"
+    assert json.loads(cliffwatch("--output", "json", "version").stdout) == {"version": VERSION}
+    assert cliffwatch("--output", "json", "version", "--output", "table").stdout == f"{VERSION}\n"
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,6 @@ def test_a_database_that_is_away_is_awaited(idle: Machine, postgresql_server: Po
 def _rename(server: PostgresqlServer, name: str, to: str) -> None:
     import psycopg
 
-    address = {"host": str(server.socket_directory), "port": server.port, "user": server.user, "dbname": "postgres"}
+    address = {"host": str(server.home), "port": server.port, "user": server.user, "dbname": "postgres"}
     with psycopg.connect(**address, autocommit=True) as connection:  # type: ignore[arg-type]  # of mixed types
         connection.execute(f"ALTER DATABASE {name} RENAME TO {to}")

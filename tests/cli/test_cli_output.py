@@ -19,6 +19,7 @@ from cliffwatch.cli.output import (
     show_time,
 )
 from cliffwatch.cli.progress import Picture
+from cliffwatch.cli.schedules import show_trigger
 from cliffwatch.report import format as report_format
 
 COLUMNS = (Column("RUN", plain("id")), Column("NAME", plain("workload.name")))
@@ -88,5 +89,9 @@ def test_values_are_shown_as_people_read_them() -> None:
         "–",
         "a, b",
     ]
-    assert [show_seconds(value) for value in (None, -1.0, 90.4)] == ["–", "0s", "1m30s"]
+    assert [show_seconds(value) for value in (None, -1.0, 90.4)] == ["–", "0 s", "1m30s"]
     assert [show_time(value) for value in (None, "2026-11-21T09:30:00.5+02:00")] == ["–", "2026-11-21 07:30:00Z"]
+
+
+def test_an_interval_is_written_as_on_the_page_of_schedules() -> None:
+    assert show_trigger({"kind": "interval", "every": "1d"}) == "every 24h"

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.cli.live import EventSeen, KeepAlive, RunNotice, RunSeen, WindowSeen
-from cliffwatch.cli.progress import BarDisplay, LineDisplay, Picture, display_for, update_text
+from cliffwatch.cli.progress import BarDisplay, LineDisplay, Notices, Picture, display_for, update_text
 
 
 def run(**more: Any) -> dict[str, Any]:
@@ -52,8 +52,7 @@ def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window()
     assert "write p50 1.2 ms  p99 34.5 ms" in picture.line()
     picture.take(RunSeen(run(state="finished", elapsed_seconds=120, figures=figures)))
     assert picture.line() == (
-        "finished  100 %  elapsed 2m  remaining 0s  whole run: write p50 1 ms  p99 20 ms  max –  1.0 MiB/s  "
-        "operations 200 /s"
+        "finished  100 %  elapsed 2m  whole run: write p50 1 ms  p99 20 ms  max –  1.0 MiB/s  operations 200 /s"
     )
 
 
@@ -78,9 +77,21 @@ def test_errors_add_up_over_windows_and_a_broken_total_is_not_made_up() -> None:
     assert "no window yet" in picture.line()
     picture.take(WindowSeen(window()))
     picture.take(WindowSeen(window(seq=4, latency={})))
-    assert "remaining –" in picture.line()
+    assert "remaining" not in picture.line()
     assert "latency p50 –  p99 –" in picture.line()
     assert picture.line().endswith("errors 4")
+
+
+def test_of_a_run_that_was_stopped_early_nothing_remains() -> None:
+    picture = Picture(VirtualClock(0.0))
+    picture.take(RunSeen(run(state="finished", elapsed_seconds=11.0, planned_seconds=80.0)))
+    assert picture.line().startswith("finished  14 %  elapsed 11 s  no window yet")
+
+
+def test_a_phase_is_written_as_on_the_pages() -> None:
+    picture = Picture(VirtualClock(0.0))
+    picture.take(RunSeen(run(phase="warm_up")))
+    assert picture.line().startswith("warm-up  ")
 
 
 def test_a_phase_once_reached_is_not_left_backwards() -> None:
@@ -129,7 +140,7 @@ def test_without_a_terminal_there_is_a_line_every_ten_seconds_and_at_each_change
 
 def test_what_explains_the_figures_is_reported() -> None:
     gap = EventSeen({"type": "gap", "name": "engine_died", "detail": {"seconds": 2.5, "segments": [1]}})
-    assert update_text(gap) == "gap: engine_died (seconds 2.5)"
+    assert update_text(gap) == "gap: not measured for 2.5 s: the engine died"
     detail = {
         "status": "firing",
         "severity": "warning",
@@ -149,7 +160,7 @@ def test_what_explains_the_figures_is_reported() -> None:
     assert update_text(EventSeen({"type": "state", "name": "running", "detail": {}})) is None
     watchers = {"there": ["prometheus", "ebpf_exporter"], "without": {"drive_exporter": "there is no NVMe drive"}}
     said = update_text(EventSeen({"type": "note", "name": "watchers", "detail": watchers}))
-    assert said == "note: watchers up: prometheus, ebpf_exporter; unavailable: drive_exporter (there is no NVMe drive)"
+    assert said == "note: watchers up: prometheus, ebpf exporter; unavailable: drive exporter (there is no NVMe drive)"
     down = EventSeen(
         {"type": "note", "name": "watcher_down", "detail": {"watcher": "a", "reason": "its process is gone"}}
     )
@@ -157,7 +168,7 @@ def test_what_explains_the_figures_is_reported() -> None:
     levels = EventSeen({"type": "note", "name": "baseline", "detail": {"start": 1.0, "levels": {"write.p99": 0.001}}})
     assert update_text(levels) is None
     verified = EventSeen({"type": "engine", "name": "verified", "detail": {"complete": False, "lost": 0}})
-    assert update_text(verified) == "engine: verified (complete no, lost 0)"
+    assert update_text(verified) == "engine: verified: complete no, lost 0"
     assert update_text(RunNotice("the service answers again")) == "the service answers again"
 
 
@@ -169,7 +180,9 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
         display.show(RunSeen(run()))
         display.show(WindowSeen(window()))
         display.show(RunNotice("the service answers again"))
+        display.show(RunNotice("a\x1b[2J\u202eb"))
     text = terminal.getvalue()
+    assert "a\\u001b[2J\\u202eb" in text
     assert "the service answers again" in text
     assert "25 %" in text
     assert "p99 34.5 ms" in text
@@ -177,3 +190,25 @@ def test_a_terminal_gets_a_bar_and_notices_above_it() -> None:
 
 def test_output_that_is_no_terminal_gets_lines() -> None:
     assert isinstance(display_for(SystemClock()), LineDisplay)
+
+
+def test_a_finding_is_stated_again_when_its_size_changed_by_a_factor_or_it_is_about_another_series() -> None:
+    key = {"kind": "cliff", "series": "read.p99", "onset": 1.5}
+    notices = Notices()
+    said: list[str | None] = []
+    sizes = [("read", 10, 12), ("read", 13, 15), ("read", 17, 19), ("read", 21, 23)]
+    sizes += [("read", 22, 60), ("write", 22, 60)]
+    for index, (operation, ratio, worst) in enumerate(sizes):
+        detail = {"series": f"{operation}.p99", "ratio": ratio, "worst_ratio": worst, "onset": 1.5, "raised": key}
+        type_, name = ("note", "finding_updated") if index else ("finding", "cliff")
+        event = {"type": type_, "name": name, "detail": detail | {"summary": f"{operation} {ratio} {worst}"}}
+        said.append(notices.text(EventSeen(event)))
+    assert [text for text in said if text] == [
+        "finding: read 10 12",
+        "finding, updated: read 21 23",
+        "finding, updated: read 22 60",
+        "finding, updated: write 22 60",
+    ]
+    # What says no size is never held back.
+    other = EventSeen({"type": "note", "name": "finding_updated", "detail": {"summary": "Once more."}})
+    assert [notices.text(other), notices.text(other)] == ["finding, updated: Once more."] * 2

@@ -77,6 +77,19 @@ def test_a_port_that_is_taken_is_said_with_the_remedy(idle: Machine) -> None:
     assert find_daemon(idle.state) is None
 
 
+def test_a_second_service_in_one_state_directory_changes_nothing_of_the_first(idle: Machine, tmp_path: Path) -> None:
+    idle.run("up")
+    kept = {name: (idle.state / name).read_bytes() for name in ("token", "service.json")}
+    for other in ({}, {"CLIFFWATCH_DATABASE_URL": f"sqlite:///{tmp_path / 'other.sqlite3'}"}):
+        second = idle.run("serve", CLIFFWATCH_LISTEN_PORT="0", **other)
+        assert second.returncode == 2
+        assert "another service uses the state directory" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert {name: (idle.state / name).read_bytes() for name in kept} == kept
+    assert idle.run("status").returncode == 0
+    assert "the service is stopped" in idle.run("down").stderr
+
+
 def test_a_setting_that_is_wrong_is_named_by_its_variable(idle: Machine) -> None:
     done = idle.run("up", CLIFFWATCH_LISTEN_PORT="many")
     assert done.returncode == 2
@@ -112,7 +125,7 @@ def test_any_other_verdict_is_status_1(machine: Machine) -> None:
     done = machine.run("--output", "json", "run", "start", path, "--target", "synthetic:bad", "--watch")
     assert done.returncode == 1
     assert json.loads(done.stdout)["verdict"] == "failed"
-    assert "engine: died" in done.stderr
+    assert "engine: the engine died" in done.stderr
 
 
 def test_a_dry_run_starts_nothing(machine: Machine) -> None:
@@ -339,19 +352,6 @@ def test_runs_go_on_without_the_service_and_down_names_them(idle: Machine) -> No
     assert idle.data("run", "show", "lonely")["windows"] >= windows
 
 
-def test_the_index_is_made_again_from_the_journals(idle: Machine) -> None:
-    idle.run("up")
-    idle.run("run", "start", idle.workload("indexed"), "--target", "synthetic:indexed", "--id", "indexed", "--wait")
-    before = idle.data("run", "list")
-    idle.run("down")
-    for path in idle.state.glob("cliffwatch.sqlite3*"):
-        path.unlink()
-    done = idle.run("index", "rebuild")
-    assert (done.returncode, "1 runs from the journals" in done.stderr) == (0, True)
-    idle.run("up")
-    assert idle.data("run", "list") == before
-
-
 def test_every_command_has_its_data_as_json() -> None:
     without = {
         words
@@ -385,3 +385,11 @@ def test_what_commands_did_can_be_had_as_json(idle: Machine, tmp_path: Path) -> 
     assert idle.data("token", "revoke", local["id"]) == {"id": local["id"], "revoked": True}
     assert idle.data("down") == {"was_up": True, "live_runs": [], "queued_runs": 0, "stopped_watchers": []}
     assert idle.data("down")["was_up"] is False
+
+
+def test_a_drive_that_is_not_there_is_asked_for_in_words_and_with_the_option(machine: Machine) -> None:
+    done = machine.run("run", "start", "quick-soak", "--target", "device:NO-SUCH-SERIAL", "--dry-run")
+    assert done.returncode == 2
+    assert "drive (--target device:SERIAL): 'NO-SUCH-SERIAL' names no drive; write device: and a serial" in done.stderr
+    assert "`cliffwatch drive list` shows" in done.stderr
+    assert "target.identity" not in done.stderr

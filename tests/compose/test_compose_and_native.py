@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from deploy.configure import publish
 from testkit.checkout import ROOT
+from testkit.compose.composition import command, mounts, services
 from testkit.ports import free_address
-from tests.compose.composition import command, mounts, services
 from tests.dashboards.documents import PROVISIONING
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.settings import PREFIX, Settings, read_settings
 from cliffwatch.stack.components import COMPONENTS, EXPORTERS, Component
 from cliffwatch.stack.launch import SCOPES, start_stack, stop_stack, token_path
@@ -24,8 +24,8 @@ from cliffwatch.stack.processes import State
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import find_token
 
-#: Where the image has the repository's files.
-IMAGE = "/opt/cliffwatch"
+#: Where watchers find what is published.
+PUBLISHED = "/opt/cliffwatch"
 #: Natively the state directory, in containers a path; the same below it.
 IN_CONTAINERS = Settings(state_directory=Path("/var/lib/cliffwatch"))
 #: What a container needs besides: the host is not where it looks by itself, and rights are given up.
@@ -69,13 +69,14 @@ def test_the_service_is_given_every_port() -> None:
 
 
 def test_rules_and_dashboards_are_those_of_the_image(tmp_path: Path) -> None:
-    """Natively Prometheus reads the rules where the repository is; the container, at the same place of the image."""
+    """Natively Prometheus reads the rules of the package; the container, those that the image's package has."""
     maker = services()["configuration"]
     [option] = [argument for argument in maker["entrypoint"] if argument.startswith("--publish=")]
     published = option.partition("=")[2]
     assert ("published", published, False) in mounts(maker)
+    assert f"--published-at={PUBLISHED}" in maker["entrypoint"]
     for name in ("prometheus", "grafana"):
-        assert ("published", IMAGE, True) in mounts(services()[name])
+        assert ("published", PUBLISHED, True) in mounts(services()[name])
     publish(tmp_path)
     assert files_below(tmp_path / "alerts") == files_below(ALERTS_DIRECTORY)
     assert files_below(tmp_path / "dashboards/json") == files_below(ROOT / "dashboards/json")
@@ -84,10 +85,10 @@ def test_rules_and_dashboards_are_those_of_the_image(tmp_path: Path) -> None:
         ("GF_PATHS_PROVISIONING", PROVISIONING),
         ("CLIFFWATCH_DASHBOARDS_DIRECTORY", ROOT / "dashboards" / "json"),
     ):
-        assert settings[variable] == f"{IMAGE}/{directory.relative_to(ROOT)}"
+        assert settings[variable] == f"{PUBLISHED}/{directory.relative_to(ROOT)}"
         assert files_below(tmp_path / directory.relative_to(ROOT)) == files_below(directory)
     home = settings["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
-    assert (ROOT / Path(home).relative_to(IMAGE)).is_file()
+    assert (ROOT / Path(home).relative_to(PUBLISHED)).is_file()
 
 
 def test_what_is_no_longer_in_the_image_is_no_longer_published(tmp_path: Path) -> None:
@@ -117,10 +118,10 @@ def variables(settings: Settings) -> dict[str, str]:
     return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump(mode="json").items()}
 
 
-def configure(settings: Settings, profiles: str) -> dict[str, str]:
+def configure(settings: Settings, profiles: str, *arguments: str) -> dict[str, str]:
     """What the containers are given, by path, made as in their own one."""
     done = subprocess.run(
-        [sys.executable, "-m", "deploy.configure"],
+        [sys.executable, "-m", "deploy.configure", *arguments],
         cwd=ROOT,
         env=os.environ | variables(settings) | {"COMPOSE_PROFILES": profiles},
         capture_output=True,
@@ -147,6 +148,11 @@ def test_the_containers_are_given_the_configuration_of_the_native_stack(settings
     for path in native:
         Path(path).unlink()
     assert configure(settings, profiles) == native
+    of_containers = configure(settings, profiles, f"--published-at={PUBLISHED}")
+    assert of_containers == {
+        path: text.replace(str(ALERTS_DIRECTORY), f"{PUBLISHED}/alerts") for path, text in native.items()
+    }
+    assert of_containers != native
 
 
 @pytest.mark.parametrize(("profile", "job"), [("ebpf", "ebpf"), ("nvme", "drive")])

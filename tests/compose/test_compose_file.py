@@ -7,7 +7,7 @@ import pytest
 import yaml
 from deploy.supervise import WORKERS_GRACE_SECONDS
 from testkit.checkout import ROOT
-from tests.compose.composition import (
+from testkit.compose.composition import (
     EXAMPLE,
     FILE,
     IN_PROFILES,

@@ -12,11 +12,11 @@ from pathlib import Path
 import httpx
 import pytest
 from testkit import probe
+from testkit.compose.composition import configuration, services
+from testkit.compose.dockerfile import unpack
 from testkit.ports import free_address
 from testkit.waiting import wait_until
 from testkit.worker_runs import names
-from tests.compose.composition import configuration, services
-from tests.compose.dockerfile import unpack
 
 from cliffwatch.app.launcher import kill_orphaned_engine
 from cliffwatch.worker.heartbeat import Heartbeat

@@ -3,16 +3,17 @@
 import fnmatch
 import json
 import re
+import runpy
 import shlex
 import tomllib
 from itertools import pairwise
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 import pytest
 import yaml
 from testkit.checkout import ROOT
-from tests.compose.composition import services
-from tests.compose.dockerfile import (
+from testkit.compose.composition import services
+from testkit.compose.dockerfile import (
     ARGUMENTS,
     DOCKERFILE,
     STAGES,
@@ -20,12 +21,12 @@ from tests.compose.dockerfile import (
     copied_from_repository,
     files,
     files_below,
-    unpack,
 )
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS_DIRECTORY, PROFILES_DIRECTORY
 from cliffwatch.base.programs import DRIVE, LOAD
 
+#: What a wheel carries of the repository beside its packages.
+RESOURCES: tuple[str, ...] = runpy.run_path(str(ROOT / "setup" / "wheel_hook.py"))["RESOURCES"]
 #: Commands of a shell that install, build or look at files; what else a stage wants to call has to be added here.
 PROGRAMS = {
     "apt-get",
@@ -38,10 +39,11 @@ PROGRAMS = {
     "npm",
     "python",
     "rm",
-    "strip",
+    "setup/wheel_parts",
     "useradd",
     "venv/bin/pip",
     "venv/bin/python",
+    "/opt/cliffwatch/venv/bin/python",
 }
 
 
@@ -76,31 +78,35 @@ def test_nothing_that_is_not_copied_is_in_the_context() -> None:
     assert not is_in_context(".cliffwatch/token")
 
 
-def test_every_crate_of_the_workspace_is_in_the_context_and_where_it_is_built() -> None:
+def test_all_that_cargo_needs_of_every_crate_is_copied_to_where_it_is_built() -> None:
     members = tomllib.loads((ROOT / "Cargo.toml").read_text(encoding="utf-8"))["workspace"]["members"]
     building = [stage for stage in STAGES.values() if any(command.startswith("cargo") for command in stage.commands)]
     assert building
     for stage in building:
         copied = {path for source in copied_from_repository(stage.name) for path in files_below(source)}
         for member in members:
-            assert f"{member}/Cargo.toml" in copied, f"{member} is not in {stage.name}"
-            assert all(is_in_context(path) for path in files_below(member))
+            needed = {f"{member}/Cargo.toml", *files_below(f"{member}/src")}
+            assert needed <= copied, f"{member} is not whole in {stage.name}"
 
 
 @pytest.mark.parametrize("program", [DRIVE, LOAD])
-def test_a_program_of_the_project_is_built_and_on_the_path_of_the_service(program: str) -> None:
-    [copy] = [copy for copy in STAGES["service"].copies if copy.target == f"/usr/local/bin/{program}"]
-    assert copy.origin
-    [built] = [command for command in STAGES[copy.origin].commands if command.startswith("cargo build")]
-    words = shlex.split(built)
-    assert program in [value for option, value in pairwise(words) if option == "--package"]
+def test_a_program_of_the_project_is_built_and_goes_into_the_wheel(program: str) -> None:
+    [built] = [command for command in STAGES["programs"].commands if command.startswith("cargo build")]
+    assert program in [value for option, value in pairwise(shlex.split(built)) if option == "--package"]
+    assert STAGES["programs"].commands[-1] == "setup/wheel_parts target/release /parts"
+    assert program in (ROOT / "setup" / "wheel_parts").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("program", [DRIVE, LOAD])
-def test_a_program_of_the_project_has_no_symbols_in_the_image(program: str) -> None:
-    """They are four fifths of it."""
-    [stripped] = [command for command in STAGES["programs"].commands if command.startswith("strip ")]
-    assert f"target/release/{program}" in shlex.split(stripped)
+def test_the_service_is_installed_from_the_wheel_with_all_that_users_get() -> None:
+    """Licences and the bill of materials are in it, and nothing is read beside it."""
+    packages = STAGES["packages"]
+    assert ("programs", "/parts") in [(copy.origin, copy.target) for copy in packages.copies]
+    assert packages.others["ENV"] == "CLIFFWATCH_WHEEL_PARTS=/parts"
+    copied = copied_from_repository("packages")
+    for resource in RESOURCES:
+        assert any(resource == each or resource.startswith(f"{each}/") for each in copied), resource
+    [copy] = STAGES["service"].copies
+    assert (copy.origin, copy.target) == ("packages", "/opt/cliffwatch")
 
 
 def test_libraries_are_taken_in_once_more_after_parts_of_them_were_removed() -> None:
@@ -115,28 +121,18 @@ def test_libraries_are_taken_in_once_more_after_parts_of_them_were_removed() -> 
     assert {module.partition(".")[0] for module in modules} == set(pruned)
 
 
-@pytest.mark.parametrize(
-    "directory", [ALERTS_DIRECTORY, DASHBOARDS_DIRECTORY, MIGRATIONS_DIRECTORY, PROFILES_DIRECTORY], ids=str
-)
-def test_what_the_service_reads_beside_its_package_is_in_its_image(directory: Path, tmp_path: Path) -> None:
-    image = unpack(tmp_path, "packages", "service")
-    assert list((image / directory.relative_to(ROOT)).iterdir())
-
-
 def test_nothing_is_fetched_before_the_pinned_bases() -> None:
     """A directive makes BuildKit fetch a frontend image that is pinned nowhere, and needs a registry."""
     assert not re.match(r"#\s*\w+\s*=", DOCKERFILE.read_text(encoding="utf-8"))
 
 
 def test_modes_in_the_image_do_not_depend_on_those_of_the_checkout() -> None:
-    """Where git lets nobody but their owner read files, COPY keeps that, and the service is not their owner."""
+    """Where git lets nobody but their owner read files, COPY keeps that, and the service is not their owner. A wheel's
+    files have modes of their own."""
     assert copied_from_repository("service") == [], "every copy is another layer once its modes are changed"
-    for origin in {copy.origin for copy in STAGES["service"].copies} - {"programs"}:
-        assert origin
-        [opened] = [shlex.split(command) for command in STAGES[origin].commands if command.startswith("chmod ")]
-        assert opened[1:3] == ["--recursive", "u=rwX,go=rX"]
-        assert {PurePosixPath(source).parts[0] for source in copied_from_repository(origin)} == set(opened[3:])
-        assert STAGES[origin].commands[-1] == shlex.join(opened)
+    [beside] = [copy for copy in STAGES["packages"].copies if copy.sources[0].startswith("deploy/")]
+    assert beside.target == "deploy/"
+    assert STAGES["packages"].commands[-1] == "chmod --recursive u=rwX,go=rX deploy"
 
 
 def test_stages_take_from_stages_before_them() -> None:
@@ -161,8 +157,8 @@ def test_commands_use_nothing_but_packages_and_what_was_copied(stage: Stage) -> 
         if words[0] == "make":
             assert words[words.index("-C") + 1] in copied
         if words[0] == "venv/bin/pip":
-            is_ours = "--no-deps" in words and "--editable" in words
-            is_locked = "--require-hashes" in words and words[words.index("--requirement") + 1] in copied
+            is_ours = {"--no-deps", "--no-index", "--find-links=/dist"} <= set(words)
+            is_locked = "--require-hashes" in words and words[-1] == "/build/requirements.txt"
             assert words[1] == "uninstall" or is_ours or is_locked
         if words[0] == "cargo":
             assert {"Cargo.toml", "Cargo.lock"} <= set(copied)
@@ -201,6 +197,9 @@ def test_each_stage_that_compose_builds_is_there_and_starts_its_program() -> Non
     assert json.loads(STAGES["service"].others["ENTRYPOINT"]) == ["python", "-m", "deploy.supervise"]
     (binary,) = json.loads(STAGES["ebpf-exporter"].others["ENTRYPOINT"])
     assert any(binary.startswith(f"{copy.target}/") for copy in STAGES["ebpf-exporter"].copies)
+    assert all(
+        "org.opencontainers.image.licenses=Apache-2.0" in STAGES[name].others["LABEL"] for name in targets.values()
+    )
 
 
 def test_the_service_is_not_root_and_owns_what_it_keeps() -> None:

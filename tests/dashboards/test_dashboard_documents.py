@@ -15,13 +15,23 @@ from grafana_foundation_sdk.models.dashboard import Dashboard
 from testkit.checkout import ROOT
 from tests.dashboards.documents import DIRECTORY, PATHS, PROVISIONING, load, panels, queries, unit
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 
 #: Kinds of panel that Grafana 9.3 has, with these options.
 PANEL_TYPES = {"timeseries", "stat", "heatmap", "state-timeline", "table"}
 TRANSFORMATIONS = {"merge", "organize"}
 #: Rows of a screen: one is 30 of Grafana's units and a bit more.
 SCREENS, SCREEN = 3, 32
+#: What Grafana reads of a provisioned provider and of a data source, and ignores what is spelled otherwise:
+#: pkg/services/provisioning/{dashboards,datasources}/types.go.
+PROVIDER_FIELDS = {
+    *("name", "orgId", "folder", "folderUid", "type", "editable", "disableDeletion", "allowUiUpdates"),
+    *("updateIntervalSeconds", "options"),
+}
+SOURCE_FIELDS = {
+    *("name", "orgId", "uid", "type", "access", "url", "user", "database", "basicAuth", "basicAuthUser"),
+    *("withCredentials", "isDefault", "correlations", "jsonData", "secureJsonData", "editable", "version"),
+}
 #: What may be looked up in the environment of Grafana.
 ENVIRONMENT = {
     "CLIFFWATCH_PROMETHEUS_URL",
@@ -122,6 +132,13 @@ def test_the_data_source_has_the_uid_that_dashboards_choose_and_the_scrape_inter
     prometheus = yaml.safe_load((ALERTS_DIRECTORY / "prometheus" / "prometheus.yaml").read_text(encoding="utf-8"))
     stated = sources["cliffwatch-prometheus"]["jsonData"]["timeInterval"]
     assert stated == prometheus["global"]["scrape_interval"]
+
+
+def test_grafana_knows_each_field_of_what_is_provisioned() -> None:
+    (provider,) = provisioned("dashboards/cliffwatch.yaml")["providers"]
+    assert set(provider) <= PROVIDER_FIELDS
+    for source in provisioned("datasources/cliffwatch.yaml")["datasources"]:
+        assert set(source) <= SOURCE_FIELDS
 
 
 def test_grafana_keeps_the_dashboards_as_they_are_committed() -> None:

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from tests.dashboards.documents import DIRECTORY, PATHS, links, load, variable_names
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 
 BY_UID = {load(path)["uid"]: load(path) for path in PATHS}
 #: What every dashboard about a part of the stack can choose.

@@ -8,7 +8,7 @@ import yaml
 from testkit.checkout import ROOT
 from tests.dashboards.documents import PATHS, PanelQuery, load, panel_queries
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 
 #: Sections of docs/metrics.md about what other projects or this one's rules show.
 OF_OTHERS = {"Recorded by rules", "Other projects' metrics that rules use"}

@@ -6,17 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from testkit.loops import MIB, LoopDrive, codes, command, helper, loop_drive, mounted
+from testkit.loops import MIB, LoopDrive, codes, command, helper, hold, loop_drive, mounted
+from tests.machine.trees import empty_tree
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.gate import (
     OBJECTIONS,
     Objection,
     confirmation_sentence,
+    device_objections,
     examine,
     objections_to_plan,
     require_clear,
 )
+from cliffwatch.machine.inventory import drive_at
 from cliffwatch.model.plan import LoadPlan, PlannedWrite
 from cliffwatch.model.target import DeviceTarget
 
@@ -118,6 +121,18 @@ def test_a_mounted_partition_makes_the_whole_drive_mounted(drive: LoopDrive, tmp
         assert {"mounted", "in_use", "partition_table"} == codes(examine(drive.target(), "r1"))
 
 
+def test_a_loop_device_whose_file_is_on_the_drive_is_what_is_mounted(drive: LoopDrive, tmp_path: Path) -> None:
+    command("mkfs.ext4", "-q", drive.node)
+    with mounted(drive.node, tmp_path / "outer") as outer, loop_drive(outer / "inner.img", 8 * MIB) as inner:
+        command("mkfs.ext4", "-q", inner.node)
+        with mounted(inner.node, tmp_path / "inner") as mount_point, helper("os.open(sys.argv[1], 2)", inner.node):
+            messages = [each.message for each in examine(drive.target(), "r1").objections]
+    above = f"{inner.name} ({inner.file}) on {drive.name}"
+    assert f"{drive.name} is mounted at {outer}; unmount it" in messages
+    assert f"{above} is mounted at {mount_point}, so {drive.name} is in use; unmount it" in messages
+    assert any(f"has {drive.name}, or what lies on it, open for writing" in each for each in messages)
+
+
 @pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
 def test_a_mount_in_another_namespace_is_named_with_a_process_that_sees_it(drive: LoopDrive, tmp_path: Path) -> None:
     command("mkfs.ext4", "-q", drive.node)
@@ -128,6 +143,49 @@ def test_a_mount_in_another_namespace_is_named_with_a_process_that_sees_it(drive
     assert codes(examination) == {"mounted", "in_use", "filesystem_signature"}
     message = next(each.message for each in examination.objections if each.code == "mounted")
     assert f"{tmp_path} in the mount namespace {namespace} of process {process_id} (" in message
+
+
+def test_a_mount_whose_name_is_no_text_hides_none_and_is_shown(drive: LoopDrive, tmp_path: Path) -> None:
+    """Anybody may make such a mount in a namespace of his own."""
+    command("mkfs.ext4", "-q", drive.node)
+    with mounted(drive.node, tmp_path / os.fsdecode(b"x\xff\xc2\x85")):
+        examination = examine(drive.target(), "r1")
+    message = next(each.message for each in examination.objections if each.code == "mounted")
+    assert f"is mounted at {tmp_path}/x\ufffd" in message
+    assert message.encode().decode() == message
+
+
+def test_what_lies_before_a_loop_device_in_its_file_is_seen(drive: LoopDrive, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    with image.open("wb") as file:
+        file.truncate(32 * MIB)
+    command("mkfs.ext4", "-q", image)
+    node = Path(command("losetup", "--find", "--show", "--offset", str(MIB), image).strip())
+    try:
+        examination = examine(LoopDrive(node, image).target(), "r1")
+    finally:
+        command("losetup", "--detach", node)
+    assert codes(examination) == {"filesystem_signature"}
+    assert f"{image}, the file behind {node.name}" in examination.objections[0].message
+
+
+def test_a_file_system_that_lies_on_files_may_lie_on_that_of_a_loop_device(drive: LoopDrive, tmp_path: Path) -> None:
+    """Where EROFS is mounted from files, mountinfo has one of them, and none of those with the data."""
+    proc = tmp_path / "proc"
+    (proc / "self").mkdir(parents=True)
+    (proc / "swaps").write_text("Filename Type Size Used Priority\n")
+    mounts = Path("/proc/self/mountinfo").read_bytes()
+    (proc / "self" / "mountinfo").write_bytes(mounts)
+    assert device_objections(drive_at(drive_number(drive)), proc=proc) == []
+    line = b"999 1 0:99 / /mnt/image ro,relatime - erofs /images/meta.img ro,user_xattr\n"
+    (proc / "self" / "mountinfo").write_bytes(mounts + line)
+    (objection,) = device_objections(drive_at(drive_number(drive)), proc=proc)
+    assert objection.code == "in_use"
+    assert "/mnt/image is an EROFS file system that lies on files" in objection.message
+
+
+def drive_number(drive: LoopDrive) -> str:
+    return Path(f"/sys/block/{drive.name}/dev").read_text().strip()
 
 
 def test_an_active_swap_area_is_objected_to(drive: LoopDrive) -> None:
@@ -235,13 +293,34 @@ def test_only_the_exact_sentence_confirms(drive: LoopDrive, typed: str) -> None:
     assert confirmation_sentence(examination) in examination.objections[0].message
 
 
-def test_a_kernel_name_is_no_identity_and_the_refusal_lists_what_is(drive: LoopDrive) -> None:
+def test_a_kernel_name_is_no_identity_and_the_refusal_says_what_to_write(drive: LoopDrive) -> None:
     with pytest.raises(Problem) as refusal:
         examine(DeviceTarget(identity=str(drive.node)), "r1")
     assert refusal.value.code is Code.TARGET_MISSING
     assert refusal.value.faults[0].field == "target.identity"
-    assert f"{drive.name}: {drive.file}" in refusal.value.faults[0].message
-    assert "kernel names move" in refusal.value.faults[0].message
+    message = refusal.value.faults[0].message
+    assert message == f"kernel names such as {drive.node} move between drives; write device:{drive.file}, which stays"
+
+
+def test_a_link_by_id_names_the_drive_that_it_leads_to(drive: LoopDrive, tmp_path: Path) -> None:
+    links = Path("/dev/disk/by-id")
+    links.mkdir(parents=True, exist_ok=True)
+    link = links / f"cliffwatch-{tmp_path.parent.name}-{tmp_path.name}"
+    link.symlink_to(drive.node)
+    try:
+        asked = examine(DeviceTarget(identity=str(link)), "r1")
+        assert codes(asked) == {"confirmation_missing"}
+        assert asked.drives[0].name == drive.name
+        confirmed = DeviceTarget(identity=str(link), confirmation=f"erase {link}")
+        with hold(examine(confirmed, "r1")) as path:
+            assert path == drive.node
+        link.unlink()
+        link.symlink_to(drive.make_partition())
+        assert "is_partition" in codes(examine(confirmed, "r1"))
+    finally:
+        link.unlink()
+    with pytest.raises(Problem, match="names no drive; write device: and a serial"):
+        examine(DeviceTarget(identity=str(link)), "r1")
 
 
 def test_a_plan_may_fill_the_drive_and_no_more(drive: LoopDrive) -> None:
@@ -272,6 +351,17 @@ def test_a_backing_file_that_was_deleted_proves_no_space(drive: LoopDrive) -> No
     assert codes(objections_to_plan(examination, plan_of(drive.node, MIB), 0.0)) == {"reserve"}
     # The fixture detaches by node.
     assert drive.node.exists()
+
+
+def test_that_processes_outside_of_a_container_are_not_seen_is_said(drive: LoopDrive, tmp_path: Path) -> None:
+    proc = empty_tree(tmp_path).proc
+    (proc / "self" / "ns").mkdir()
+    for number, is_said in ((4026531836, False), (4026532201, True)):
+        (proc / "self" / "ns" / "pid").unlink(missing_ok=True)
+        (proc / "self" / "ns" / "pid").symlink_to(f"pid:[{number}]")
+        examination = examine(drive.target(), "r1", proc=proc)
+        assert examination.objections == ()
+        assert any("PID namespace" in note for note in examination.notes) is is_said
 
 
 def test_every_reason_is_a_fault_of_its_own_with_a_field() -> None:

@@ -63,7 +63,7 @@ def test_two_directories_of_one_drive_overlap(volume: Path, tmp_path: Path) -> N
 def test_keys_of_arrays_overlap_in_one_common_drive() -> None:
     assert targets_overlap("drive:8:0+8:16", "drive:8:16")
     assert not targets_overlap("drive:8:1", "drive:8:16")
-    assert not targets_overlap("path:/dev/shm", "synthetic:shm")
+    assert not targets_overlap("file_system:0:24", "synthetic:shm")
 
 
 def test_a_symbolic_link_is_followed_once_and_said(volume: Path, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_directory_in_memory_has_no_drive_and_says_so(tmp_path: Path) -> None:
         examination = examined(mount_point)
     assert examination.objections == ()
     assert examination.drives == ()
-    assert examination.target_key == f"path:{mount_point}"
+    assert examination.target_key.startswith("file_system:0:")
     assert examination.notes == (f"no drive is known below {mount_point} (tmpfs): no drive is measured",)
 
 
@@ -211,3 +211,40 @@ def test_files_that_fit_into_memory_are_noted_where_the_page_cache_is_used(volum
     assert len(notes_on_plan(examination, plan_of(write, direct=False), memory_bytes=8 * MIB)) == 1
     assert notes_on_plan(examination, plan_of(write, direct=False), memory_bytes=4 * MIB) == []
     assert notes_on_plan(examination, plan_of(write, direct=True), memory_bytes=8 * MIB) == []
+
+
+def test_a_file_system_that_is_mounted_twice_is_one_target(tmp_path: Path) -> None:
+    with (
+        mounted("tmpfs", tmp_path / "memory", "-t", "tmpfs") as once,
+        mounted(once, tmp_path / "again", "--bind") as again,
+        mounted("tmpfs", tmp_path / "other", "-t", "tmpfs") as other,
+    ):
+        assert targets_overlap(examined(once).target_key, examined(again, "r2").target_key)
+        assert not targets_overlap(examined(once).target_key, examined(other, "r2").target_key)
+
+
+def test_the_directory_of_a_run_is_no_target_for_another(volume: Path) -> None:
+    with hold(examined(volume)) as held:
+        (held / "below").mkdir()
+        for inside in (held, held / "below"):
+            assert codes(examined(inside, "r2")) == {"foreign_directory"}
+        assert examined(volume, "r2").objections == ()
+
+
+def test_the_journals_are_no_target_where_one_is_mounted_elsewhere(volume: Path, tmp_path: Path) -> None:
+    journals = volume / "runs"
+    (journals / "a-run").mkdir(parents=True)
+    with mounted(journals / "a-run", tmp_path / "elsewhere", "--bind") as elsewhere:
+        examination = examine(DirectoryTarget(path=str(elsewhere)), "r1", journals=journals)
+    assert "journals" in codes(examination)
+    assert "journals" not in codes(examine(DirectoryTarget(path=str(volume)), "r1", journals=journals))
+
+
+def test_a_directory_whose_name_is_no_text_is_refused_by_name(tmp_path: Path) -> None:
+    place = tmp_path / os.fsdecode(b"x\xff")
+    place.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to(place)
+    with pytest.raises(Problem) as refusal:
+        examined(link)
+    assert "no text in UTF-8" in refusal.value.faults[0].message

@@ -3,14 +3,18 @@
 import errno
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from testkit.loops import LoopDrive, codes, command, helper, hold, loop_drive, mounted, reserved_node
+from testkit.loops import MIB, LoopDrive, codes, command, helper, hold, loop_drive, mounted, reserved_node
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.gate import Examination, examine, remove_run_directory
+from cliffwatch.gate import Examination, device_objections, examine, remove_run_directory
 from cliffwatch.gate import hold as hold_target
+from cliffwatch.gate.device_gate import open_exclusively
+from cliffwatch.machine.inventory import drive_at
+from cliffwatch.machine.sysfs import device_number
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget
 
 
@@ -263,6 +267,19 @@ def test_a_directory_of_the_wrong_name_is_not_removed(tmp_path: Path) -> None:
     with pytest.raises(Problem):
         remove_run_directory(moved, "r1")
     assert moved.is_dir()
+
+
+def test_a_node_that_leads_to_another_device_claims_nothing(drive: LoopDrive, tmp_path: Path) -> None:
+    number = device_number(drive.node)
+    assert number is not None
+    with loop_drive(tmp_path / "other.img", MIB) as other:
+        with pytest.raises(OSError, match="does not lead to the device"):
+            open_exclusively(other.node, number)
+        astray = replace(drive_at(number), node=other.node)
+        for held in ((), (number,)):
+            messages = [each.message for each in device_objections(astray, held=held)]
+            assert [each for each in messages if "does not lead to the device" in each] == messages
+            assert len(messages) == 1
 
 
 def test_holding_leaks_no_descriptor(drive: LoopDrive, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ The mapped devices are made up, since not every kernel has the driver; what they
 device or an export has to be found on it.
 """
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -13,6 +15,7 @@ from testkit.loops import LoopDrive, codes, helper, loop_drive
 from tests.machine.trees import Tree, empty_tree, nvme, write
 
 from cliffwatch.gate import Examination, examine
+from cliffwatch.gate.device_gate import not_exclusive
 from cliffwatch.machine.sysfs import PROC, number_of
 from cliffwatch.model.target import DeviceTarget
 
@@ -61,7 +64,7 @@ def exported(tree: Tree, part: LoopDrive) -> Iterator[str]:
 def loop_over_it(tree: Tree, part: LoopDrive) -> Iterator[str]:
     with loop_drive(part.node) as upper:
         real_loop(tree, upper)
-        yield f"{upper.name} on {part.name} is in use"
+        yield f"{upper.name} ({part.node}) on {part.name} is in use"
 
 
 USES: dict[str, Callable[[Tree, LoopDrive], AbstractContextManager[str]]] = {
@@ -94,7 +97,9 @@ def test_a_second_mapped_device_over_a_part_is_in_use_and_so_is_what_is_mounted_
     assert codes(examination) == {"holder_dm", "mounted", *NO_PROOF}
     messages = [each.message for each in examination.objections]
     assert "dm-1 lies on nvme0n1: dm-2 (CW-2) on nvme0n1 is in use; take it down first" in messages
-    assert "dm-1 lies on nvme0n1: nvme0n1 is mounted at /data; unmount it" in messages
+    assert (
+        "dm-1 lies on nvme0n1: dm-2 (CW-2) on nvme0n1 is mounted at /data, so nvme0n1 is in use; unmount it" in messages
+    )
 
 
 def test_an_array_of_partitions_leaves_the_other_partitions_to_others(tree: Tree) -> None:
@@ -161,3 +166,11 @@ def test_a_part_that_a_bcache_is_made_of_is_no_objection_to_the_bcache(tree: Tre
     above = tree.disk("bcache0", "252:128", 1 << 40, attributes={"dm/uuid": "B-1"})
     tree.stack(above, [part])
     assert codes(examined(tree, "B-1")) == NO_PROOF
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.EBUSY, "stop what uses it"), (errno.EACCES, "root may open"), (errno.ENXIO, "is there and well")],
+)
+def test_what_to_do_about_a_device_that_is_not_granted_depends_on_why(number: int, remedy: str) -> None:
+    assert remedy in not_exclusive(Path("/dev/vdz"), OSError(number, os.strerror(number))).message

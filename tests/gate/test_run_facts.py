@@ -7,7 +7,7 @@ from pathlib import Path
 from testkit.loops import MIB, LoopDrive
 from tests.machine.trees import Tree, empty_tree, mount_id_of, nvme, write
 
-import cliffwatch
+from cliffwatch.base.version import VERSION
 from cliffwatch.engines.contract import EngineFacts
 from cliffwatch.gate import examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
@@ -54,7 +54,7 @@ def test_facts_of_a_directory_on_this_machine(volume: Path) -> None:
     assert facts["file_system"]["mount_point"] == str(volume)
     assert [drive["size_bytes"] for drive in facts["drives"]] == [64 * MIB]
     assert facts["drives"] == [facts["device"]]
-    assert facts["versions"]["cliffwatch"] == cliffwatch.__version__
+    assert facts["versions"]["cliffwatch"] == VERSION
     assert facts["versions"]["fio"] == "fio-3.33"
     assert facts["engine"] == {"io": "threads"}
     assert any("loop device" in warning for warning in facts["warnings"])

@@ -9,11 +9,11 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
-from testkit.loops import MIB, LoopDrive, codes, command, helper, hold, loop_drive, mounted
+from testkit.loops import MIB, LoopDrive, codes, command, helper, hold, loop_drive, message_of, mounted, reserved_node
 from tests.machine.trees import Tree, empty_tree, nvme, write
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate import Examination, examine, targets_overlap
+from cliffwatch.gate import Examination, blocks_of, examine, is_same_device, targets_overlap
 from cliffwatch.model.target import DeviceTarget
 
 
@@ -39,10 +39,6 @@ NAMES: dict[str, Callable[[LoopDrive, Path], AbstractContextManager[Path]]] = {
     "hard link": hard_link,
     "bind mount": bind_mount,
 }
-
-
-def message_of(examination: Examination, code: str) -> str:
-    return next(each.message for each in examination.objections if each.code == code)
 
 
 @pytest.mark.parametrize("kind", NAMES)
@@ -153,7 +149,40 @@ def test_a_loop_device_over_a_file_on_the_target_is_above_it(drive: LoopDrive, t
             examination = examine(drive.target(), "r1")
             assert {"mounted", "holder_loop", "in_use"} <= codes(examination)
             assert any(str(mount_point) in each.message for each in examination.objections)
-            assert f"{inner.name} on {drive.name}" in message_of(examination, "holder_loop")
+            assert f"{inner.name} ({inner.file}) on {drive.name}" in message_of(examination, "holder_loop")
+
+
+def test_a_device_is_the_same_under_another_number_and_another_over_a_file_made_anew(volume: Path) -> None:
+    file = volume / "drive.img"
+    with reserved_node() as node, loop_drive(file, 8 * MIB, node) as drive:
+        first = examine(drive.target(), "r1").blocks or ""
+    inode = file.stat().st_ino
+    with loop_drive(file) as drive:
+        again = examine(drive.target(), "r1").blocks or ""
+    assert is_same_device(first, again)
+    file.unlink()
+    with loop_drive(file, 8 * MIB) as drive:
+        assert file.stat().st_ino == inode
+        anew = examine(drive.target(), "r1").blocks or ""
+    assert not is_same_device(first, anew)
+    # As it was written down before it was asked when a file was made.
+    old = f"file {inode} of {os.major(file.stat().st_dev)}:{os.minor(file.stat().st_dev)} {8 * MIB} bytes"
+    assert is_same_device(old, first)
+    assert not is_same_device(old, first.replace(str(inode), "1"))
+    assert not is_same_device(first, old)
+
+
+def test_a_file_whose_birth_cannot_be_known_is_said_to_be_so(tmp_path: Path) -> None:
+    # The kernel tells which file it is, and nothing is found by its name.
+    with mounted("tmpfs", tmp_path / "hidden", "-t", "tmpfs") as hidden, loop_drive(hidden / "drive.img") as drive:
+        command("mount", "-t", "tmpfs", "tmpfs", hidden)
+        try:
+            examination = examine(drive.target(), "r1")
+        finally:
+            command("umount", hidden)
+    assert codes(examination) == {"backing_unknown"}
+    assert "of unknown birth" in (examination.blocks or "")
+    assert any("cannot be known" in note for note in examination.notes)
 
 
 @pytest.fixture
@@ -214,6 +243,19 @@ def test_drives_of_one_serial_and_size_are_one_when_no_name_distinguishes_them(t
     assert "mounted" in codes(examined(tree, "naa.5", "wwn"))
 
 
+def test_a_drive_is_made_of_the_same_whatever_number_it_has(tree: Tree, tmp_path: Path) -> None:
+    path_to_namespace(tree, 0, "S0")
+    later = empty_tree(tmp_path / "later")
+    path_to_namespace(later, 0, "S1", "eui.0025384100000002")
+    path_to_namespace(later, 3, "S0")
+    first, again, other = (
+        blocks_of(DeviceTarget(identity=serial, confirmation=""), sys=place.sys) or ""
+        for place, serial in ((tree, "S0"), (later, "S0"), (later, "S1"))
+    )
+    assert is_same_device(first, again)
+    assert not is_same_device(first, other)
+
+
 def test_namespaces_of_one_drive_are_not_one_another(tree: Tree) -> None:
     nvme(tree, 0, "S0")
     size_bytes = 1_920_383_410_176
@@ -229,32 +271,6 @@ def test_a_drive_behind_bcache_is_held(tree: Tree) -> None:
     assert "bcache" in message_of(examination, "holder_other")
 
 
-def test_what_another_loop_device_lies_on_must_be_known(tree: Tree, tmp_path: Path) -> None:
-    tree.disk("loop90001", "7:90001", MIB, attributes={"loop/backing_file": str(tmp_path / "one.img")})
-    tree.disk("loop90002", "7:90002", MIB, attributes={"loop/backing_file": str(tmp_path / "other.img")})
-    messages = [each.message for each in examined(tree, str(tmp_path / "one.img"), "backing file").objections]
-    assert any("what loop90002 lies on cannot be determined" in message for message in messages)
-
-
-def test_a_file_that_is_mounted_by_its_name_on_an_overlay_is_not_overwritten(tmp_path: Path) -> None:
-    below, above, work = (tmp_path / name for name in ("below", "above", "work"))
-    for directory in (below, above, work):
-        directory.mkdir()
-    layers = f"lowerdir={below},upperdir={above},workdir={work}"
-    with (
-        loop_drive(above / "one.img") as drive,
-        mounted("none", tmp_path / "both", "-t", "overlay", "-o", layers) as both,
-    ):
-        with loop_drive(both / "one.img") as twin:
-            for each in (drive, twin):
-                examination = examine(each.target(), "r1")
-                assert codes(examination) == {"in_use"}
-                assert "on an overlay" in message_of(examination, "in_use")
-        # Of another size it is another file.
-        with loop_drive(both / "other.img", 16 * MIB):
-            assert examine(drive.target(), "r1").objections == ()
-
-
 def test_a_file_that_grew_after_it_was_attached_is_still_the_same(tmp_path: Path) -> None:
     """The older device ends where the file did then: its size does not show which file it is."""
     below, above, work = (tmp_path / name for name in ("below", "above", "work"))
@@ -265,7 +281,8 @@ def test_a_file_that_grew_after_it_was_attached_is_still_the_same(tmp_path: Path
         loop_drive(above / "one.img", 16 * MIB) as used,
         mounted("none", tmp_path / "both", "-t", "overlay", "-o", layers) as both,
     ):
-        os.truncate(used.file, 32 * MIB)
+        # A size that no other drive of the tests has, since each of that size is refused meanwhile.
+        os.truncate(used.file, 41 * MIB)
         with loop_drive(both / "one.img") as grown:
             assert "on an overlay" in message_of(examine(grown.target(), "r1"), "in_use")
             assert "on an overlay" in message_of(examine(used.target(), "r1"), "in_use")

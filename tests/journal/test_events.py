@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from cliffwatch.base.errors import Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal.state import change_state
+from cliffwatch.model.run_state import RunState
 
 WRITER = """
 import sys
@@ -49,6 +52,18 @@ def test_a_torn_line_is_closed_off_and_reported(tmp_path: Path) -> None:
     reader = JournalReader(tmp_path)
     assert [stored.event.name for stored in reader.events()] == ["whole", "after"]
     assert [(fault.file, fault.line) for fault in reader.faults] == [(files.EVENTS, 2)]
+
+
+def test_a_line_that_lacks_nothing_but_its_end_counts_for_all_or_for_none(tmp_path: Path) -> None:
+    """Whoever would say it again is refused, and then everybody sees why."""
+    log = EventLog(tmp_path)
+    log.append(Event(1.0, EventType.STATE, "queued"))
+    with (tmp_path / files.EVENTS).open("ab") as file:
+        file.write(Event(2.0, EventType.STATE, "starting").to_line().removesuffix("\n").encode())
+    assert [stored.event.name for stored in JournalReader(tmp_path).events()] == ["queued"]
+    with pytest.raises(Problem):
+        change_state(log, RunState.STARTING, 3.0)
+    assert [stored.event.name for stored in JournalReader(tmp_path).events()] == ["queued", "starting"]
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", '{"at":1,"type":"unheard_of","name":"x","detail":{}}', "1"])

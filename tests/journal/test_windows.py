@@ -1,6 +1,9 @@
 """No window is ever lost: whatever a writer dies in the middle of, the committed windows are there, once each."""
 
+import errno
+import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,10 @@ from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 from tests.journal.journal_windows import START, seqs, window, write
 
+from cliffwatch.base.errors import Problem
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import JournalReader, WindowLog, files
+from cliffwatch.journal.reader import HISTOGRAMS_LIMIT_BYTES
 from cliffwatch.journal.windows import OverlapError
 
 
@@ -72,6 +78,62 @@ def test_a_window_that_overlaps_the_last_is_refused_and_changes_nothing(tmp_path
     log.close()
 
 
+@pytest.mark.parametrize("name", [files.WINDOWS, files.LATENCY])
+@pytest.mark.parametrize("how", ["removed", "moved", "replaced by a copy"])
+def test_a_file_that_is_taken_out_of_the_journal_is_begun_again(tmp_path: Path, name: str, how: str) -> None:
+    (journal := tmp_path / "journal").mkdir()
+    log = WindowLog(journal, START)
+    for index in range(3):
+        log.append(window(index), "soak")
+    assert log.displaced() is None
+    if how == "removed":
+        (journal / name).unlink()
+    elif how == "moved":
+        (journal / name).rename(tmp_path / name)
+    else:
+        shutil.copy(journal / name, tmp_path / name)
+        (tmp_path / name).replace(journal / name)
+    assert log.displaced() == name
+    log = log.begun_again()
+    assert log.displaced() is None
+    committed = log.append(window(3), "soak")
+    log.close()
+    assert committed.seq == 3
+    reader = JournalReader(journal)
+    found = list(reader.windows())
+    assert found[-1] == committed
+    assert len(found) == (1 if name == files.WINDOWS and how != "replaced by a copy" else 4)
+    assert reader.histograms(committed)["sync"].encode() == window(3).latency["sync"].encode()
+
+
+def test_a_log_that_cannot_be_opened_keeps_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = set(Path("/proc/self/fd").iterdir())
+    for number, place in enumerate((files.WINDOWS, files.LATENCY, "synced")):
+        (journal := tmp_path / str(number)).mkdir()
+        if place == "synced":
+            # Stands for a disk that fails at this moment, which a real one does not do on demand.
+            monkeypatch.setattr(os, "fsync", _fail)
+        else:
+            (journal / place).symlink_to("nowhere/at/all")
+        with pytest.raises(OSError):  # noqa: PT011
+            WindowLog(journal, START)
+    assert set(Path("/proc/self/fd").iterdir()) == before
+
+
+def _fail(_: int) -> None:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_journal_that_is_moved_has_its_files(tmp_path: Path) -> None:
+    (journal := tmp_path / "journal").mkdir()
+    log = WindowLog(journal, START)
+    journal.rename(tmp_path / "elsewhere")
+    assert log.displaced() is None
+    log.append(window(0), "soak")
+    log.close()
+    assert seqs(tmp_path / "elsewhere") == [0]
+
+
 def test_a_damaged_line_is_reported_and_the_others_are_read(tmp_path: Path) -> None:
     write(tmp_path, 5)
     path = tmp_path / files.WINDOWS
@@ -122,3 +184,62 @@ def test_a_journal_without_windows_is_empty_not_broken(tmp_path: Path) -> None:
     assert list(reader.windows(5)) == []
     assert reader.last_window() is None
     assert reader.merged([], lambda item: "") == {}
+
+
+@pytest.mark.parametrize("name", [files.WINDOWS, files.LATENCY])
+def test_a_directory_in_the_place_of_a_file_is_a_fault_and_takes_nothing_with_it(tmp_path: Path, name: str) -> None:
+    write(tmp_path, 2)
+    other = files.LATENCY if name == files.WINDOWS else files.WINDOWS
+    kept = (tmp_path / other).read_bytes()
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    with pytest.raises(Problem, match=f"{name} is a directory; move it away"):
+        WindowLog(tmp_path, START)
+    assert (tmp_path / other).read_bytes() == kept
+    reader = JournalReader(tmp_path)
+    assert len(list(reader.windows())) == (0 if name == files.WINDOWS else 2)
+    list(reader.windows(1))
+    reader.last_window()
+    assert {fault.file for fault in reader.faults} == ({name} if name == files.WINDOWS else set())
+
+
+def test_only_the_histograms_of_a_windows_own_latencies_are_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each takes 190 KB, and a line of 40 bytes is enough for one: thousands in one range took gigabytes."""
+    write(tmp_path, 1)
+    (committed,) = JournalReader(tmp_path).windows()
+    payload = window(0).latency["sync"].encode()
+    content = (tmp_path / files.LATENCY).read_bytes()
+    more = "".join(f"Tag=t{number},1.0,1.0,1.0,{payload}\n" for number in range(500)).encode()
+    with (tmp_path / files.LATENCY).open("ab") as file:
+        file.write(more)
+    decoded: list[str] = []
+    decode = Histogram.decode
+
+    def counted(text: str) -> Histogram:
+        decoded.append(text)
+        return decode(text)
+
+    monkeypatch.setattr(Histogram, "decode", counted)
+    wider = replace(committed, latency_range=(committed.latency_range[0], len(content) + len(more)), latency_crc32=None)
+    reader = JournalReader(tmp_path)
+    assert set(reader.histograms(wider)) == {"append", "sync"}
+    assert set(reader.merged([wider], lambda item: item.phase)["soak"]) == {"append", "sync"}
+    assert len(decoded) == 4
+
+
+def test_a_range_that_no_window_has_is_damage(tmp_path: Path) -> None:
+    write(tmp_path, 1)
+    (committed,) = JournalReader(tmp_path).windows()
+    first, behind = committed.latency_range
+    lines = (tmp_path / files.LATENCY).read_bytes()[first:behind]
+    with (tmp_path / files.LATENCY).open("ab") as file:
+        file.write(lines)
+        file.truncate(behind + len(lines) + HISTOGRAMS_LIMIT_BYTES)
+    again = replace(committed, latency_range=(first, behind + len(lines)), latency_crc32=None)
+    with pytest.raises(Problem, match="window 0 cannot be read: those of append are there twice"):
+        JournalReader(tmp_path).histograms(again)
+    large = replace(committed, latency_range=(first, behind + HISTOGRAMS_LIMIT_BYTES), latency_crc32=None)
+    with pytest.raises(Problem, match=r"window 0 cannot be read: they take .* no window's take"):
+        JournalReader(tmp_path).histograms(large)

@@ -1,8 +1,10 @@
 """A workload that is wrong is refused with the name of the field and what would be right."""
 
 import pytest
+import yaml
 from pydantic import ValidationError
 
+from cliffwatch.base.documents import readable_yaml
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.engines.registry import check_target_kind, load_of
@@ -40,6 +42,13 @@ def test_a_workload_is_read_and_written_back_the_same() -> None:
     assert workload.phases.load_seconds == 36 * 3600
     assert parse_workload(format_workload(workload)) == workload
     assert load_of(workload).cliff_after == 12 * 3600
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n", "\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("name", ["0{}", "{}0", "a{}b", "a\n{}b", "a {} b"])
+def test_a_name_of_several_lines_is_read_back_as_it_was(end: str, name: str) -> None:
+    document = {"name": name.format(end), "fio": f"[job]{end}rw=write{end}"}
+    assert yaml.safe_load(readable_yaml(document)) == document
 
 
 @pytest.mark.parametrize(

@@ -1,65 +1,23 @@
 """What a report says of a cliff: when, on which drive and why, with the evidence."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from testkit.recorded_runs import LOAD_START, JournalPlan, at_window, make_journal
+from testkit.recorded_runs import LOAD_START, at_window, make_journal
+from tests.report.cliff_run import BYTES, CLIFF, DRIVE, FACTS, PLAN, WINDOWS, counters, latency
 from tests.report.documents import document_of
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.run_analysis import grouped
-from cliffwatch.analysis.wording import so_did
-from cliffwatch.base.histogram import Histogram
+from cliffwatch.analysis.wording import correlated_series
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
 from cliffwatch.report.findings import with_detection
-
-WINDOWS, CLIFF = 660, 300
-OPERATIONS = 1000
-BYTES = OPERATIONS * 16_384
-DRIVE = {"name": "nvme0n1", "major_minor": "259:0", "serial": "S1AGING"}
-FACTS = {"target": {"kind": "directory"}, "drives": [DRIVE], "file_system": {"mount_point": "/data"}}
-
-
-def latency(index: int, before: float = 0.001, after: float = 0.030) -> dict[str, Histogram]:
-    """Seconds; the 99th percentile is three times the median, and no two windows are alike."""
-    noise = np.random.default_rng(index)
-    median = (before if index < CLIFF else after) * float(np.exp(noise.normal(0, 0.05)))
-    histogram = Histogram()
-    histogram.record_many(np.rint(noise.lognormal(np.log(median), 0.45, OPERATIONS) * 1e9).astype(np.int64))
-    return {"write": histogram}
-
-
-def counters(
-    milliseconds: tuple[int, int] = (900, 29_000), others: tuple[int, int] = (0, 0), held: tuple[int, int] = (0, 0)
-) -> Callable[[int], dict[str, int]]:
-    """What windows of 10 s count, before and after: time of the drive's writes, others' bytes, throttling."""
-
-    def of_window(index: int) -> dict[str, int]:
-        side = int(index >= CLIFF)
-        return {
-            "written_bytes": BYTES,
-            "device_written_bytes": BYTES + others[side],
-            "device_read_bytes": 0,
-            "device_write_operations": OPERATIONS + others[side] // 4096,
-            "device_write_milliseconds": milliseconds[side],
-            "device_read_operations": 0,
-            "device_read_milliseconds": 0,
-            "engine_throttled_milliseconds": held[side],
-        }
-
-    return of_window
-
-
-PLAN = JournalPlan(
-    windows=WINDOWS, baseline_windows=60, target="directory:/data", facts=FACTS, latency=latency, counters=counters()
-)
 
 
 def with_drive(directory: Path, amplification: float = 3.2, clean: float = 0.02) -> Path:
@@ -106,7 +64,8 @@ def test_a_drive_that_collects_garbage_is_named_with_when_where_and_why(collecti
     assert found["operation"] == "write"
     assert found["detected_seconds"] == (CLIFF + 12) * 10
     assert document["unconfirmed"] == []
-    assert any("Write amplification rose from 1.01 to 3.2" in sentence for sentence in found["cause"]["evidence_for"])
+    amplification = "Write amplification rose from 1.01 over 5m before the onset to 3.2"
+    assert any(amplification in sentence for sentence in found["cause"]["evidence_for"])
     for words in ("Cliff at 0:", "the write p99 rose", "on drive nvme0n1 (S1AGING)", "drive garbage collection"):
         assert words in document["headline"]
 
@@ -132,7 +91,7 @@ def test_a_drive_that_reports_nothing_of_itself_is_not_accused_of_garbage_collec
     assert found["cause"]["name"] == "unknown"
     assert found["layer"]["name"] == "device"
     assert "Not measured here" in found["tell_apart"]
-    assert "its cause is not known; the rise is in the device" in found["sentence"]
+    assert "its cause is not known; first layer to slow down: the device, with its queue" in found["sentence"]
 
 
 def test_a_neighbour_and_a_processor_limit_are_distinguished_from_a_drive(tmp_path: Path) -> None:
@@ -204,8 +163,8 @@ def test_of_two_operations_that_changed_together_both_are_named() -> None:
         Finding(FindingKind.CLIFF, 1000.0 + shift, name, 1.0, 9.0, 9.0, 0.9) for shift, name in enumerate(series)
     ]
     (finding,) = grouped(findings, series, 10.0)
-    assert so_did(finding, series) == "; so did the sync p99 and the read p99"
-    assert so_did(replace(finding, kind=FindingKind.RECOVERY), series) == ""
+    assert correlated_series(finding, series) == "; so did the sync p99 and the read p99"
+    assert correlated_series(replace(finding, kind=FindingKind.RECOVERY), series) == ""
 
 
 def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,3 +177,27 @@ def test_an_analysis_that_fails_costs_no_report_and_is_no_pass(tmp_path: Path, m
     assert "The analysis failed" in document["headline"]
     assert "ZeroDivisionError: division by zero" in document["headline"]
     assert document["latency"]["publish"]["load"]["count"] > 0
+
+
+def test_a_finding_that_was_updated_often_has_one_mark_for_its_last_update(tmp_path: Path) -> None:
+    key = {"kind": "cliff", "series": "write.p99", "onset": at_window(PLAN, CLIFF)}
+    details = [key | {"summary": f"{place} times."} for place in range(25)]
+    updates = [
+        Event(at_window(PLAN, CLIFF + 20 + place), EventType.NOTE, "finding_updated", detail)
+        for place, detail in enumerate(details)
+    ]
+    report = build(make_journal(tmp_path, replace(PLAN, events=tuple(updates))))
+    assert [text for _, _, text in report.series.marks if "times." in text] == ["note: 24 times."]
+    assert [each["at"] for each in report.series.findings] == [pytest.approx(CLIFF * 10, abs=30)]
+
+
+def test_layer_and_cause_are_one_statement_that_names_its_spans(tmp_path: Path) -> None:
+    document = document_of(make_journal(tmp_path, PLAN))
+    found = the_cliff(document)
+    layer = found["layer"]
+    assert layer["sentence"].startswith("On average an operation took ")
+    assert " over 5m after it instead of " in layer["sentence"]
+    assert " over 5m before the onset. First layer to slow down: " in layer["sentence"]
+    stated = layer["sentence"].partition("First layer to slow down: ")[2].partition(" of the rise")[0]
+    # The verdict says the same of the layer, with its share.
+    assert f"its cause is not known; first layer to slow down: {stated} of the rise" in found["sentence"]

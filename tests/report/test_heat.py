@@ -2,15 +2,20 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from testkit.browsers import chromium
 
+from cliffwatch.report import html
 from cliffwatch.report.heat import COLUMN_LIMIT, drawn, heat_map
 from cliffwatch.report.layer_chart import Layers
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 
+TEMPLATES = Path(html.__file__).parent / "templates"
 ZERO = 1_790_002_800.0
 
 
@@ -57,7 +62,28 @@ def test_thirty_six_hours_stay_small() -> None:
     picture = drawn(heat, [43_200.0, -5.0, 1e9])
     assert len(picture) < 100_000
     assert picture.count("heat-onset") == 1
-    assert re.search(r">18:00:00</text>", picture) is not None
+    assert re.search(r">18:00:00</span>", picture) is not None
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_whole_map_and_the_onset_are_on_the_screen(width: int) -> None:
+    heat = heat_map([bucket("0.001", [0, 10, 20]), bucket("0.5", [0, 10, 30]), bucket("+Inf", [0, 10, 30])], ZERO, 10.0)
+    assert heat is not None
+    styles = "".join((TEMPLATES / name).read_text() for name in ("theme.css", "report.css"))
+    head = f'<meta name="viewport" content="width=device-width"><style>{styles}</style>'
+    with chromium() as browser:
+        shown = browser.new_page(viewport={"width": width, "height": 800})
+        shown.set_content(f"{head}<section>{drawn(heat, [9.0])}</section>")
+        assert shown.evaluate("document.documentElement.scrollWidth") <= width
+        for selector in (".heat svg", ".heat-onset", ".heat-bounds span", ".heat-times span:last-child"):
+            box = shown.locator(selector).first.bounding_box()
+            assert box is not None
+            assert 0 <= box["x"] <= box["x"] + box["width"] <= width, selector
+        sizes = shown.evaluate(
+            "[...document.querySelectorAll('.heat-times span')].map((each) => each.getBoundingClientRect())"
+            ".filter((box) => box.width).map((box) => [box.left, box.right])"
+        )
+        assert all(left[1] < right[0] for left, right in pairwise(sizes)), "times overlap"
 
 
 @pytest.mark.parametrize("bound", ["x", "", "nan", None])

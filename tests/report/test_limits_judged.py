@@ -12,6 +12,7 @@ from tests.report.documents import document_of
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.report.limit_results import times_more
 
 MILLISECOND = 1_000_000
 BYTES = 1000 * 16_384
@@ -107,7 +108,12 @@ def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Pat
 
 def test_the_warm_up_is_not_judged(tmp_path: Path) -> None:
     document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(6), share=900)), "p50 <= 5ms over any 10s")
-    assert row == {"limit": "p50 <= 5ms over any 10s", "held": True, "broken": []}
+    assert row == {
+        "limit": "p50 <= 5ms over any 10s",
+        "held": True,
+        "margin": "at least 60 % to the bound",
+        "broken": [],
+    }
     assert document["verdict"]["name"] == "pass"
 
 
@@ -166,3 +172,8 @@ def test_write_amplification_is_that_of_the_span(tmp_path: Path, limit: str, hel
 def test_no_cliff_holds_while_there_is_none(tmp_path: Path) -> None:
     _, rows = judged(tmp_path, JournalPlan(), "no cliff", "no degradation")
     assert [row["held"] for row in rows] == [True, True]
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, "once more"), (2, "2 times more"), (1200, "1,200 times more")])
+def test_how_often_a_limit_was_broken_besides(count: int, said: str) -> None:
+    assert times_more(count) == said

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.recorded_runs import LOAD_START, GapEvent, JournalPlan, make_journal
+from tests.journal.event_samples import HARMLESS, RAW
 from tests.report.pages import page_of
 
 from cliffwatch.base.histogram import Histogram
@@ -64,6 +65,36 @@ def test_what_comes_from_outside_cannot_become_markup(tmp_path: Path) -> None:
     assert any(HOSTILE in mark[2] for mark in json.loads(data[1])["marks"])
 
 
+def test_no_event_and_no_gap_reaches_the_page_as_a_name_of_the_journal(tmp_path: Path) -> None:
+    events = [
+        Event(LOAD_START + 20 + place, EventType(kind), name, detail)
+        for place, ((kind, name), detail) in enumerate(HARMLESS.items())
+    ]
+    gap = GapEvent(2, 4, "engine_restarted")
+    plan = JournalPlan(missing={2, 3}, gaps=(gap,), warm_up_windows=1, events=tuple(events))
+    page = page_of(make_journal(tmp_path, plan))
+    rows = re.findall(r'data-label="(?:what|detail|reason)">([^<]*)<', page)
+    assert len(rows) > len(HARMLESS)
+    assert "the engine died and was started again" in rows
+    assert [row for row in rows if RAW.search(row)] == []
+    data = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    marks = [mark[2] for mark in json.loads(data[1])["marks"]]
+    assert len(marks) > 20
+    assert [mark for mark in marks if RAW.search(mark)] == []
+
+
+def test_the_end_of_an_alert_is_no_second_alert(tmp_path: Path) -> None:
+    about = {"summary": "the queue is full", "starts_at": LOAD_START + 20, "fingerprint": "a"}
+    firing = Event(LOAD_START + 21, EventType.ALERT, "QueueFull", about | {"status": "firing", "ends_at": None})
+    over = Event(
+        LOAD_START + 31, EventType.ALERT, "QueueFull", about | {"status": "resolved", "ends_at": LOAD_START + 30}
+    )
+    page = page_of(make_journal(tmp_path, JournalPlan(events=(firing, over))))
+    kinds = re.findall(r'data-label="what">([^<]*)</td><td class="detail" data-label="detail">QueueFull', page)
+    assert kinds == ["alert", "resolved"]
+
+
 def test_lines_break_where_nothing_was_measured(tmp_path: Path) -> None:
     series = build(make_journal(tmp_path, JournalPlan(windows=6, missing={2, 3}))).series
     assert series.elapsed == [5, 15, 30, 45, 55]
@@ -92,7 +123,7 @@ def test_a_stall_is_drawn_as_one_and_is_no_gap(tmp_path: Path) -> None:
     assert report.series.rates["operations"][4] == 0
     assert [each.get("oldest_outstanding_seconds") for each in report.document["stalls"]] == [19.5, None]
     page = render(report.document, report.series)
-    assert "Nothing was completed in these windows." in page
+    assert "No operation of the load was completed in these windows" in page
     idle = replace(plan, gauges=lambda index: {"oldest_outstanding_seconds": 0.0})
     assert build(make_journal(tmp_path / "idle", idle)).series.stalls == []
 
@@ -105,7 +136,7 @@ def test_a_run_that_ends_in_a_stall_says_so(tmp_path: Path) -> None:
         gauges=lambda index: {"oldest_outstanding_seconds": max(0.0, 10.0 * (index - 7))},
     )
     verdict = build(make_journal(tmp_path, plan)).verdict
-    assert "The load ended in a stall: the oldest operation had been due for 20s" in verdict.reasons[-1]
+    assert "The load ended in a stall: the oldest operation had been due for 20 s" in verdict.reasons[-1]
 
 
 def test_charted_values_have_four_digits(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -180,3 +181,23 @@ def test_many_findings_and_many_gaps_stay_readable(tmp_path: Path) -> None:
         )
     texts_of(report)
     assert size_of(draw(report)) == (1600, 900)
+
+
+@pytest.mark.parametrize(
+    ("lowest", "highest"), [(6.0, 6.0), (1.05, 1.95), (9.1, 9.9), (0.101, 0.19), (2.1, 4.9), (1.0, 60_000.0)]
+)
+def test_the_latency_axis_has_two_round_numbers_at_least(tmp_path: Path, lowest: float, highest: float) -> None:
+    """However little the latency differs: a single number on an axis does not show what is twice as much."""
+
+    def latency(index: int) -> dict[str, Histogram]:
+        return {"publish": Histogram.from_values({round((lowest, highest)[index % 2] * 1e6): 100})}
+
+    report = build(make_journal(tmp_path, JournalPlan(windows=12, latency=latency)))
+    with styled():
+        axes = next(axes for axes in composed(report).axes if axes.get_yscale() == "log")
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in axes.yaxis.get_majorticklocs() if low <= tick <= high]
+        labels = [axes.yaxis.get_major_formatter()(tick, 0) for tick in ticks]
+    assert 2 <= len(ticks) <= 12
+    assert len(set(labels)) == len(labels)
+    assert all(re.fullmatch(r"[1-9][0,]* (µs|ms|s)", label) for label in labels), labels

@@ -14,8 +14,8 @@ from testkit.waiting import wait_until
 from tests.stack.machine import Machine, events_of
 
 from cliffwatch.app.index import index_run
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState

@@ -8,6 +8,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from testkit.journals import synthetic_workload
 from testkit.loops import command
 
+from cliffwatch.base.errors import Problem
 from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import FindingRow
@@ -69,6 +70,7 @@ def test_sqlite_keeps_a_write_ahead_log_and_checks_references(tmp_path: Path) ->
     with database.snapshot() as session:
         assert session.scalar(text("PRAGMA journal_mode")) == "wal"
         assert session.scalar(text("PRAGMA foreign_keys")) == 1
+        assert session.scalar(text("PRAGMA synchronous")) == 2, "each commit is synced"
     database.close()
 
 
@@ -94,3 +96,24 @@ def test_a_file_that_could_not_be_written_when_it_was_opened_is_written_once_it_
         database.close()
         # The exception has frames, these a cursor, and that keeps the file open.
         gc.collect()
+
+
+def refusal(url: str) -> str:
+    """What the upgrade of a database says that fails."""
+    with pytest.raises(Problem) as refused:
+        upgrade(url)
+    detail = refused.value.detail
+    # The exception has frames, these a cursor, and that keeps the file open.
+    del refused
+    gc.collect()
+    return detail
+
+
+def test_a_file_that_may_not_be_written_is_not_called_damaged(volume: Path) -> None:
+    url = f"sqlite:///{volume / 'cliffwatch.sqlite3'}"
+    upgrade(url, "0004")
+    command("chattr", "+i", volume / "cliffwatch.sqlite3")
+    said = refusal(url)
+    command("chattr", "-i", volume / "cliffwatch.sqlite3")
+    assert "mounted read-write" in said
+    assert "move it away" not in said

@@ -1,3 +1,4 @@
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -6,7 +7,7 @@ from sqlalchemy import select
 from testkit import journals
 from testkit.journals import START
 
-from cliffwatch.app.index import index_missing, index_run, rebuild
+from cliffwatch.app.index import index_missing, index_run, journals_in, rebuild
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, JournalFault, files
@@ -82,6 +83,21 @@ def test_a_journal_that_was_put_back_to_an_earlier_state_is_read_from_its_start(
     (directory / files.EVENTS).write_bytes(queued)
     assert index(database, directory)["state"] == "queued"
     assert contents(database, FindingRow) == []
+
+
+def test_a_run_that_is_accepted_while_the_index_is_rebuilt_stays_in_it(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals.queue(tmp_path, "one")
+    listed = journals_in(tmp_path)
+    index(database, journals.queue(tmp_path, "two"))
+    index(database, gone := journals.queue(tmp_path, "three"))
+    shutil.rmtree(gone)
+    # Stands for one that was placed right after the directory was listed.
+    monkeypatch.setattr("cliffwatch.app.index.journals_in", lambda _: listed)
+    with database.session() as session:
+        rebuild(session, tmp_path)
+    assert {row["id"] for row in contents(database, RunRow)} == {"one", "two"}
 
 
 def test_a_damaged_event_is_skipped_and_reported(database: Database, tmp_path: Path) -> None:
@@ -224,6 +240,54 @@ def test_a_run_whose_service_died_before_indexing_it_is_found(database: Database
     with database.snapshot() as session:
         assert {row.id for row in unfinished_runs(session)} == {"known", "unknown"}
         assert index_missing(session, tmp_path / "not-there").indexed == 0
+
+
+def test_a_state_directory_that_was_moved_has_its_journals_where_it_is(database: Database, tmp_path: Path) -> None:
+    before, now = tmp_path / "before", tmp_path / "now"
+    directory = journals.queue(before, "one")
+    journals.start(directory)
+    journals.find(directory)
+    index(database, directory)
+    before.rename(now)
+    with database.session() as session:
+        assert index_missing(session, now).indexed == 1
+    with database.snapshot() as session:
+        assert [row.directory for row in unfinished_runs(session)] == [str(now / "one")]
+        assert [row.run_id for row in session.scalars(select(FindingRow))] == ["one"]
+    with database.session() as session:
+        assert index_missing(session, now).indexed == 0
+
+
+@pytest.mark.parametrize("is_gone", [True, False])
+def test_a_run_whose_last_event_a_power_cut_took_is_not_what_it_was(
+    database: Database, tmp_path: Path, is_gone: bool
+) -> None:
+    """The index had read it before it was on the disk."""
+    directory = journals.queue(tmp_path, "one")
+    journals.start(directory)
+    journals.finish(directory)
+    assert index(database, directory)["state"] == "finished"
+    path = directory / files.EVENTS
+    *kept, last = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(kept) + (b"" if is_gone else bytes(len(last))))
+    with database.session() as session:
+        assert index_missing(session, tmp_path).indexed == 1
+    with database.snapshot() as session:
+        assert [(row.id, row.state) for row in unfinished_runs(session)] == [("one", "reporting")]
+
+
+def test_a_journal_whose_events_cannot_be_opened_keeps_its_row_and_no_service_down(
+    database: Database, tmp_path: Path
+) -> None:
+    directory = journals.queue(tmp_path, "one")
+    index(database, directory)
+    before = contents(database, RunRow)
+    (directory / files.EVENTS).unlink()
+    (directory / files.EVENTS).mkdir()
+    with database.session() as session:
+        index_missing(session, tmp_path)
+    assert contents(database, RunRow) == before
+    (directory / files.EVENTS).rmdir()
 
 
 def test_runs_are_listed_newest_first_page_by_page(database: Database, tmp_path: Path) -> None:

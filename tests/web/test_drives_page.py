@@ -1,16 +1,30 @@
-"""The drives' health on their page, from a real Prometheus that knows some of it."""
+"""The page of drives: the gate's word, and their health from a real Prometheus that knows some of it.
+
+The drives are the tests' own, because those of others come and go between two listings.
+"""
 
 import re
 import time
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
-from testkit.loops import loop_drive
+from playwright.sync_api import Browser, Page, expect
+from testkit.loops import command, loop_drive
 from testkit.ports import free_port
 from testkit.service import Service
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 from tests.web.conftest import log_in
+
+
+def test_drives_are_listed_with_the_gates_word(page: Page, service: Service, tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "free") as free, loop_drive(tmp_path / "used") as used:
+        command("mkfs.ext4", "-q", used.node)
+        log_in(page, service, "/drives")
+        for drive, word in ((free, "not in use"), (used, "not eligible as a raw device")):
+            section = page.locator("section.drive").filter(
+                has=page.locator("h2 code", has_text=re.compile(f"^{drive.node.name}$"))
+            )
+            expect(section).to_contain_text(word)
 
 
 def _samples(device: str) -> list[str]:

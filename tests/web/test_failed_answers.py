@@ -2,12 +2,16 @@
 
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 from playwright.sync_api import Page, expect
 from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady
+
+from cliffwatch.http.stream_places import STREAMS_OF_A_TOKEN_LIMIT
+
+CHECK = "**/start"
 
 
 @pytest.fixture(scope="module")
@@ -36,13 +40,18 @@ def _without_table(service: Service, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def _with_times_that_are_none(service: Service) -> Iterator[None]:
-    """What reads the workloads fails in a way that nobody foresaw, and the service answers 500."""
-    _change(service, "UPDATE workloads SET created_at = 'at ' || created_at")
+def _with_a_defect(page: Page) -> Iterator[None]:
+    """The answer to what nobody foresaw, which the service cannot be made to give."""
+    problem = {
+        "type": "urn:cliffwatch:problem:internal",
+        "title": "The service failed to handle the request.",
+        "status": 500,
+    }
+    page.route(CHECK, lambda route: route.fulfill(status=500, json=problem, content_type="application/problem+json"))
     try:
         yield
     finally:
-        _change(service, "UPDATE workloads SET created_at = CAST(substr(created_at, 4) AS REAL)")
+        page.unroute(CHECK)
 
 
 def test_an_open_list_stays_while_the_service_fails_and_says_so(page: Page, service: Service, run: str) -> None:
@@ -76,7 +85,7 @@ def test_a_check_that_fails_leaves_the_answer_before_it(
     check = page.get_by_role("button", name="Check")
     check.click()
     expect(page.locator("#answer").get_by_role("alert")).to_contain_text("target")
-    with _without_table(service, "workloads") if trouble == "database" else _with_times_that_are_none(service):
+    with _without_table(service, "workloads") if trouble == "database" else _with_a_defect(page):
         check.click()
         expect(page.locator("#lost")).to_contain_text(status)
         expect(page.locator("#answer").get_by_role("alert")).to_contain_text("target")
@@ -92,3 +101,21 @@ def test_whoever_is_logged_out_by_a_revoked_token_is_led_to_the_login(page: Page
     expect(page.locator("#state")).to_contain_text("running")
     service.client.delete(f"/api/v1/tokens/{made['id']}").raise_for_status()
     expect(page.get_by_label("Token")).to_be_visible()
+
+
+def test_a_page_without_a_stream_says_why_and_goes_on_when_there_is_one(page: Page, service: Service, run: str) -> None:
+    with ExitStack() as held:
+        for _ in range(STREAMS_OF_A_TOKEN_LIMIT):
+            stream = held.enter_context(service.client.stream("GET", f"/api/v1/runs/{run}/live"))
+            assert stream.status_code == 200
+        log_in(page, service, f"/runs/{run}")
+        expect(page.locator("#lost")).to_contain_text("429: 32 live streams are open with this token")
+        # All that needs no stream is asked for, and what was said stays.
+        for _ in range(2):
+            with page.expect_response(lambda answer: answer.url.endswith("/now")):
+                pass
+        expect(page.locator("#lost")).to_be_visible()
+        expect(page.locator("#latency-chart canvas")).to_be_visible()
+    with page.expect_response(lambda answer: "/live?" in answer.url and answer.status == 200):
+        pass
+    expect(page.locator("#lost")).to_be_hidden()

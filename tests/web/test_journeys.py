@@ -173,17 +173,6 @@ def test_a_page_that_is_not_there_says_so_once(page: Page, service: Service) -> 
     expect(page.get_by_role("alert")).to_have_text("there is no run nobody")
 
 
-def test_drives_are_listed_with_the_gates_word(page: Page, service: Service) -> None:
-    log_in(page, service, "/drives")
-    listed = service.client.get("/api/v1/drives").json()["items"]
-    assert listed
-    for drive in listed:
-        section = page.locator("section.drive").filter(
-            has=page.locator("h2 code", has_text=re.compile(f"^{drive['name']}$"))
-        )
-        expect(section).to_contain_text("not eligible as a raw device" if drive["objections"] else "not in use")
-
-
 def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:
     made = service.client.post("/api/v1/tokens", json={"name": "reader", "scope": "read"}).json()
     run_id = start_run(service, steady("only-watched", "20s"))

@@ -3,13 +3,16 @@
 import json
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
+from testkit.journals import rewritten
 from testkit.loops import loop_drive
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from testkit.service import Service
+from tests.report.documents import document_of
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
@@ -18,7 +21,7 @@ from cliffwatch.base.units import format_amplification, format_number, format_ra
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report import format as formats
-from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits
+from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
 
 LIMITS = ["p99 <= 20ms over any 2s", "throughput >= 1MB/s over any 2s", "no cliff", "write amplification <= 2"]
 
@@ -28,7 +31,7 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     log_in(page, service, f"/runs/{run_id}")
     limits = page.locator("#limits > div")
     expect(limits).to_have_count(4)
-    expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% to the bound, last 2s"))
+    expect(limits.nth(0)).to_contain_text(re.compile(r"p99 <= 20ms over any 2s.* ms.*% to the bound, last 2 s"))
     expect(limits.nth(1)).to_contain_text(re.compile(r"MiB/s.*% to the bound"))
     expect(limits.nth(2)).to_contain_text("none found")
     expect(limits.nth(3)).to_contain_text("not measured")
@@ -41,7 +44,35 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     expect(page.locator("#tile-ratio")).to_have_text("whole load")
     figures = service.client.get(f"/api/v1/runs/{run_id}").json()["figures"]
     expect(page.locator("#tile-p99")).to_have_text(formats.latency(figures["p99_seconds"]))
-    expect(page.locator("#limits-section")).not_to_be_visible()
+    # Neither is what the limits are now, but what became of them.
+    expect(limits.nth(0).locator("dd").first).to_have_text("held")
+    expect(limits.nth(0)).to_contain_text(re.compile(r"at least \d+(\.\d+)? % to the bound"))
+    expect(limits.nth(3)).to_contain_text("not judged")
+
+
+def test_a_live_runs_limits_are_those_of_its_newest_window(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("prompt", "5m", "1s") | {"limits": LIMITS[:1]})
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#limits > div")).to_have_count(1)
+    # One answer a window, and not one in five seconds.
+    for _ in range(3):
+        with page.expect_response(lambda answer: answer.url.endswith("/now"), timeout=3000):
+            pass
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+
+
+def test_a_finished_run_shows_which_limit_broke_when_and_by_how_much(page: Page, service: Service) -> None:
+    limits = ["p99 <= 20ms over any 1m", "throughput >= 1MB/s over any 1m"]
+    run_id = start_run(service, steady("broken", "2h", "10s", time="virtual", cliff_after="1h") | {"limits": limits})
+    wait_until_finished(service, run_id)
+    broken, held = service.client.get(f"/api/v1/runs/{run_id}/report").json()["limits"]
+    log_in(page, service, f"/runs/{run_id}")
+    first, other = page.locator("#limits > div").nth(0), page.locator("#limits > div").nth(1)
+    expect(first.locator("dd").first).to_have_text("broken")
+    expect(first).to_contain_text(re.compile(r"% above the bound, first at 1:00:\d\d \(.* at worst\)"))
+    expect(first).to_contain_text(broken["broken"][0]["worst"])
+    expect(other).to_contain_text(re.compile(r"held.*% to the bound"))
+    assert (broken["held"], held["held"]) == (False, True)
 
 
 def test_a_finished_run_shows_its_whole_load_and_not_its_last_window(page: Page, service: Service) -> None:
@@ -104,7 +135,7 @@ def test_a_limits_value_is_of_its_span_alone(tmp_path: Path) -> None:
     last_minute = reader.merged(windows[-6:], lambda window: "span")["span"]["publish"]
     short, whole, throughput, long = watch.now(Outside({}, ()))
     assert short.value == formats.latency(last_minute.percentiles_seconds([0.99])[0])
-    assert (short.broken, short.note) == (True, "last 1m; broken at 0:06:50")
+    assert (short.broken, short.note.partition(" (")[0]) == (True, "last 1m; first at 0:06:40")
     assert "above the bound" in short.margin
     assert whole.note.startswith("whole load so far")
     everything = reader.merged(windows, lambda window: "all")["all"]["publish"]
@@ -126,8 +157,57 @@ def test_a_limit_is_broken_live_by_what_waits_in_a_stall(tmp_path: Path) -> None
     watch.read_on()
     waited, of_an_operation = watch.now(Outside({}, ()))
     # Six windows without a completed operation end at 160 s; the one that waits is 60 s old by then.
-    assert (waited.broken, waited.note) == (True, "last 1m; broken at 0:02:40")
+    assert (waited.broken, waited.again, waited.note) == (True, True, "last 1m; first at 0:02:30 (80.1 s at worst)")
     assert (waited.value, of_an_operation.broken) == (formats.latency(0.002), False)
+
+
+def dip(windows: range) -> JournalPlan:
+    """60 windows, in some of which a tenth of the latencies are long and a hundredth of the bytes are written."""
+
+    def latency(index: int) -> dict[str, Histogram]:
+        slow = 100 + index if index in windows else 0
+        return {"publish": Histogram.from_values({2_000_000: 1000 - slow, 50_000_000: slow})}
+
+    def counters(index: int) -> dict[str, int]:
+        return {"bytes": 10_000_000 if index in windows else 1_000_000_000}
+
+    return JournalPlan(windows=60, latency=latency, counters=counters)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        dip(range(3)),
+        dip(range(5, 6)),
+        dip(range(20, 26)),
+        dip(range(59, 60)),
+        dip(range(60)),
+        replace(dip(range(20, 26)), missing=(10, 22)),
+        replace(dip(range(20, 26)), missing=range(19, 23)),
+        dip(range(0, 60, 20)),
+    ],
+    ids=["first", "short", "long", "last", "whole", "gaps", "a long gap", "again and again"],
+)
+def test_a_limit_was_broken_when_the_report_says_and_as_badly(tmp_path: Path, plan: JournalPlan) -> None:
+    limits = ("p99 <= 20ms over any 1m", "throughput >= 90MB/s over any 1m", "p99 <= 20ms over any 100s", "p99 <= 20ms")
+    directory = make_journal(tmp_path / "run", replace(plan, limits=limits))
+    rows = document_of(directory)["limits"]
+    watch = LimitWatch(directory, limits, LOAD_START)
+    watch.read_on()
+    for row, live in zip(rows, watch.now(Outside({}, ())), strict=True):
+        assert live.broken == bool(row["broken"]), row
+        if live.broken and "over any" in row["limit"]:
+            assert live.note.partition("; ")[2] == judged_limit(row).note
+
+
+def test_a_limit_that_was_broken_and_holds_again_says_both(tmp_path: Path) -> None:
+    limits = ("throughput >= 90MB/s over any 1m",)
+    directory = make_journal(tmp_path / "run", replace(dip(range(20, 26)), limits=limits))
+    watch = LimitWatch(directory, limits, LOAD_START)
+    watch.read_on()
+    (throughput,) = watch.now(Outside({}, ()))
+    assert (throughput.broken, throughput.again) == (True, True)
+    assert throughput.note == "last 1m; first at 0:03:20 (976.6 KiB/s at worst)"
 
 
 def test_a_span_that_is_not_measured_yet_says_how_much_of_it_is(tmp_path: Path) -> None:
@@ -148,11 +228,13 @@ def test_a_stall_is_drawn_as_a_stall(page: Page, service: Service) -> None:
     wait_until_finished(service, run_id)
     # Its journal as an engine leaves it that completed nothing for four windows, the oldest operation waiting.
     journal = service.state_directory / "runs" / run_id / files.WINDOWS
-    windows = [json.loads(line) for line in journal.read_text().splitlines()]
-    for index, window in enumerate(windows[20:24]):
-        window["counters"]["operations"], window["latency"] = 0, {}
-        window["gauges"]["oldest_outstanding_seconds"] = 10.0 * (index + 1)
-    journal.write_text("".join(json.dumps(window) + "\n" for window in windows))
+    lines = journal.read_bytes().splitlines(keepends=True)
+    for number in range(20, 24):
+        window = json.loads(lines[number])
+        counters = window["counters"] | {"operations": 0}
+        gauges = window["gauges"] | {"oldest_outstanding_seconds": 10.0 * (number - 19)}
+        lines[number] = rewritten(lines[number], counters=counters, gauges=gauges, latency={})
+    journal.write_bytes(b"".join(lines))
     log_in(page, service, f"/runs/{run_id}")
     expect(page.locator("#stalled")).to_have_text("stalled: nothing completed in 4 windows")
     band = page.evaluate(
@@ -164,6 +246,28 @@ def test_a_stall_is_drawn_as_a_stall(page: Page, service: Service) -> None:
         }"""
     )
     assert band > 10
+    assert page.complaints == []  # type: ignore[attr-defined]
+
+
+def test_a_window_alone_is_a_dot(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("alone", "10m", "10s", time="virtual"))
+    wait_until_finished(service, run_id)
+    journal = service.state_directory / "runs" / run_id / files.WINDOWS
+    journal.write_text(journal.read_text().splitlines(keepends=True)[0])
+    log_in(page, service, f"/runs/{run_id}")
+    page.locator("#latency-chart canvas").wait_for()
+    coloured = """(where) => {
+      const canvas = document.querySelector(where), pen = canvas.getContext("2d");
+      const pixels = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+      let found = 0;
+      for (let at = 0; at < pixels.length; at += 4) {
+        const shades = pixels.slice(at, at + 3);
+        if (pixels[at + 3] > 200 && Math.max(...shades) - Math.min(...shades) > 90) found += 1;
+      }
+      return found;
+    }"""
+    for chart in ("latency", "rate"):
+        assert page.evaluate(coloured, f"#{chart}-chart canvas") > 4, chart
     assert page.complaints == []  # type: ignore[attr-defined]
 
 
@@ -202,6 +306,12 @@ NUMBERS += [
     2.5e9,
     3.1e12,
     7e15,
+    999.5,
+    1023,
+    1003 * 1024,
+    1007.1 * 2**20,
+    999.94 * 2**20,
+    999.96 * 2**20,
 ]
 
 
@@ -229,3 +339,17 @@ def test_a_run_without_a_window_says_so_in_place_of_its_charts(page: Page, servi
     expect(page.locator("#no-windows")).to_contain_text("No window was measured yet.")
     expect(page.locator("#figures")).not_to_be_visible()
     service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+
+
+def test_a_run_that_is_invalid_says_what_to_do_now(page: Page, service: Service) -> None:
+    limits = ["write amplification <= 2"]
+    run_id = start_run(service, steady("unjudged", "1h", "10s", time="virtual") | {"limits": limits})
+    wait_until_finished(service, run_id)
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#verdict")).to_contain_text("invalid")
+    expect(page.locator("#remedy")).to_contain_text("What now: See in the reason what was not measured")
+    sound = start_run(service, steady("judged", "1h", "10s", time="virtual"))
+    wait_until_finished(service, sound)
+    page.goto(f"/runs/{sound}")
+    expect(page.locator("#verdict")).to_contain_text("pass")
+    expect(page.locator("#remedy")).not_to_be_visible()

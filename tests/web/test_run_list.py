@@ -6,18 +6,22 @@ import re
 import signal
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
+from testkit.journals import rewritten
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.engines.synthetic import SyntheticLoad
+from cliffwatch.http.run_resource import RunSummary
 from cliffwatch.journal import files
+from cliffwatch.model.run_state import RunState
 from cliffwatch.report.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.figures import mean_write_seconds
-from cliffwatch.report.format import byte_rate, latency
+from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, scale_of, small_curve
 from cliffwatch.web.run_now import time_left
@@ -84,6 +88,19 @@ def test_a_filter_is_in_the_address(page: Page, service: Service, runs: dict[str
     assert {run["verdict"] for run in listed} == {"degraded"}
 
 
+def test_a_run_that_has_not_started_has_no_start(page: Page, service: Service) -> None:
+    first = start_run(service, steady("in-turn", "5m"))
+    waiting, withdrawn = (start_run(service, steady("in-turn", "5m")) for _ in range(2))
+    service.client.post(f"/api/v1/runs/{withdrawn}/stop").raise_for_status()
+    service.wait_for(first, "running")
+    service.wait_for(withdrawn, "finished")
+    log_in(page, service)
+    for run_id, started in ((first, re.compile(r"20\d\d-")), (waiting, "–"), (withdrawn, "–")):
+        expect(page.locator(f"#row-{run_id} [data-label=Started]")).to_have_text(started)
+    for run_id in (waiting, first):
+        service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+
+
 def test_a_run_without_a_window_has_no_cliff_to_speak_of(page: Page, service: Service) -> None:
     run_id = start_run(service, steady("ended-before-it-began", "5m", "10s"))
     service.wait_for(run_id, "running")
@@ -95,7 +112,14 @@ def test_a_run_without_a_window_has_no_cliff_to_speak_of(page: Page, service: Se
 
 
 def test_no_time_is_left_once_the_report_is_being_made() -> None:
-    assert time_left(RunRow(state="reporting", load_start=LOAD_START, load_stop=LOAD_START + 600), LOAD_START) is None
+    over: dict[str, Any] = {"state": RunState.REPORTING, "planned_seconds": 600.0, "elapsed_seconds": 90.0}
+    assert time_left(RunSummary.model_construct(**over)) is None
+
+
+@pytest.mark.parametrize("elapsed_seconds", [0.0, 6.4, 6.5, 7.5, 94.6, 95.0])
+def test_what_is_elapsed_and_what_is_left_are_the_planned_load(elapsed_seconds: float) -> None:
+    run: dict[str, Any] = {"state": RunState.RUNNING, "planned_seconds": 95.0, "elapsed_seconds": elapsed_seconds}
+    assert time_left(RunSummary.model_construct(**run)) == elapsed(95 - round(elapsed_seconds))
 
 
 def test_an_empty_list_says_to_a_reader_what_a_reader_can_do(page: Page, service: Service) -> None:
@@ -137,12 +161,16 @@ def test_a_curve_is_broken_where_nothing_was_measured(tmp_path: Path) -> None:
 
 def test_a_stall_is_a_band_in_a_curve_and_said_and_no_gap(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / "run", JournalPlan(windows=60))
-    windows = [json.loads(line) for line in (directory / files.WINDOWS).read_text().splitlines()]
+    lines = (directory / files.WINDOWS).read_bytes().splitlines(keepends=True)
     for number in range(30, 36):
-        windows[number] |= {"counters": {"operations": 0}, "latency": {}}
-        windows[number]["gauges"]["oldest_outstanding_seconds"] = 29.0
-    (directory / files.WINDOWS).write_text("".join(json.dumps(window) + "\n" for window in windows))
+        window = json.loads(lines[number])
+        # Requests of operations that were not completed may have been.
+        some = {"write": window["latency"].popitem()[1]} if number % 2 else {}
+        gauges = window["gauges"] | {"oldest_outstanding_seconds": 29.0}
+        lines[number] = rewritten(lines[number], counters={"operations": 0}, latency=some, gauges=gauges)
+    (directory / files.WINDOWS).write_bytes(b"".join(lines))
     points = curve_of(directory)
+    assert all(point.p99 is None for point in points if point.stall is not None)
     row = row_of(LOAD_START, LOAD_START + 600)
     curve = small_curve(row, points, Scale(0.001, 0.1))
     assert curve is not None

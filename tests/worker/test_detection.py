@@ -14,7 +14,7 @@ from tests.conftest import BROKEN_ON_PURPOSE
 from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 
 from cliffwatch.analysis.finding import FindingKind, Sample
-from cliffwatch.analysis.journal_series import ENDED_NOTE
+from cliffwatch.analysis.journal_series import BASELINE_NOTE, ENDED_NOTE
 from cliffwatch.analysis.online import detector as detector_module
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.preprocessing import Mask
@@ -22,7 +22,7 @@ from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
-from cliffwatch.worker.detection import BASELINE_NOTE, FAILED_NOTE, Detection
+from cliffwatch.worker.detection import FAILED_NOTE, Detection
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
 LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}

@@ -70,8 +70,8 @@ def finished(tmp_path: Path, detail: dict[str, object]) -> EventLog:
 
 def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
     log = finished(tmp_path, unanalysed(tmp_path / "one", "it was killed").detail())
-    assert mend_verdict(log, VerdictName.DEGRADED, ["a cliff"], 3.0)
-    assert not mend_verdict(log, VerdictName.PASS, ["nothing"], 4.0)
+    assert mend_verdict(log, VerdictName.DEGRADED, 3.0, {"reasons": ["a cliff"]})
+    assert not mend_verdict(log, VerdictName.PASS, 4.0, {"reasons": ["nothing"]})
     mended = status(tmp_path / "one")
     assert (mended.state, mended.verdict, mended.reasons) == (RunState.FINISHED, VerdictName.DEGRADED, ("a cliff",))
     assert mended.finished_at == 2.0
@@ -79,12 +79,13 @@ def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
 
 def test_a_verdict_of_a_former_version_that_was_missing_is_mended(tmp_path: Path) -> None:
     reasons = ["the verdict could not be determined: it printed no verdict"]
-    assert mend_verdict(finished(tmp_path, {"verdict": "invalid", "reasons": reasons}), VerdictName.PASS, ["ok"], 3.0)
+    log = finished(tmp_path, {"verdict": "invalid", "reasons": reasons})
+    assert mend_verdict(log, VerdictName.PASS, 3.0, {"reasons": ["ok"]})
 
 
 def test_a_verdict_that_was_found_stands(tmp_path: Path) -> None:
     log = finished(tmp_path, {"verdict": "invalid", "reasons": ["the page cache"]})
-    assert not mend_verdict(log, VerdictName.PASS, ["ok"], 3.0)
+    assert not mend_verdict(log, VerdictName.PASS, 3.0, {"reasons": ["ok"]})
     assert status(tmp_path / "one").verdict is VerdictName.INVALID
 
 

@@ -5,13 +5,14 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from testkit.loops import MIB, loop_drive
+from testkit.loops import MIB, command, loop_drive, mounted
 from testkit.storage_engine import SMALL
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
@@ -115,6 +116,52 @@ def test_an_engine_that_does_not_notice_that_its_files_were_taken_away_has_a_wor
     assert (directory / "precious").exists() is (how == "replaced")
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_mounted_in_the_run_s_directory_is_said_and_no_engine_is_started_on_it(
+    tmp_path: Path, engine: str
+) -> None:
+    journal, directory = begin(tmp_path, engine)
+    precious = tmp_path / "precious"
+    precious.write_text("data")
+    with working(journal) as worker:
+        inside = next(path for path in directory.rglob("*") if path.is_file() and path.stat().st_size > 0)
+        command("mount", "--bind", precious, inside)
+        try:
+            wait_until(lambda: messages(journal, "target_displaced"), "the worker has seen the mount")
+            kill_engine(journal)
+            assert worker.wait(60) == 0
+        finally:
+            command("umount", inside)
+    assert precious.read_text() == "data"
+    assert messages(journal, "target_displaced") == [f"{inside} was mounted in {directory}"]
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any(f"{inside} is mounted in {directory}" in reason for reason in finished.reasons), finished.reasons
+    assert names(journal, "engine").count("started") == 1
+
+
+def test_a_file_system_that_was_unmounted_under_the_load_is_said_to_be(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "volume.img", 256 * MIB) as drive:
+        command("mkfs.ext4", "-q", drive.node)
+        (tmp_path / "volume").mkdir()
+        command("mount", drive.node, tmp_path / "volume")
+        journal = queue_run(
+            tmp_path / "run",
+            FIO,
+            DirectoryTarget(path=str(tmp_path / "volume")),
+            engine="fio",
+            window="1s",
+            phases={"soak": "5s", "cool_down": "0s"},
+        )
+        with working(journal) as worker:
+            command("umount", "--lazy", tmp_path / "volume")
+            assert worker.wait(120) == 0
+    (said,) = messages(journal, "target_displaced")
+    assert said.startswith(f"the file system of {tmp_path / 'volume'}/")
+    assert said.endswith(" was unmounted")
+    assert messages(journal, "files_left_behind") == []
+
+
 def test_a_link_that_leads_elsewhere_than_when_the_run_was_asked_for_is_not_followed(tmp_path: Path) -> None:
     first, second, link = tmp_path / "first", tmp_path / "second", tmp_path / "link"
     for place in (first, second):
@@ -151,3 +198,79 @@ def test_another_file_under_the_confirmed_name_is_not_erased(tmp_path: Path) -> 
         assert finished.verdict is VerdictName.FAILED
         assert any(f"{file} was another drive when the run was asked for" in reason for reason in finished.reasons)
         assert drive.digest() == before
+
+
+def test_an_engine_is_not_started_again_on_a_drive_that_was_mounted_by_another_name_meanwhile(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "drive.img") as drive:
+        journal = queue_run(tmp_path / "run", FIO, drive.target(), engine="fio", window="1s", phases={"soak": "10m"})
+        with working(journal) as worker:
+            # Beyond what the engine writes, so that the file system stays whole.
+            twin = Path(command("losetup", "--find", "--show", "--offset", str(16 * MIB), drive.file).strip())
+            try:
+                command("mkfs.ext4", "-q", twin)
+                with mounted(twin, tmp_path / "mounted") as mount_point:
+                    kill_engine(journal)
+                    assert worker.wait(60) == 0
+            finally:
+                command("losetup", "--detach", twin)
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any(f"{twin.name} is mounted at {mount_point}" in reason for reason in finished.reasons), finished.reasons
+    assert names(journal, "engine").count("started") == 1
+    assert len(messages(journal, "refused")) == 1
+
+
+def test_a_drive_that_is_used_while_an_engine_waits_for_its_window_is_not_written_to(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "drive.img", 43 * MIB) as drive:
+        journal = queue_run(tmp_path / "run", FIO, drive.target(), engine="fio", window="12s", phases={"soak": "10m"})
+        with working(journal) as worker:
+            kill_engine(journal)
+            wait_until(lambda: "died" in names(journal, "engine"), "the engine is missed")
+            # The next one begins with the next window, in some ten seconds.
+            time.sleep(3.0)
+            with loop_drive(drive.file) as twin:
+                command("mkfs.ext4", "-q", twin.node)
+                with mounted(twin.node, tmp_path / "mounted"):
+                    assert worker.wait(60) == 0
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any("is mounted at" in reason for reason in finished.reasons), finished.reasons
+    assert names(journal, "engine").count("started") == 1
+
+
+def test_an_engine_is_started_again_on_a_drive_that_nobody_else_uses(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "drive.img") as drive:
+        journal = queue_run(tmp_path / "run", FIO, drive.target(), engine="fio", window="1s", phases={"soak": "10m"})
+        # Looked at by another name, it is not used by it.
+        with working(journal) as worker, loop_drive(drive.file):
+            kill_engine(journal)
+            wait_until(lambda: names(journal, "engine").count("started") == 2, "the second engine")
+            request_stop(journal, False)
+            assert worker.wait(60) == 0
+    assert messages(journal, "refused") == []
+
+
+def test_a_file_that_has_the_confirmed_one_s_name_and_inode_number_is_not_erased(tmp_path: Path) -> None:
+    with loop_drive(tmp_path / "volume.img", 96 * MIB) as below:
+        command("mkfs.ext4", "-q", below.node)
+        with mounted(below.node, tmp_path / "volume") as volume:
+            file = volume / "drive.img"
+            with loop_drive(file) as drive:
+                asked = Submission("", "", target_blocks=examine(drive.target(), "run").blocks)
+            inode = file.stat().st_ino
+            file.unlink()
+            with loop_drive(file) as drive:
+                assert file.stat().st_ino == inode
+                with drive.node.open("r+b") as device:
+                    device.seek(MIB)
+                    device.write(b"data that no tool knows")
+                before = drive.digest()
+                journal = queue_run(
+                    tmp_path / "run", FIO, drive.target(), engine="fio", phases={"soak": "5s"}, submission=asked
+                )
+                assert start_worker(journal).wait(120) == 0
+                reasons = status(journal).reasons
+                assert any(f"{file} was another drive when the run was asked for" in reason for reason in reasons), (
+                    reasons
+                )
+                assert drive.digest() == before

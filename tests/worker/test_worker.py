@@ -1,12 +1,15 @@
 """What a worker does with a run, from its start to its report, in real processes."""
 
 import math
+import shutil
 import signal
 import time
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 import pytest
+from testkit.storage_engine import SMALL
 from testkit.waiting import wait_until
 from testkit.worker_runs import (
     assert_no_window_twice,
@@ -24,7 +27,10 @@ from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.worker.heartbeat import Heartbeat
+
+FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
 
 
 def test_a_run_goes_through_its_phases_to_a_verdict(tmp_path: Path) -> None:
@@ -90,7 +96,7 @@ def test_an_engine_that_keeps_dying_fails_the_run(tmp_path: Path) -> None:
     directory = queue_run(tmp_path / "keeps-dying", {"fail_after_windows": 1}, phases={"soak": "1h"}, engine_restarts=1)
     finished = execute_run(directory)
     assert finished.verdict is VerdictName.FAILED
-    assert "died 2 times" in finished.reasons[0]
+    assert "the engine died 2 times; the last time: " in finished.reasons[0]
     assert window_count(directory) == 2
     assert report(directory)["verdict"]["name"] == "failed"
 
@@ -124,6 +130,61 @@ def test_a_signal_without_a_stop_interrupts_and_a_new_worker_resumes(tmp_path: P
     last = JournalReader(directory).last_window()
     assert last is not None
     assert last.end == pytest.approx(finished.load_stop or 0)
+
+
+@pytest.mark.parametrize(
+    ("engine", "load"), [("synthetic", {}), ("fio", FIO), ("storage", SMALL)], ids=["synthetic", "fio", "storage"]
+)
+def test_a_clock_that_was_set_back_holds_up_neither_a_new_worker_nor_its_engine(
+    tmp_path: Path, engine: str, load: dict[str, Any]
+) -> None:
+    """The run's time goes on from where it was, and the engine has it from its worker."""
+    place = tmp_path / "target"
+    place.mkdir()
+    target = SyntheticTarget(name="x") if engine == "synthetic" else DirectoryTarget(path=str(place))
+    directory = queue_run(tmp_path / "set-back", load, target, engine=engine, window="500ms", phases={"soak": "3s"})
+    begin, log = float(round(time.time()) + 3600), EventLog(directory)
+    change_state(log, RunState.RUNNING, begin, {"load_start": begin, "load_stop": begin + 3})
+    change_state(log, RunState.INTERRUPTED, begin)
+    change_state(log, RunState.STARTING, begin)
+    finished = execute_run(directory)
+    assert (finished.load_start, finished.load_stop) == (begin, begin + 3)
+    assert window_count(directory) >= 3
+    assert all(begin <= window.start < window.end <= begin + 3.1 for window in JournalReader(directory).windows())
+
+
+def test_a_journal_that_cannot_be_reached_by_its_name_for_a_while_gets_all_its_windows(tmp_path: Path) -> None:
+    phases = {"warm_up": "5s", "soak": "5s", "cool_down": "0s"}
+    directory = queue_run(tmp_path / "run", {"time": "real"}, window="1s", phases=phases)
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "the second window")
+    away = directory.rename(tmp_path / "away")
+    try:
+        # Over several heartbeats, a phase's event, and the end of the load.
+        wait_until(lambda: window_count(away) >= 10, "the last window")
+        ends = time.monotonic() + 2.0
+        wait_until(lambda: time.monotonic() >= ends, "the end of the load")
+    finally:
+        away.rename(directory)
+    assert worker.wait(60) == 0
+    assert {"warm_up", "soak", "cool_down"} <= set(names(directory, "phase"))
+    assert names(directory, "gap") == []
+    assert names(directory, "engine").count("started") == 1
+    assert status(directory).verdict is VerdictName.PASS
+
+
+def test_a_worker_whose_journal_was_removed_ends_with_its_engine(tmp_path: Path) -> None:
+    """Nobody will read what it measures, and the load must not go on for hours unseen."""
+    directory = queue_run(tmp_path / "run", {"time": "real"}, window="1s", phases={"soak": "10m"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "the second window")
+    beat = Heartbeat.read(directory)
+    assert beat is not None
+    engine = beat.engine
+    assert engine is not None
+    shutil.rmtree(directory)
+    assert worker.wait(30) != 0
+    wait_until(lambda: not engine.is_alive(), "the end of the engine")
 
 
 @pytest.mark.parametrize("victim", ["worker", "engine"])

@@ -4,7 +4,7 @@ Changes are found by `online` while a run goes on and by `offline` over the whol
 and the analysis of a whole run asks here which of the cliffs that either of them found is one.
 """
 
-from cliffwatch.analysis.finding import Finding, FindingKind
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.thresholds import (
     AFFECTED_FROM,
@@ -13,6 +13,7 @@ from cliffwatch.analysis.thresholds import (
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
+    WITHIN_BAND_RATIO,
 )
 
 #: By how much a level rises at least to be a cliff (a logarithm).
@@ -49,7 +50,17 @@ def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:
     return raised.kind is FindingKind.CLIFF and lasted and raised.ratio >= LASTED_RATIO and is_sure
 
 
-def is_cliff_by_size(cliff: Finding) -> bool:
-    """Whether a cliff of the whole run fell to a level: what ends within a few windows, as a stall at the end of the
-    load does, has none."""
-    return cliff.size is None or cliff.size.ratio >= AFFECTED_FROM
+def is_cliff_by_size(cliff: Finding, windows: float) -> bool:
+    """Whether a cliff of the whole run fell to a level, of one that has lasted for so many windows.
+
+    What ends within a few windows, as a stall at the end of the load does, has none.
+    """
+    if cliff.size is None:
+        return True
+    size = cliff.size
+    return size.ratio >= AFFECTED_FROM and not is_within_baseline(size.worst, size.ratio, size.baseline, windows)
+
+
+def is_within_baseline(worst: float, ratio: float, baseline: Baseline, windows: float) -> bool:
+    """Whether a rise is no more than what the baseline itself did: small, never beyond its band, and not for long."""
+    return ratio < WITHIN_BAND_RATIO and worst <= baseline.high and windows < LASTED_WINDOWS

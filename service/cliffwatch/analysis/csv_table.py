@@ -13,6 +13,7 @@ from itertools import pairwise
 from statistics import median
 
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
+from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.suggestion import did_you_mean
 
@@ -42,8 +43,14 @@ COLUMNS: dict[str, Series] = {
 }
 #: The first column of `cliffwatch run export --format csv`, a format that is not read here.
 EXPORT_COLUMN = "row"
+#: Of a value that was measured; sums of larger ones are no numbers any more.
+_LARGEST = 1e18
+#: Times are written to the microsecond.
+_ROUNDING_SECONDS = 1e-5
 #: The most faults that one refusal lists.
 FAULTS_LIMIT = 20
+#: And the most columns of one that it names.
+_UNKNOWN_LIMIT = 10
 #: A row stands for as long as the next one is away, but for no more than so many usual distances: beyond that is a gap.
 GAP_DISTANCES = 2.5
 
@@ -109,6 +116,7 @@ def read_table(lines: Iterable[str], name: str = "table") -> CsvTable:
         texts = {column: text for column in _TEXT if (text := fields.pop(column, "").strip())}
         numbers = {column: _value(text, f"{name} line {number}, {column}", faults) for column, text in fields.items()}
         known = {column: value for column, value in numbers.items() if value is not None}
+        _check_bounds(at, known, f"{name} line {number}", faults)
         below_zero.update(column for column, value in known.items() if value < 0)
         read.append(_Row(at, texts, {column: value for column, value in known.items() if value >= 0}))
     if faults:
@@ -171,7 +179,7 @@ def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> CsvTable:
             continue
         values = {one.name: row.numbers[column] for column, one in series.items() if column in row.numbers}
         samples.append(Sample(row.at, end, values, row.texts.get(PHASE_COLUMN)))
-        measured.append(row.numbers.get(MEASURED_COLUMN, end - row.at))
+        measured.append(min(row.numbers.get(MEASURED_COLUMN, end - row.at), end - row.at))
     return CsvTable(
         tuple(sorted(series.values(), key=_order) if operation is not None else series.values()),
         tuple(samples),
@@ -203,7 +211,13 @@ def _order(series: Series) -> tuple[int, str, int]:
 
 
 def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[str]:
-    header = [cell.strip().removeprefix("\ufeff") for cell in next(iter(rows), [])]
+    try:
+        first = next(iter(rows), [])
+    except csv.Error as error:
+        raise _refusal(
+            name, [FieldFault(f"{name} line 1", f"cannot be read ({error}); write names of columns")]
+        ) from error
+    header = [cell.strip().removeprefix("\ufeff") for cell in first]
     place, example = f"{name} line 1", f"write one first, such as {','.join(known[:2])}"
     if not header:
         raise _refusal(name, [FieldFault(place, f"is empty; {example}")])
@@ -217,16 +231,17 @@ def _header(rows: Iterable[list[str]], name: str, known: Sequence[str]) -> list[
     unknown = [cell for cell in header if cell not in known and series_of_column(cell) is None]
     faults = [
         FieldFault(place, f"{cell!r} is no column that is known; rename it or leave it out{did_you_mean(cell, known)}")
-        for cell in unknown
+        # More are counted, and what each of them may have meant is not searched for.
+        for cell in unknown[:_UNKNOWN_LIMIT]
     ]
     if unknown:
-        faults.append(FieldFault(place, f"may have these columns: {', '.join(known)}"))
+        more = len(unknown) - _UNKNOWN_LIMIT
+        others = f"has {more} more columns that are not known; it " if more > 0 else ""
+        faults.append(FieldFault(place, f"{others}may have these columns: {', '.join(known)}"))
     if TIME_COLUMN not in header:
         faults.append(FieldFault(place, f"has no column {TIME_COLUMN}; it says at which second each row begins"))
     faults += [
-        FieldFault(place, f"{cell!r} appears twice; remove one")
-        for cell in dict.fromkeys(header)
-        if header.count(cell) > 1
+        FieldFault(place, f"{cell!r} appears twice; remove one") for cell, count in Counter(header).items() if count > 1
     ]
     if faults:
         raise _refusal(name, faults)
@@ -255,15 +270,25 @@ def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
     """Seconds since the run began, or None and a fault."""
     right = "write the seconds since the run began"
     try:
-        seconds = float(text)
+        seconds = _number(text)
     except ValueError:
         wrong = f"{text.strip()[:40]!r} is not a number" if text.strip() else "is empty"
         faults.append(FieldFault(place, f"{wrong}; {right}"))
         return None
-    if not math.isfinite(seconds) or seconds < 0:
+    if not 0 <= seconds <= LAST_MOMENT:
         faults.append(FieldFault(place, f"{text.strip()[:40]} cannot be; {right}"))
         return None
     return seconds
+
+
+def _check_bounds(at: float, known: Mapping[str, float], place: str, faults: list[FieldFault]) -> None:
+    """A row ends after it begins, and no more of it was measured than there is."""
+    end = known.get(END_COLUMN, math.inf)
+    if end <= at:
+        faults.append(FieldFault(f"{place}, {END_COLUMN}", f"{end:g} is not after {at:g}, where the row begins"))
+    elif known.get(MEASURED_COLUMN, 0.0) > end - at + _ROUNDING_SECONDS:
+        words = f"{known[MEASURED_COLUMN]:g} is more than the {end - at:g} that the row lasts"
+        faults.append(FieldFault(f"{place}, {MEASURED_COLUMN}", words))
 
 
 def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
@@ -272,16 +297,23 @@ def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
     if not text:
         return None
     try:
-        value = float(text)
+        value = _number(text)
     except ValueError:
         faults.append(
             FieldFault(place, f"{text[:40]!r} is not a number; leave the field empty where nothing was measured")
         )
         return None
-    if math.isinf(value):
+    if abs(value) > _LARGEST:
         faults.append(FieldFault(place, f"{text[:40]} cannot be; leave the field empty where nothing was measured"))
         return None
     return None if math.isnan(value) else value
+
+
+def _number(text: str) -> float:
+    """Raises ValueError, also for what only Python takes for a number: 1_000, and digits of other scripts."""
+    if "_" in text or not text.isascii():
+        raise ValueError(text)
+    return float(text)
 
 
 def _is_number(text: str) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
-from cliffwatch.journal.events import Event, EventType
+from cliffwatch.journal.events import Event, EventType, moment_in
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 
 #: The twin of a latency that is counted from when the work began; the one counted from when it was due is preferred.
@@ -12,8 +12,9 @@ SERVICE_SUFFIX = "_service"
 QUANTILES = dict(zip(QUANTILE_NAMES, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
 #: Kind, series and onset of a finding as it was raised: what it is known by from then on.
 FindingKey = tuple[str, str, float]
-#: The names of the notes that say that a finding has another size, and that it was over.
+#: The names of the notes that say that a finding has another size, and that it was over; and what healthy is.
 UPDATED_NOTE, ENDED_NOTE = "finding_updated", "finding_ended"
+BASELINE_NOTE = "baseline"
 RATE = "operations_per_second"
 DEVICE = "device"
 #: What Kafka's engine reports when the partitions of its topics change hands.
@@ -22,10 +23,18 @@ LEADER_EVENTS = ("leader_changed", "partitions_without_leader")
 EXPLAINING = frozenset({"died", *LEADER_EVENTS})
 
 
-def key_in(detail: Mapping[str, Any]) -> FindingKey:
-    """Which finding an event's detail is about: `raised` names it where the finding has been restated since."""
+def key_in(detail: Mapping[str, Any]) -> FindingKey | None:
+    """Which finding an event's detail is about: `raised` names it where the finding has been restated since.
+
+    None where it names none, as in a journal that is damaged or was made elsewhere.
+    """
     named = detail.get("raised", detail)
-    return str(named["kind"]), str(named["series"]), float(named["onset"])
+    if not isinstance(named, Mapping):
+        return None
+    kind, series, onset = named.get("kind"), named.get("series"), moment_in(named, "onset")
+    if not isinstance(kind, str) or not isinstance(series, str) or onset is None:
+        return None
+    return kind, series, onset
 
 
 def samples_from_windows(windows: Sequence[JournalWindow]) -> tuple[list[Series], list[Sample]]:
@@ -101,8 +110,8 @@ def notice_of(event: Event) -> Notice | None:
     if not is_gap and not (event.type is EventType.ENGINE and event.name in EXPLAINING):
         return None
     # A gap is recorded after the window that ends it, and explains what follows its start.
-    start = event.detail.get("start") if is_gap else None
-    return Notice(round(float(start), 6) if isinstance(start, int | float) else event.at, event.name)
+    start = event.moment("start") if is_gap else None
+    return Notice(event.at if start is None else round(start, 6), event.name)
 
 
 def _devices(window: JournalWindow) -> dict[str, str | None]:

@@ -6,7 +6,7 @@ layer. One operation may need several requests, which is why a client's mean and
 far apart: a transaction of 2.9 ms on a drive that answers within 1.3 ms waits for 2.3 requests, one after the other.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from math import log
 
@@ -40,6 +40,8 @@ TITLES: dict[Layer, str] = {
     Layer.QUEUE: "queueing in the block layer",
     Layer.DEVICE: "the device",
 }
+#: The device's, where what its requests waited in the block layer is not known apart and is in it.
+WITH_QUEUE = "the device, with its queue in the block layer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class LayerTimes:
     `client_seconds` is an operation's latency from when it was due, `service_seconds` from when it began. A request
     spends `queue_seconds` in the block layer and `device_seconds` below it; where only the sum is known,
     `queue_seconds` is None and the sum stands in `device_seconds`. `requests_per_operation` is how many requests the
-    drives completed for each operation of the client, others' requests included.
+    drives completed for each operation of the client, others' requests included. `span` says over which time, as in
+    `over 30s before the onset`.
     """
 
     client_seconds: float | None = None
@@ -57,6 +60,7 @@ class LayerTimes:
     queue_seconds: float | None = None
     device_seconds: float | None = None
     requests_per_operation: float | None = None
+    span: str = ""
 
     @property
     def below_seconds(self) -> float | None:
@@ -101,6 +105,20 @@ class LayerComparison:
     sentence: str
     gap: str
 
+    @property
+    def title(self) -> str:
+        """What `grew` is called; empty where nothing rose."""
+        if self.grew is None:
+            return ""
+        return WITH_QUEUE if self.grew is Layer.DEVICE and self.after.queue_seconds is None else TITLES[self.grew]
+
+    @property
+    def statement(self) -> str:
+        """The first layer to slow down with its share, as the verdict and the report both say it; else empty."""
+        if self.grew is None or self.share is None:
+            return ""
+        return f"first layer to slow down: {self.title}, with {format_share(round(self.share, 2))} of the rise"
+
 
 def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
     """Which layer the rise is in, and what lies between the client's latency and the device's."""
@@ -129,13 +147,17 @@ def compare(before: LayerTimes, after: LayerTimes) -> LayerComparison:
     if grew is Layer.SCHEDULE and _service_ratio(before, after) >= SERVICE_ROSE:
         grew = max((layer for layer in rises if layer is not Layer.SCHEDULE), key=lambda layer: rises[layer])
     share = max(0.0, rises[grew]) / rise
+    found = LayerComparison(before, after, grew, round(share, 3), "", gap)
     sentence = (
-        f"On average an operation took {format_latency(after.client_seconds)} instead of "
-        f"{format_latency(before.client_seconds)}. First layer to slow down: {TITLES[grew]}, with "
-        f"{format_share(round(share, 2))} of the rise"
+        f"On average an operation took {format_latency(after.client_seconds)}{_over(after)} instead of "
+        f"{format_latency(before.client_seconds)}{_over(before)}. {found.statement[0].upper()}{found.statement[1:]}"
     )
     sentence += "." if grew is largest else f"; the rest is queueing upstream, most of it {TITLES[largest]}."
-    return LayerComparison(before, after, grew, round(share, 3), sentence, gap)
+    return replace(found, sentence=sentence)
+
+
+def _over(times: LayerTimes) -> str:
+    return f" {times.span}" if times.span else ""
 
 
 def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
@@ -164,9 +186,14 @@ def describe_gap(times: LayerTimes) -> str:
     requests = times.requests_per_operation
     if client is None or below is None or gap is None or requests is None or times.device_seconds is None:
         return ""
-    request = times.device_seconds + (times.queue_seconds or 0.0)
+    request = format_latency(times.device_seconds + (times.queue_seconds or 0.0))
+    parts = "queue and device"
+    if times.queue_seconds is not None:
+        queue, device = format_latency(times.queue_seconds), format_latency(times.device_seconds)
+        parts = f"{queue} in its queue, {device} in the device"
     sentences = [
-        f"An operation took {format_latency(client)} on average and a device request {format_latency(request)}.",
+        f"An operation took {format_latency(client)} on average{_over(times)}, a request in the block layer {request} "
+        f"({parts}).",
         f"For each operation the drive completed {_counted(requests, format_latency(below))}.",
     ]
     waited = client - (times.service_seconds if times.service_seconds is not None else client)

@@ -72,9 +72,14 @@ def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | No
     for first, behind in sliding(tallies, over_seconds):
         inside = tallies[first:behind]
         count, above = sum(each.count for each in inside), sum(each.above for each in inside)
-        if count > 0 and count - above < math.ceil(quantile * count - 1e-9):
+        if is_above(count, above, quantile):
             broken.append(span_of(inside, above / count, over_seconds))
     return joined(broken)
+
+
+def is_above(count: int, above: int, quantile: float) -> bool:
+    """Whether the quantile of `count` latencies is above a bound that `above` of them are above."""
+    return count > 0 and count - above < math.ceil(quantile * count - 1e-9)
 
 
 def span_of(inside: Sequence[LimitInterval], badness: float, over_seconds: float | None) -> Span:
@@ -105,12 +110,24 @@ def joined(spans: Iterable[Span]) -> list[Breach]:
     """Spans in order of start; those that overlap are one breach, with the worst of them."""
     found: list[Breach] = []
     for span in spans:
-        last = found[-1] if found else None
-        if last is None or span.start > last.until + 1e-6:
-            found.append(Breach(span.last_start, span.end, span.end, span.start, span.end, span.badness, 1))
-        elif span.badness > last.badness:
-            worst = {"worst_start": span.start, "worst_end": span.end, "badness": span.badness}
-            found[-1] = replace(last, until=span.end, spans=last.spans + 1, **worst)
+        longer = extended(found[-1], span) if found else None
+        if longer is None:
+            found.append(begun(span))
         else:
-            found[-1] = replace(last, until=span.end, spans=last.spans + 1)
+            found[-1] = longer
     return found
+
+
+def begun(span: Span) -> Breach:
+    """The breach that begins with this span."""
+    return Breach(span.last_start, span.end, span.end, span.start, span.end, span.badness, 1)
+
+
+def extended(breach: Breach, span: Span) -> Breach | None:
+    """The breach with a later span; None where they do not overlap."""
+    if span.start > breach.until + 1e-6:
+        return None
+    longer = replace(breach, until=span.end, spans=breach.spans + 1)
+    if span.badness <= breach.badness:
+        return longer
+    return replace(longer, worst_start=span.start, worst_end=span.end, badness=span.badness)

@@ -81,7 +81,7 @@ def mostly_others(shares: list[Share], drives: int) -> str | None:
     if device == 0 or charged * max(1, drives) >= device * OWN_SHARE_MINIMUM:
         return None
     return (
-        f"Most of the drive's traffic was not the engine's: of {format_size(device)} written and read, "
+        f"Most of the drive's traffic was not the engine's: of {format_size(device)} written and read during the load, "
         f"{format_size(charged)} ({_percent(charged, device)}) were. The rest is other processes', or what the file "
         "system writes for itself, and the engine shared the drive with it."
     )

@@ -5,9 +5,9 @@ does not depend on who watched, says how large each change is: by the definition
 figures that were shown live.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
 
 from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
@@ -16,8 +16,8 @@ from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.replay import belongs_to, replay, with_detection
 from cliffwatch.analysis.preprocessing import judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
-from cliffwatch.analysis.sizes import LEVEL_WINDOWS, Rise, reported_series, sized
-from cliffwatch.analysis.thresholds import AFFECTED_FROM, EASED_WINDOWS, TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
+from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
+from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
 
 
 def analysis(
@@ -43,7 +43,8 @@ def analysis(
             measured[place] = _continued(measured[place], finding)
             continue
         one = _measured(finding, mine, meter, known)
-        if one.kind is not FindingKind.CLIFF or is_cliff_by_size(one):
+        lasted = (samples[-1].end if one.until is None else one.until) - one.onset
+        if one.kind is not FindingKind.CLIFF or is_cliff_by_size(one, lasted / window_seconds):
             begun |= {each: len(measured) for each in mine[:1]}
             measured.append(one)
     return measured
@@ -116,10 +117,9 @@ def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known
         assert one.size is not None, "only those with sizes are looked at"
         sizes |= {each.series: each for each in (one.size, *one.affected)}
     names = [finding.series, *finding.corroborated_by]
-    first = meter.primary[0] if meter.primary else finding.series
     may_be_retold = finding.kind in SUDDEN and known[finding.series].operation is not None
-    if may_be_retold and first not in names and meter.rose(first, finding.onset):
-        names.append(first)
+    if may_be_retold:
+        names += [name for name in meter.primary if name not in names and meter.rose(name, finding.onset)]
     for name in names:
         if name not in sizes and (name == finding.series or name in meter.primary):
             sizes[name] = meter.size(name, finding)
@@ -159,8 +159,6 @@ class Meter:
 
     def rose(self, name: str, onset: float) -> bool:
         """Whether a series rose at an onset, by the windows just before and after it."""
-        before = [s.values[name] for s in self._samples if name in s.values and s.end <= onset + 1e-6]
-        after = [s.values[name] for s in self._samples if name in s.values and s.start >= onset - 1e-6]
-        if not before or not after:
-            return False
-        return median(after[:LEVEL_WINDOWS]) > AFFECTED_FROM * median(before[-LEVEL_WINDOWS:])
+        known = [(s, math.log(s.values[name])) for s in self._samples if s.values.get(name, 0.0) > 0]
+        before = [level for sample, level in known if sample.end <= onset + 1e-6]
+        return rose(before, [level for sample, level in known if sample.start >= onset - 1e-6])

@@ -123,20 +123,43 @@ class Sizing:
 
 
 def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
-    """The finding by the operation that the run is spoken of by, if that rose with it. `known`: series by name."""
+    """The finding by that operation of those that rose which a client waits for first. `known`: series by name."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if finding.kind not in SUDDEN or finding.series not in sizes or known[finding.series].operation is None:
         return finding
-    subject = reported_series(finding.series, sizes, known)
+    return about(finding, reported_series(finding.series, sizes, known))
+
+
+def about(finding: Finding, subject: str) -> Finding:
+    """The finding with another of its series as the one that it is about; as it is where it has no size of that."""
+    sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
+    if subject not in sizes:
+        return finding
     others = dict.fromkeys([finding.series, *finding.corroborated_by])
     others.pop(subject, None)
     return sized(replace(finding, series=subject, corroborated_by=tuple(others)), sizes)
 
 
 def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mapping[str, Series]) -> str:
-    """Of a series and of those that rose with it by `AFFECTED_FROM`: the one that the finding is about."""
-    affected = [name for name, size in sizes.items() if size is not None and size.ratio >= AFFECTED_FROM]
+    """Of a series and of those that are affected with it: the one that the finding is about."""
+    affected = [name for name, size in sizes.items() if size is not None and is_affected(size)]
     return min([series, *affected], key=lambda name: rank_of(known[name]))
+
+
+def is_affected(size: Size) -> bool:
+    """Whether an operation changed with another: by enough, and to where its baseline was not."""
+    return size.ratio >= AFFECTED_FROM and size.level > size.baseline.high
+
+
+def rose(before: Sequence[float], since: Sequence[float]) -> bool:
+    """Whether a series rose at an onset, by the windows just before it and since (logarithms).
+
+    While a run goes on and when it is over: what joins a finding then is what the report has in it.
+    """
+    before, since = before[-LEVEL_WINDOWS:], since[:LEVEL_WINDOWS]
+    if len(before) < FAST or len(since) < FAST:
+        return False
+    return median(since) - median(before) > math.log(AFFECTED_FROM)
 
 
 def sized(finding: Finding, sizes: Mapping[str, Size | None]) -> Finding:
@@ -144,7 +167,9 @@ def sized(finding: Finding, sizes: Mapping[str, Size | None]) -> Finding:
     own = sizes.get(finding.series)
     if own is None:
         return finding
-    others = tuple(size for name, size in sizes.items() if name != finding.series and size is not None)
+    others = tuple(
+        size for name, size in sizes.items() if name != finding.series and size is not None and is_affected(size)
+    )
     names = dict.fromkeys([*finding.corroborated_by, *(size.series for size in others)])
     return replace(
         finding,

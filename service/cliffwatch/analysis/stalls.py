@@ -1,14 +1,19 @@
 """Stalls: windows in which nothing was completed although something was due. They were measured, and are not gaps."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.analysis.coverage import GAP_TOLERANCE, Gap
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.base.units import format_latency
+from cliffwatch.base.units import format_latency, format_length
 from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.model.limits import Limit
+from cliffwatch.model.phase import UNJUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
+
+#: An operation that takes so long is a stall, however rare it is: a third of what Linux gives an NVMe command before it
+#: resets the drive, and of what Kafka's clients and replicas wait for an answer.
+LONGEST_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,44 @@ def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:
     if limit.operation is not None or not window.stalled or age is None:
         return None
     return Histogram.from_values({round(age * 1e9): 1})
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The operation of a run that took longest: for how many seconds, and when its window ended (since the epoch)."""
+
+    seconds: float
+    at: float
+
+
+def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest | None:
+    """Of the windows that are judged. What was due in a gap or before it waited for what nobody measured."""
+    slowest: Slowest | None = None
+    for window in windows:
+        seconds = max((summary["max"] or 0.0 for summary in window.latency.values()), default=0.0)
+        if seconds <= (slowest.seconds if slowest else 0.0) or window.phase in UNJUDGED_PHASES:
+            continue
+        if not any(gap.start < window.end and window.start - seconds < gap.end for gap in gaps):
+            slowest = Slowest(seconds, window.end)
+    return slowest
+
+
+def slow_sentence(seconds: float, load_seconds: float) -> str | None:
+    """What the verdict says of the slowest operation, and when it was over; None of one that is no stall."""
+    if seconds < LONGEST_SECONDS:
+        return None
+    return (
+        f"An operation took {format_latency(seconds)}, {format_length(load_seconds)} into the load: from "
+        f"{format_length(LONGEST_SECONDS)} on that is a stall of the target, however rare it is."
+    )
+
+
+def unfinished_sentence(seconds: float) -> str:
+    """What the verdict says of a load that ended while its oldest operation had been due for so long."""
+    return (
+        f"The load ended in a stall: the oldest operation had been due for {format_length(seconds)} and was not "
+        "completed, so it is in no percentile."
+    )
 
 
 def stalls_in(windows: Iterable[JournalWindow]) -> list[Stall]:

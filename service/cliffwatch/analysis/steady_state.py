@@ -19,7 +19,7 @@ RANGE_MAXIMUM, SLOPE_MAXIMUM = 0.2, 0.1
 #: A round of which less was measured is no round, and five have to follow it anew.
 MEASURED_MINIMUM = 0.9
 OPERATIONS, WRITE_LATENCY = "operations_per_second", "device_write_latency_seconds"
-_NAMES = {OPERATIONS: "operations per second", WRITE_LATENCY: "the drive's write latency"}
+_NAMES = {OPERATIONS: "operations per second", WRITE_LATENCY: "the write latency at the block layer"}
 
 
 @dataclass(frozen=True, slots=True)

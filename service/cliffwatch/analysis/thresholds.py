@@ -49,6 +49,13 @@ EASED_WINDOWS = 120
 #: although the whole run shows no change there.
 LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 0.9
 
+#: A rise by less than this that stays within the band in which nine of ten of the baseline's windows were, is
+#: what the run has always done, until it has lasted longer than an excursion.
+WITHIN_BAND_RATIO = 3.0
+
+#: A finding that lasts is stated again to whoever watches when it is so many times as large as was said last.
+UPDATE_FACTOR = 2.0
+
 # What healthy is.
 
 #: A run that improves by this much (a logarithm) gets a new baseline; less is noise of the hours.

@@ -12,7 +12,8 @@ from enum import StrEnum
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
-from cliffwatch.base.units import format_share, format_size
+from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
+from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import WITHOUT_DRIVE
 
@@ -88,6 +89,8 @@ class RunEvidence:
     journal_faults: int = 0
     #: How old the oldest operation was when the load ended in a stall; it is in no percentile.
     unfinished_seconds: float | None = None
+    #: How long the slowest operation took, and how long after the load's start it was over.
+    slowest: tuple[float, float] | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()
     client_limited: str = ""
@@ -131,8 +134,8 @@ def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
 
 def stopped_after(load_seconds: float) -> str:
     """What is said of a run that a user stopped after so much of its load."""
-    lasted = span(load_seconds)
-    if lasted == "0s":
+    lasted = format_length(load_seconds)
+    if lasted == "0 s":
         return "A user stopped the run before the load started."
     return f"A user stopped the run after {lasted} of load."
 
@@ -157,7 +160,7 @@ def _load_failed(evidence: RunEvidence) -> str | None:
 def _no_window(evidence: RunEvidence) -> str | None:
     if evidence.coverage is None or evidence.windows or evidence.load_end in (None, LoadEnd.STOPPED):
         return None
-    claim = f"No window was measured in the {span(evidence.coverage.asked_seconds)} of load requested"
+    claim = f"No window was measured in the {format_length(evidence.coverage.asked_seconds)} of load requested"
     # Where the load failed for good, that sentence has the message.
     return _with_message(claim, "" if evidence.load_end is LoadEnd.FAILED else evidence.message)
 
@@ -191,12 +194,13 @@ def _coverage_low(evidence: RunEvidence) -> str | None:
     coverage = evidence.judged or evidence.coverage
     if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
         return None
-    count = len(coverage.gaps)
+    count, partial = len(coverage.gaps), coverage.partial_windows
     gaps = "" if count == 0 else f", with {count} {'gap' if count == 1 else 'gaps'}"
+    parts = f", {partial:,} {'window' if partial == 1 else 'windows'} in part" if partial else ""
     why = "; the run was interrupted and ended there" if evidence.load_end is LoadEnd.INTERRUPTED else ""
     return (
-        f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured ({span(coverage.measured_seconds)} of "
-        f"{span(coverage.asked_seconds)}{gaps}), "
+        f"Only {percent(coverage.ratio)} of {_asked(evidence)} was measured "
+        f"({format_length(coverage.measured_seconds)} of {format_length(coverage.asked_seconds)}{gaps}{parts}), "
         f"less than the {format_share(COVERAGE_MINIMUM)} that a verdict needs{why}."
     )
 
@@ -258,13 +262,20 @@ def _mostly_others(evidence: RunEvidence) -> str | None:
     return mostly_others(shares, evidence.drives) if _stands_on_drive(evidence) else None
 
 
-def _ends_stalled(evidence: RunEvidence) -> str | None:
-    if evidence.unfinished_seconds is None:
-        return None
-    return (
-        f"The load ended in a stall: the oldest operation had been due for {span(evidence.unfinished_seconds)} and was "
-        "not completed, so it is in no percentile."
-    )
+def _stalled(evidence: RunEvidence) -> str | None:
+    return None if evidence.slowest is None else slow_sentence(*evidence.slowest)
+
+
+def _ends_in_long_stall(evidence: RunEvidence) -> str | None:
+    return _ends_in_stall(evidence) if (evidence.unfinished_seconds or 0.0) >= LONGEST_SECONDS else None
+
+
+def _ends_in_short_stall(evidence: RunEvidence) -> str | None:
+    return _ends_in_stall(evidence) if (evidence.unfinished_seconds or 0.0) < LONGEST_SECONDS else None
+
+
+def _ends_in_stall(evidence: RunEvidence) -> str | None:
+    return None if evidence.unfinished_seconds is None else unfinished_sentence(evidence.unfinished_seconds)
 
 
 def _stands_on_drive(evidence: RunEvidence) -> bool:
@@ -310,7 +321,7 @@ def _errors(evidence: RunEvidence) -> str | None:
     if evidence.operations is None:
         return f"{evidence.errors:,} operations failed."
     attempts = evidence.operations + evidence.errors
-    return f"{evidence.errors:,} of {attempts:,} operations failed ({_small_percent(evidence.errors / attempts)})."
+    return f"{evidence.errors:,} of {attempts:,} operations failed ({format_rare_share(evidence.errors / attempts)})."
 
 
 def _displaced(evidence: RunEvidence) -> str | None:
@@ -318,8 +329,8 @@ def _displaced(evidence: RunEvidence) -> str | None:
         return None
     what, seconds = evidence.displaced
     return (
-        f"The target was taken away under the load: {what}, noticed {span(seconds)} after the load began. What the "
-        "engine had open went on being measured, and stands."
+        f"The target was taken away under the load: {what}, noticed {format_length(seconds)} after the load began. "
+        "What the engine had open went on being measured, and stands."
     )
 
 
@@ -343,32 +354,15 @@ def _accomplished(evidence: RunEvidence) -> str:
         )
     judged = evidence.judged or evidence.coverage
     return (
-        f"{evidence.operations:,} operations without an error in {span(evidence.coverage.measured_seconds)} of "
-        f"measurement, {percent(judged.ratio)} of {_asked(evidence)}{proof}."
-    )
-
-
-def _small_percent(ratio: float) -> str:
-    """Two digits of a ratio that may be tiny, without an exponent."""
-    hundredths = ratio * 100
-    return (
-        "less than 0.0001 %"
-        if hundredths < 0.0001
-        else f"{float(f'{hundredths:.2g}'):.6f}".rstrip("0").rstrip(".") + " %"
+        f"{evidence.operations:,} operations without an error in "
+        f"{format_length(evidence.coverage.measured_seconds)} of measurement, "
+        f"{percent(judged.ratio)} of {_asked(evidence)}{proof}."
     )
 
 
 def _with_message(claim: str, message: str) -> str:
     reported = " ".join(message.split()).rstrip(".")
     return f"{claim}: {reported}." if reported else f"{claim}."
-
-
-def span(seconds: float) -> str:
-    """For reading: hours stay hours, since a soak is spoken of as 36h and not as a day and a half."""
-    hours, rest = divmod(round(seconds, 1), 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "m"), (round(rest, 1), "s"))
-    return "".join(f"{number:g}{unit}" for number, unit in parts if number) or "0s"
 
 
 #: Most severe first. docs/report.md holds the same thresholds for people.
@@ -392,9 +386,11 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.INVALID, _limits_unjudged),
     (VerdictName.DEGRADED, _degraded),
     (VerdictName.DEGRADED, _limits_broken),
+    (VerdictName.DEGRADED, _stalled),
+    (VerdictName.DEGRADED, _ends_in_long_stall),
     (VerdictName.DEGRADED, _errors),
     (VerdictName.PASS, _displaced),
-    (VerdictName.PASS, _ends_stalled),
+    (VerdictName.PASS, _ends_in_short_stall),
     (VerdictName.PASS, _mostly_others),
     (VerdictName.PASS, _left_out),
 )

@@ -5,31 +5,15 @@ from dataclasses import dataclass
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
-from cliffwatch.analysis.layers import TITLES, LayerComparison
+from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.base.units import format_latency, format_number, format_ratio
+from cliffwatch.model.series_name import series_words
 
 #: The worst is named where it is so many times the level.
 WORST_REPORTED_FROM = 1.2
-_QUANTILES = {0.5: "p50", 0.9: "p90", 0.99: "p99", 0.999: "p99.9", 0.9999: "p99.99"}
 
 
-def subject_of(series: Series, device_names: Mapping[str, str] | None = None) -> str:
-    """What a series measures: `publish p99`, `write latency of nvme0n1`. `device_names` are by major:minor."""
-    if series.role is Role.LATENCY and series.operation is not None and series.quantile is not None:
-        return (
-            f"{series.operation.replace('_', ' ')} {_QUANTILES.get(series.quantile, f'quantile {series.quantile:g}')}"
-        )
-    drive = "all drives" if series.device is None else (device_names or {}).get(series.device, series.device)
-    if series.device is None and device_names is not None and len(device_names) == 1:
-        drive = next(iter(device_names.values()))
-    if series.role is Role.DEVICE_LATENCY:
-        return f"write latency of {drive}"
-    if series.role is Role.QUEUE_DEPTH:
-        return f"queue depth of {drive}"
-    return series.name
-
-
-def so_did(finding: Finding, known: Mapping[str, Series]) -> str:
+def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
     """The other operations that changed with the finding's, as the end of its sentence; empty where there are none.
 
     `known`: series by name, the finding's own among them.
@@ -41,7 +25,7 @@ def so_did(finding: Finding, known: Mapping[str, Series]) -> str:
     for name in finding.corroborated_by:
         if name in known and known[name].role is Role.LATENCY:
             size = f" ({format_ratio(sizes[name].ratio)})" if name in sizes else ""
-            named.setdefault(known[name].operation, f"the {subject_of(known[name])}{size}")
+            named.setdefault(known[name].operation, f"the {series_words(name)}{size}")
     subjects = list(named.values())[1:]
     if not subjects:
         return ""
@@ -71,7 +55,7 @@ def sentence_of(
 ) -> str:
     """One sentence that states the finding. `known`: series by name, so that others which changed with it are named."""
     statement = _statement(finding, series, device_names)
-    also = so_did(finding, known) if known is not None else ""
+    also = correlated_series(finding, known) if known is not None else ""
     if circumstances is None:
         return f"{statement[0].upper()}{statement[1:]}{also}."
     begun = f"{finding.kind.value.capitalize()} at {circumstances.elapsed}"
@@ -88,7 +72,7 @@ def _at_worst(finding: Finding, series: Series) -> str:
 
 
 def _statement(finding: Finding, series: Series, device_names: Mapping[str, str] | None) -> str:
-    subject = subject_of(series, device_names)
+    subject = series_words(series.name, device_names)
     before, after = _quantity(finding.baseline, series), _quantity(finding.level, series)
     ratio, worst = format_ratio(finding.ratio), _at_worst(finding, series)
     match finding.kind:
@@ -111,7 +95,7 @@ def _why(circumstances: Circumstances) -> str:
     if diagnosis.first.cause is not Cause.UNKNOWN:
         first = diagnosis.first.evidence_for[0].rstrip(".")
         return f"; likely cause: {diagnosis.first.title} ({first[0].lower()}{first[1:]})"
-    where = f"; the rise is in {TITLES[layers.grew]}" if layers is not None and layers.grew is not None else ""
+    where = f"; {layers.statement}" if layers is not None and layers.statement else ""
     return f"; its cause is not known{where}"
 
 

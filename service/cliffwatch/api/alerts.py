@@ -5,17 +5,22 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AwareDatetime, BaseModel, Field, field_validator
 
 from cliffwatch.app.alerts import FIRING, Alert
 from cliffwatch.http.context import API_PREFIX, Context, Operator
 from cliffwatch.http.route import ApiRoute
+from cliffwatch.model.request import storable_text
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["alerts"])
 _LOG = logging.getLogger(__name__)
 _EPOCH = datetime.fromtimestamp(0, UTC)
 #: More than fit into the largest body that is taken.
 _ALERTS_LIMIT = 5000
+#: Of an alert's summary, of its description, and of all of its labels together: what a journal keeps, in characters.
+_TEXT_LIMIT, _LABELS_LIMIT = 4096, 8192
+#: The labels that say whose alert it is; they are kept before others.
+_NAMING = ("run_id", "alertname", "severity")
 
 
 class AlertBody(BaseModel):
@@ -29,6 +34,12 @@ class AlertBody(BaseModel):
     ends_at: Annotated[AwareDatetime | None, Field(alias="endsAt")] = None
     fingerprint: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,64}$")]
 
+    @field_validator("labels", "annotations")
+    @classmethod
+    def _make_storable(cls, texts: dict[str, str]) -> dict[str, str]:
+        """A bundle holds no NUL and no half of a character, and one such text must not keep other alerts out."""
+        return {storable_text(name): storable_text(text) for name, text in texts.items()}
+
     def to_alert(self) -> Alert:
         return Alert(
             name=self.labels.get("alertname") or "alert",
@@ -37,9 +48,9 @@ class AlertBody(BaseModel):
             starts_at=_seconds(self.starts_at),
             ends_at=None if self.status == FIRING or self.ends_at is None else _seconds(self.ends_at),
             severity=self.labels.get("severity", ""),
-            summary=self.annotations.get("summary", ""),
-            description=self.annotations.get("description", ""),
-            labels=self.labels,
+            summary=_cut(self.annotations.get("summary", "")),
+            description=_cut(self.annotations.get("description", "")),
+            labels=_kept(self.labels),
         )
 
 
@@ -54,13 +65,15 @@ class Notification(BaseModel):
 class AlertsTaken(BaseModel):
     """What became of a notification: every alert is on disk, in a journal or kept for one.
 
-    An alert that names no run counts once for each live run. `of_no_run` are those that no live run is concerned by.
+    An alert that names no run counts once for each live run. `of_no_run` are those that no live run is concerned by;
+    `left_out` are those of runs that have 2,000 alerts already.
     """
 
     received: int
     recorded: int
     repeated: int
     kept: int
+    left_out: int
     of_no_run: int
 
 
@@ -75,8 +88,23 @@ def take_alerts(notification: Notification, services: Context, caller: Operator)
         recorded=taken.recorded,
         repeated=taken.repeated,
         kept=taken.kept,
+        left_out=taken.left_out,
         of_no_run=taken.of_no_run,
     )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _TEXT_LIMIT else f"{text[: _TEXT_LIMIT - 1]}…"
+
+
+def _kept(labels: dict[str, str]) -> dict[str, str]:
+    room, kept = _LABELS_LIMIT, {}
+    for name in sorted(labels, key=lambda name: name not in _NAMING):
+        room -= len(name) + len(labels[name])
+        if room < 0:
+            break
+        kept[name] = labels[name]
+    return kept
 
 
 def _seconds(moment: datetime) -> float:

@@ -1,13 +1,24 @@
-"""/healthz and /readyz: whether the process answers, and whether it can do its work. No token is needed."""
+"""/healthz and /readyz: whether the process answers, and whether it can do its work. No token is needed.
 
-from fastapi import APIRouter
+Neither waits for one of the threads that answer all else: what watches the service would take a busy one for dead.
+"""
+
+import os
+
+import anyio
+import anyio.to_thread
+from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.http.context import Context
+from cliffwatch.http.context import Services, services_of
 from cliffwatch.http.problems import responses
 
 router = APIRouter(tags=["health"])
+#: A round of the reconciler takes milliseconds, and with a database that does not answer as long as that is waited for.
+LONGEST_ROUND_SECONDS = 60.0
+#: Threads that ask the database for whoever asks whether the service is ready.
+_ASKING_LIMIT = 2
 
 
 class HealthBody(BaseModel):
@@ -17,17 +28,37 @@ class HealthBody(BaseModel):
 
 
 @router.get("/healthz")
-def healthz() -> HealthBody:
+async def healthz() -> HealthBody:
     """The process is there and answers."""
     return HealthBody()
 
 
 @router.get("/readyz", responses=responses(Code.NOT_READY))
-def readyz(services: Context) -> HealthBody:
-    """The database can be written and is up to date, and the scheduler runs."""
+async def readyz(request: Request) -> HealthBody:
+    """The database can be written and is up to date, journals can be written, runs are looked after, and the scheduler
+    runs."""
+    services = services_of(request)
+    state = request.app.state
+    if not hasattr(state, "readiness_threads"):
+        # Here and not where this module is imported: it belongs to the loop that waits for it.
+        state.readiness_threads = anyio.CapacityLimiter(_ASKING_LIMIT)
+    await anyio.to_thread.run_sync(_require_ready, services, limiter=state.readiness_threads)
+    return HealthBody()
+
+
+def _require_ready(services: Services) -> None:
+    """Raises Problem(not_ready)."""
     fault = services.database_monitor.fault()
     if fault is not None:
         raise Problem(Code.NOT_READY, fault)
+    runs = services.settings.runs_directory
+    if not os.access(runs, os.W_OK | os.X_OK):
+        raise Problem(Code.NOT_READY, f"{runs} cannot be written; see that it is there and mounted read-write")
     if not services.scheduler.is_running:
         raise Problem(Code.NOT_READY, "the scheduler does not run, or another service has its lock")
-    return HealthBody()
+    if (busy_seconds := services.reconciling_seconds()) > LONGEST_ROUND_SECONDS:
+        raise Problem(
+            Code.NOT_READY,
+            f"for {busy_seconds:.0f} s no run has been looked after: what the service reads or starts does not answer; "
+            "see the disk of the journals, then restart the service",
+        )

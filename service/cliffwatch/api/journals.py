@@ -1,6 +1,6 @@
 """/runs/{run_id}/events, /windows, /findings and the reports: what stands in a run's journal."""
 
-from itertools import islice
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
@@ -16,12 +16,12 @@ from cliffwatch.http.journal_resource import (
     report_page,
     report_picture,
 )
-from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, encode_page, page_of
+from cliffwatch.http.paging import Limit, Page, PageToken, decode_page, page_of, page_within
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Window, window_resource
 from cliffwatch.http.times import Time
-from cliffwatch.journal import JournalReader
+from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.store.models import FindingRow
 from cliffwatch.store.queries import findings_page
 
@@ -30,6 +30,8 @@ _EVENTS, _WINDOWS = "events:id", "windows:seq"
 _FINDINGS, _FINDINGS_KEY = "findings:at,run_id,event_id:descending", (float, str, int)
 WINDOW_LIMIT = 1000
 _NUMBER_LIMIT = 2**31 - 1
+#: A number with what stands around it.
+_NUMBER_BYTES = 24
 
 
 After = Annotated[int | None, Query(ge=0, le=_NUMBER_LIMIT)]
@@ -52,8 +54,14 @@ def list_events(
     """Events in the order in which they were written, behind the event `after`."""
     begin = _position(after, page, _EVENTS, 0)
     reader = JournalReader(directory_of(services, run_id))
-    found = list(islice((stored for stored in reader.events() if stored.id > begin), limit + 1))
-    return page_of(found, limit, _EVENTS, lambda stored: [stored.id], event_body)
+    return page_within(
+        reader.events(after_id=begin),
+        limit,
+        _EVENTS,
+        lambda stored: [stored.id],
+        event_body,
+        lambda stored, _: stored.size_bytes,
+    )
 
 
 @router.get("/runs/{run_id}/windows", responses=responses(Code.NOT_FOUND, Code.PAGE_TOKEN_INVALID))
@@ -69,15 +77,14 @@ def list_windows(
     """Windows in order, behind the window `after`."""
     begin = _position(after, page, _WINDOWS, -1)
     reader = JournalReader(directory_of(services, run_id))
-    found = list(islice(reader.windows(begin + 1), limit + 1))
-    items = [
-        window_resource(
-            window,
-            {name: histogram.encode() for name, histogram in reader.histograms(window).items()} if histograms else None,
-        )
-        for window in found[:limit]
-    ]
-    return Page(items=items, next_page=encode_page(_WINDOWS, [items[-1].seq]) if len(found) > limit else None)
+
+    def shown(window: JournalWindow) -> Window:
+        if not histograms:
+            return window_resource(window)
+        encoded = {name: histogram.encode() for name, histogram in reader.histograms(window).items()}
+        return window_resource(window, encoded)
+
+    return page_within(reader.windows(begin + 1), limit, _WINDOWS, lambda window: [window.seq], shown, _size_bytes)
 
 
 @router.get("/runs/{run_id}/findings", responses=responses(Code.NOT_FOUND, Code.PAGE_TOKEN_INVALID))
@@ -135,6 +142,13 @@ def show_report_page(run_id: RunId, services: Context, caller: Reader) -> Respon
 def show_report_picture(run_id: RunId, services: Context, caller: Reader) -> Response:
     """The run's report in one picture, drawn when it is first asked for."""
     return report_picture(services, run_id)
+
+
+def _size_bytes(window: JournalWindow, shown: Window) -> int:
+    """About so many bytes of an answer: its names and numbers, and its histograms."""
+    parts: list[Mapping[str, object]] = [window.counters, window.gauges, window.latency, *window.latency.values()]
+    figures = sum(len(name) + _NUMBER_BYTES for part in parts for name in part)
+    return len(window.phase) + figures + sum(map(len, (shown.histograms or {}).values()))
 
 
 def _position(after: int | None, page: str | None, sort: str, start: int) -> int:

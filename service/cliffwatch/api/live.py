@@ -17,7 +17,7 @@ router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 @router.get(
     "/runs/{run_id}/live",
     responses={
-        **responses(Code.NOT_FOUND),
+        **responses(Code.NOT_FOUND, Code.TOO_MANY_STREAMS),
         200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "server-sent events"},
     },
     response_class=EventSourceResponse,
@@ -29,4 +29,4 @@ async def follow_run(
     last_event_id: Annotated[str | None, Header(max_length=64)] = None,
 ) -> EventSourceResponse:
     """What has happened to a run and what happens to it, until it is over."""
-    return await live_stream(services, run_id, last_event_id)
+    return await live_stream(services, caller, run_id, last_event_id)

@@ -10,9 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from sqlalchemy.orm import Session
 
-from cliffwatch import __version__
 from cliffwatch.app.alerts import count_kept
 from cliffwatch.app.scheduler import FAILED, MISSED, QUEUED
+from cliffwatch.base.version import VERSION
 from cliffwatch.http.context import Context, Services
 from cliffwatch.http.figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
@@ -49,7 +49,7 @@ class ServiceCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         build = GaugeMetricFamily(f"{_PREFIX}build_info", "The service's version.", labels=["version"])
-        build.add_metric([__version__], 1)
+        build.add_metric([VERSION], 1)
         yield build
         yield GaugeMetricFamily(
             f"{_PREFIX}scheduler_running",

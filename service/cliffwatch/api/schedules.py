@@ -21,7 +21,7 @@ from cliffwatch.store.queries import firings_page
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["schedules"])
 _FIRINGS, _FIRINGS_KEY = "firings:due_at,id:descending", (float, int)
-_REFUSALS = (Code.NOT_FOUND, Code.CONFLICT, Code.SCHEDULE_INVALID, Code.WORKLOAD_INVALID)
+_REFUSALS = (Code.NOT_FOUND, Code.CONFLICT, Code.SCHEDULE_INVALID, Code.WORKLOAD_INVALID, Code.TARGET_MISSING)
 
 
 @router.post("/schedules", status_code=201, responses=responses(*_REFUSALS))
@@ -70,4 +70,4 @@ def list_firings(
     with services.database.snapshot() as session:
         row_of(session, schedule_id)
         rows = firings_page(session, schedule_id, limit + 1, after)
-    return page_of(rows, limit, _FIRINGS, lambda row: (row.due_at, row.id), firing_body)
+        return page_of(rows, limit, _FIRINGS, lambda row: (row.due_at, row.id), lambda row: firing_body(session, row))

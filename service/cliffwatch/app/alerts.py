@@ -33,6 +33,10 @@ FIRING = "firing"
 #: Alerts kept for all journals together; beyond it Alertmanager is asked to come again.
 KEPT_LIMIT = 10_000
 _DELIVERED_AT_ONCE = 500
+#: Alerts that begin in one run and are recorded; of each of them, its end too. More say nothing that these do not, and
+#: whoever may send alerts must not be able to fill the disk of the journals.
+RUN_LIMIT = 2_000
+LIMITED = "alerts_limited"
 #: Alerts of no run that are remembered at most, and for how long when nothing is heard of them: Alertmanager repeats
 #: one that fires every four hours.
 STANDING_LIMIT = 200
@@ -80,13 +84,25 @@ class Alert:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of a notification, counted in alerts times runs; `of_no_run` is counted in alerts."""
+class IntakeResult:
+    """What became of a notification, counted in alerts times runs; `of_no_run` is counted in alerts.
+
+    `left_out`: the run has as many alerts as are recorded of one.
+    """
 
     recorded: int = 0
     repeated: int = 0
     kept: int = 0
+    left_out: int = 0
     of_no_run: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """How many of some alerts were written to a journal, and how many were left out of it."""
+
+    written: int
+    left_out: int
 
 
 class AlertIntake:
@@ -96,19 +112,19 @@ class AlertIntake:
         self._database = database
         self._clock = clock
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(("recorded", "repeated", "kept", "of_no_run"), 0)
+        self._counts = dict.fromkeys(("recorded", "repeated", "kept", "left_out", "of_no_run"), 0)
         self._watchdog_at: float | None = None
         #: Alerts of no run that fire, by fingerprint, with the time of their last notification.
         self._standing: dict[str, tuple[float, Alert]] = {}
 
-    def take(self, alerts: Sequence[Alert]) -> Taken:
+    def take(self, alerts: Sequence[Alert]) -> IntakeResult:
         """Every alert is in a journal, or kept, when this returns. Raises Problem(not_ready) when neither can be."""
         now = self._clock.wall()
         self._remember(alerts, now)
         deliver_kept(self._database)
         with self._database.snapshot() as session:
             runs = [(row.id, Path(row.directory), RunState(row.state)) for row in unfinished_runs(session)]
-        recorded = repeated = kept = 0
+        recorded = repeated = kept = left_out = 0
         placed: set[int] = set()
         for run_id, directory, state in runs:
             wanted = [index for index, alert in enumerate(alerts) if _belongs(alert, run_id, state)]
@@ -116,21 +132,22 @@ class AlertIntake:
                 continue
             events = [alerts[index].event(now) for index in wanted]
             try:
-                written = record(directory, events)
+                found = record(directory, events)
             except (OSError, Problem) as error:
                 _LOG.warning("alerts of run %s are kept, since its journal cannot be written: %s", run_id, error)
                 added = self._keep(run_id, events)
                 kept += added
                 repeated += len(events) - added
             else:
-                if written is None:
+                if found is None:
                     continue
-                recorded += written
-                repeated += len(events) - written
+                recorded += found.written
+                left_out += found.left_out
+                repeated += len(events) - found.written - found.left_out
             placed.update(wanted)
-        taken = Taken(recorded, repeated, kept, len(alerts) - len(placed))
-        self._count(taken, now if any(alert.name == WATCHDOG for alert in alerts) else None)
-        return taken
+        result = IntakeResult(recorded, repeated, kept, left_out, len(alerts) - len(placed))
+        self._count(result, now if any(alert.name == WATCHDOG for alert in alerts) else None)
+        return result
 
     def figures(self) -> tuple[dict[str, int], float | None]:
         """Counts since the service began by what became of the alerts, and when the watchdog was last heard."""
@@ -155,10 +172,10 @@ class AlertIntake:
             for fingerprint in list(self._standing)[:-STANDING_LIMIT]:
                 del self._standing[fingerprint]
 
-    def _count(self, taken: Taken, watchdog_at: float | None) -> None:
+    def _count(self, result: IntakeResult, watchdog_at: float | None) -> None:
         with self._lock:
             for name in self._counts:
-                self._counts[name] += getattr(taken, name)
+                self._counts[name] += getattr(result, name)
             self._watchdog_at = watchdog_at or self._watchdog_at
 
     def _keep(self, run_id: str, events: list[Event]) -> int:
@@ -182,27 +199,44 @@ class AlertIntake:
         return added
 
 
-def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> int | None:
-    """Append alert events that the journal does not have; gives how many that were.
+def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> Recorded | None:
+    """Append alert events that the journal does not have, and a note when the first one is left out.
 
     A run that has finished takes none, which is None, unless they were received before it did (`late`). Raises OSError
     when the journal cannot be written, Problem(journal_unreadable) when it is not there.
     """
-    over = False
+    over, left_out, noted = False, 0, 0
     if not (directory / files.EVENTS).exists():
         raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
 
     def decide(present: list[Event]) -> list[Event]:
-        nonlocal over
+        nonlocal over, left_out, noted
         status = status_of(present)
         over = status is None or (status.state is RunState.FINISHED and not late)
         if over:
             return []
         known = {_key_of(event) for event in present if event.type is EventType.ALERT}
-        return list({_key_of(event): event for event in events if _key_of(event) not in known}.values())
+        fresh = {_key_of(event): event for event in events if _key_of(event) not in known}
+        taken = _within_limit(known, fresh)
+        left_out = len(fresh) - len(taken)
+        is_news = left_out > 0 and not any((event.type, event.name) == (EventType.NOTE, LIMITED) for event in present)
+        notes = [Event(events[0].at, EventType.NOTE, LIMITED, {"limit": RUN_LIMIT})] if is_news else []
+        noted = len(notes)
+        return [*taken, *notes]
 
-    written = len(EventLog(directory).append_all(decide))
-    return None if over else written
+    written = len(EventLog(directory).append_all(decide)) - noted
+    return None if over else Recorded(written, left_out)
+
+
+def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:
+    """What of the fresh ones a run has room for; the end of an alert whose beginning is recorded always has."""
+    begun = {(fingerprint, start) for fingerprint, start, _ in known}
+    taken = []
+    for (fingerprint, start, _), event in fresh.items():
+        if (fingerprint, start) in begun or len(begun) < RUN_LIMIT:
+            begun.add((fingerprint, start))
+            taken.append(event)
+    return taken
 
 
 def deliver_kept(database: Database) -> None:
@@ -239,8 +273,7 @@ def _belongs(alert: Alert, run_id: str, state: RunState) -> bool:
 
 
 def _key_of(event: Event) -> Key:
-    detail = event.detail
-    return str(detail.get("fingerprint")), float(detail.get("starts_at") or 0.0), str(detail.get("status"))
+    return str(event.detail.get("fingerprint")), event.number("starts_at") or 0.0, str(event.detail.get("status"))
 
 
 def _columns(run_id: str, key: Key) -> dict[str, Any]:

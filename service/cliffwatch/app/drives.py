@@ -1,7 +1,9 @@
 """The drives of the machine: what the kernel says of each, why it must not be overwritten, and how healthy it is."""
 
 from dataclasses import dataclass
+from functools import partial
 
+from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.gate import Objection, device_objections
 from cliffwatch.machine.inventory import Drive, list_drives
 from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
@@ -25,19 +27,21 @@ class ExaminedDrives:
     without_health: str | None
 
 
-def examined_drives(prometheus_url: str | None, now: float) -> ExaminedDrives:
+def examined_drives(prometheus_url: str | None, now: float, questions: Questions) -> ExaminedDrives:
     """Look at every drive of the machine, and ask Prometheus for its health."""
     try:
         known, reason = drive_health(prometheus_url, now), None
     except QueryFailed as error:
         known, reason = {}, str(error)
-    drives = [ExaminedDrive(drive, _objections(drive), known.get(drive.name)) for drive in list_drives()]
+    drives = [ExaminedDrive(drive, _objections(drive, questions), known.get(drive.name)) for drive in list_drives()]
     return ExaminedDrives(tuple(drives), reason)
 
 
-def _objections(drive: Drive) -> tuple[Objection, ...]:
+def _objections(drive: Drive, questions: Questions) -> tuple[Objection, ...]:
     try:
-        return tuple(device_objections(drive))
+        return tuple(questions.ask(drive.name, partial(device_objections, drive)))
+    except Unanswered as error:
+        return (Objection("silent", f"{error}; the kernel's log says more"),)
     except OSError as error:
         message = f"{drive.name} cannot be examined: {error.strerror}; try again"
         return (Objection("target_changed", message),)

@@ -6,7 +6,6 @@ stay as they are.
 """
 
 import logging
-import shutil
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -20,17 +19,16 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, key_in
-from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
-from cliffwatch.journal.state import RunStatus, advance
+from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.workload import Workload
 from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of
-from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
 from cliffwatch.store.queries import is_readable
 from cliffwatch.store.workloads import add_version, digest_of
@@ -38,8 +36,10 @@ from cliffwatch.store.workloads import add_version, digest_of
 _LOG = logging.getLogger(__name__)
 #: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
 UNFINISHED_PREFIX = "."
-#: What ends a run carries its findings as the report has them.
-FINISHED_EVENT = (EventType.STATE, RunState.FINISHED.value)
+#: So much of the events is looked at for the last one that was read.
+_LONGEST_LINE_BYTES = 1 << 16
+#: What carries the findings of a run as its report has them: what ends it, and what gives it its verdict later.
+_FINAL_EVENTS = ((EventType.STATE, RunState.FINISHED.value), (EventType.NOTE, MENDED_NOTE))
 
 
 @dataclass(slots=True)
@@ -52,18 +52,6 @@ class IndexReport:
     indexed: int = 0
     refused: set[str] = field(default_factory=set)
     faults: dict[str, list[str]] = field(default_factory=dict)
-
-
-def admit(database: Database, directory: Path) -> None:
-    """Index a run whose journal was just put into its place; what cannot be indexed does not stay there."""
-    try:
-        durable.sync_directory(directory.parent)
-        with database.session() as session:
-            index_run(session, directory)
-    except BaseException:
-        # Nobody has seen the run: the reconciler takes runs from the index.
-        shutil.rmtree(directory, ignore_errors=True)
-        raise
 
 
 def index_run(session: Session, directory: Path, faults: list[JournalFault] | None = None) -> RunRow:
@@ -113,13 +101,22 @@ def index_report(session: Session, directory: Path) -> RunRow:
 def index_missing(session: Session, runs_directory: Path) -> IndexReport:
     """Index the journals that have no row yet: those of a service that was killed between the two.
 
-    Also those of finished runs without figures, of an earlier version or whose report was made later; and those whose
-    row cannot be read, anew.
+    Also those of finished runs without figures, of an earlier version or whose report was made later; and anew those
+    whose row cannot be read, was made of events that a power cut took, or is of a journal in another place, as after
+    the state directory was moved or copied.
     """
     has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
-    known = set(session.scalars(select(RunRow.id).where(has_all, is_readable())))
+    rows = session.execute(select(RunRow.id, RunRow.directory, RunRow.events_offset_bytes).where(is_readable()))
+    others = {
+        run_id
+        for run_id, directory, offset_bytes in rows
+        if directory != str(runs_directory / run_id) or _are_others(runs_directory / run_id, offset_bytes)
+    }
+    known = set(session.scalars(select(RunRow.id).where(has_all, is_readable()))) - others
     damaged = set(session.scalars(select(RunRow.id).where(not_(is_readable()))))
-    return _index_all(session, [path for path in journals_in(runs_directory) if path.name not in known], damaged)
+    return _index_all(
+        session, [path for path in journals_in(runs_directory) if path.name not in known], damaged | others
+    )
 
 
 def rebuild(session: Session, runs_directory: Path) -> IndexReport:
@@ -132,8 +129,11 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
     """
     paths = journals_in(runs_directory)
     names = [path.name for path in paths]
-    session.execute(delete(FindingRow).where(FindingRow.run_id.not_in(names)))
-    session.execute(delete(RunRow).where(RunRow.id.not_in(names)))
+    # A run that was accepted since has its journal by now: that comes before its row.
+    others = session.scalars(select(RunRow.id).where(RunRow.id.not_in(names)))
+    gone = [run_id for run_id in others if not (runs_directory / run_id).is_dir()]
+    session.execute(delete(FindingRow).where(FindingRow.run_id.in_(gone)))
+    session.execute(delete(RunRow).where(RunRow.id.in_(gone)))
     session.expire_all()
     report = _index_all(session, paths, anew=names)
     _restore_workloads(session, [path for path in paths if path.name not in report.refused])
@@ -282,22 +282,21 @@ def _restated(event: Event) -> list[dict[str, Any]]:
     """What an event says of findings that were raised before."""
     if event.type is EventType.NOTE and event.name in (UPDATED_NOTE, ENDED_NOTE):
         return [event.detail]
-    findings = event.detail.get("findings") if (event.type, event.name) == FINISHED_EVENT else None
-    return [each for each in findings if isinstance(each, dict)] if isinstance(findings, list) else []
+    if (event.type, event.name) not in _FINAL_EVENTS:
+        return []
+    lists = (event.detail.get(name) for name in ("findings", "unconfirmed"))
+    return [each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict)]
 
 
 def _update_finding(session: Session, run_id: str, detail: dict[str, Any]) -> None:
     """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
-    try:
-        key = key_in(detail)
-    except (KeyError, TypeError, ValueError):
+    key = key_in(detail)
+    if key is None:
         return
     for finding in session.scalars(select(FindingRow).where(FindingRow.run_id == run_id)):
-        with suppress(KeyError, TypeError, ValueError):
-            if key_in(finding.detail) == key:
-                finding.detail = (
-                    finding.detail | detail | {"raised": dict(zip(("kind", "series", "onset"), key, strict=True))}
-                )
+        if key_in(finding.detail) == key:
+            raised = dict(zip(("kind", "series", "onset"), key, strict=True))
+            finding.detail = finding.detail | detail | {"raised": raised}
 
 
 def status_in(directory: Path) -> RunStatus:
@@ -344,6 +343,27 @@ def _is_shorter(directory: Path, offset_bytes: int) -> bool:
     """Whether the events end before what was read of them: they are not the ones that were read."""
     path = directory / files.EVENTS
     return path.exists() and path.stat().st_size < offset_bytes
+
+
+def _are_others(directory: Path, offset_bytes: int) -> bool:
+    """Whether the events up to there are not the ones that were read.
+
+    What was read before it was synced may be gone after a power cut, or be something else.
+    """
+    begin = max(0, offset_bytes - _LONGEST_LINE_BYTES)
+    try:
+        with (directory / files.EVENTS).open("rb") as file:
+            file.seek(begin)
+            content = file.read(offset_bytes - begin)
+    except OSError:
+        return False  # nothing is concluded from what cannot be read
+    if len(content) < offset_bytes - begin:
+        return True
+    line = content.removesuffix(b"\n").rpartition(b"\n")[2]
+    try:
+        return not line or not Event.from_line(line)
+    except ValueError:
+        return len(line) < _LONGEST_LINE_BYTES
 
 
 def _restore_workloads(session: Session, paths: list[Path]) -> None:

@@ -3,6 +3,7 @@
 A worker is alive for as long as it holds the lock of its journal; its pid in the heartbeat serves only to signal it.
 """
 
+import secrets
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from cliffwatch.base.processes import start_detached
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state, status_of
 from cliffwatch.model.run_state import RunState
+from cliffwatch.stack.systemd import scope_for
 from cliffwatch.worker.heartbeat import Heartbeat
 
 _WORKER_OUTPUT = "worker.log"
@@ -25,8 +27,10 @@ _BY_FORCE = "a forced stop was requested"
 
 def launch(directory: Path) -> subprocess.Popen[bytes]:
     """Start the worker of a run; it outlives whoever started it."""
+    scope = scope_for(directory.name, attempt=secrets.token_hex(2))
+    command = [*scope, sys.executable, "-m", "cliffwatch.worker", str(directory)]
     with open_log(log_of(directory)) as log:
-        return start_detached([sys.executable, "-m", "cliffwatch.worker", str(directory)], log, Path("/"))
+        return start_detached(command, log, Path("/"))
 
 
 def log_of(directory: Path) -> Path:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.app import launcher
 from cliffwatch.app.alerts import deliver_kept
+from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.index import index_run
 from cliffwatch.app.sightings import Sightings
 from cliffwatch.base.clock import Clock
@@ -24,9 +25,9 @@ from cliffwatch.base.logs import last_line_of
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
 from cliffwatch.gate import targets_overlap
-from cliffwatch.journal import Event, EventLog, EventType, JournalReader
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.following import StatusFollower
-from cliffwatch.journal.state import RunStatus, change_state
+from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import ACTIVE, RunState
 from cliffwatch.store.database import Database
@@ -71,6 +72,10 @@ class Reconciler:
         """Returns when the tick in progress is over. Workers go on."""
         self._rounds.stop()
 
+    def busy_seconds(self) -> float:
+        """For how long the tick in progress has been; 0 between two."""
+        return self._rounds.busy_seconds()
+
     def tick(self) -> None:
         """One round. A run that cannot be looked after does not keep the others from it."""
         with self._database.session() as session:
@@ -83,9 +88,11 @@ class Reconciler:
                 queued.append(run)
             elif state is not RunState.FINISHED:
                 busy.append(run.target_key)
+        room = active_limit() - len(busy)
         for run in queued:
-            if not any(targets_overlap(run.target_key, key) for key in busy):
+            if room > 0 and not any(targets_overlap(run.target_key, key) for key in busy):
                 self._guarded(run, self._begin)
+                room -= 1
             # Whoever waits for a part of this run's target waits behind it.
             busy.append(run.target_key)
         self._reap({run.run_id for run in runs})
@@ -112,14 +119,20 @@ class Reconciler:
 
     def _check_run(self, run: LiveRun) -> RunState:
         status = self._status(run)
+        if status is None:
+            return self._end_unknown(run)
         if status.state is RunState.FINISHED or status.state is RunState.QUEUED:
             return status.state
         if status.state in ACTIVE and self._worker_lives(run, status):
             return self._limit_stop(run, status)
+        # What was read of its events before they were damaged is no longer there for a worker to begin with.
+        if status_of(self._events(run)) is None:
+            return self._end_unknown(run)
         launcher.kill_orphaned_engine(run.directory)
         if status.state in ACTIVE:
             windows = self._windows(run)
-            status = self._change(run, RunState.INTERRUPTED, reason="the worker died", windows=windows)
+            reason = _why_it_died(run.directory, status.since)
+            status = self._change(run, RunState.INTERRUPTED, reason=reason, windows=windows)
         return self._resume(run, status)
 
     def _begin(self, run: LiveRun) -> RunState:
@@ -176,11 +189,23 @@ class Reconciler:
         """For how many seconds the run has been in its state."""
         return self._seen.seconds(run.run_id, "state", (status.state, status.since), status.since)
 
-    def _status(self, run: LiveRun) -> RunStatus:
-        status = self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
-        if status is None:
-            raise ValueError(f"{run.directory} holds no state event")
-        return status
+    def _status(self, run: LiveRun) -> RunStatus | None:
+        """None where no event that can be read says what the run is doing."""
+        return self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
+
+    def _end_unknown(self, run: LiveRun) -> RunState:
+        """A worker that goes on writes soon what it does; nobody knows any more what another one would have to do.
+
+        Raises ValueError where there is no journal to say so in.
+        """
+        if not (run.directory / files.EVENTS).is_file():
+            raise ValueError(f"{run.directory} holds no events")
+        if launcher.worker_is_alive(run.directory):
+            return RunState.RUNNING
+        launcher.kill_orphaned_engine(run.directory)
+        why = f"its worker is gone, and {files.EVENTS} has no state left that can be read"
+        self._change(run, RunState.FINISHED, **unanalysed(run.directory, why).detail())
+        return RunState.FINISHED
 
     @staticmethod
     def _events(run: LiveRun) -> Iterator[Event]:
@@ -205,3 +230,14 @@ class Reconciler:
         except OSError:
             return -1
         return 0 if last is None else last.seq + 1
+
+
+def _why_it_died(directory: Path, since: float) -> str:
+    """That a worker died, and what its log ends with; what it wrote before `since` is about something else."""
+    log = launcher.log_of(directory)
+    try:
+        is_new = log.stat().st_mtime >= since
+    except OSError:
+        is_new = False
+    line = last_line_of(log)[:_LOG_LINE_CHARACTERS] if is_new else ""
+    return f"the worker died; its log ends with: {line}" if line else "the worker died"

@@ -1,6 +1,9 @@
 """What can be asked of a run's report: have it made now, read it, and see it as a picture."""
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from cliffwatch.app.index import index_report
@@ -16,6 +19,27 @@ from cliffwatch.report.provisional import place_of_report, provisional_directory
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import require_run
+
+#: So many may wait for their report to be made, and for their picture: each holds one of the threads that answer all.
+WAITING_LIMIT = 4
+
+
+class _Turns:
+    """How many make something at once, or wait for those who do."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._free = threading.BoundedSemaphore(WAITING_LIMIT)
+
+    @contextmanager
+    def take(self) -> Iterator[None]:
+        """Raises Problem(not_ready) where there are enough."""
+        if not self._free.acquire(blocking=False):
+            raise Problem(Code.NOT_READY, f"{WAITING_LIMIT} {self._what} are asked for at the moment; try again")
+        try:
+            yield
+        finally:
+            self._free.release()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,24 +58,27 @@ class ReportService:
     cache: Path
     database: Database
     clock: Clock
+    _making: _Turns = field(default_factory=lambda: _Turns("reports"), init=False)
+    _drawing: _Turns = field(default_factory=lambda: _Turns("pictures"), init=False)
 
     def make(self, run_id: str) -> MadeReport:
         """Make the report anew of what the journal holds, and mend a verdict that could not be found at the end.
 
-        Raises Problem: not_found, journal_unwritable, internal.
+        Raises Problem: not_found, not_ready, journal_unwritable, internal.
         """
         row = self._row(run_id)
         directory, is_over = Path(row.directory), _is_over(row)
         place = directory if is_over else provisional_directory(directory)
         # It takes a processor, and more memory than all else: not as often at once as people ask.
-        with one_at_a_time(self.cache / "reports"):
+        with self._making.take(), one_at_a_time(self.cache / "reports"):
             place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
             made = make_report(directory, place)
         if made.verdict is None or made.failure:
             code = Code.JOURNAL_UNWRITABLE if made.unwritable else Code.INTERNAL
             raise Problem(code, f"the report of run {run_id} could not be made: {made.failure}")
         if is_over:
-            mend_verdict(EventLog(directory), made.verdict, made.reasons, self.clock.wall())
+            detail = {name: list(getattr(made, name)) for name in ("reasons", "findings", "unconfirmed")}
+            mend_verdict(EventLog(directory), made.verdict, self.clock.wall(), detail)
             with self.database.session() as session:
                 index_report(session, directory)
         return MadeReport(made.verdict, made.reasons, is_provisional=not is_over)
@@ -65,9 +92,12 @@ class ReportService:
             raise Problem(Code.REPORT_NOT_READY, f"run {run_id} has no {name} yet; {remedy}") from error
 
     def picture(self, run_id: str) -> bytes:
-        """The report as PNG, drawn when it is first asked for. Raises Problem: not_found, report_not_ready."""
+        """The report as PNG, drawn when it is first asked for.
+
+        Raises Problem: not_found, not_ready, report_not_ready.
+        """
         row = self._row(run_id)
-        return picture_of(Path(row.directory), self.cache / "matplotlib", _place_of_report(row))
+        return picture_of(Path(row.directory), self.cache / "matplotlib", _place_of_report(row), self._drawing.take)
 
     def _row(self, run_id: str) -> RunRow:
         with self.database.snapshot() as session:

@@ -5,22 +5,27 @@ and a crash at any moment, leaves either a run or nothing.
 """
 
 import logging
-import os
 import secrets
 import shutil
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.analysis.verdict import stopped_after
 from cliffwatch.app import launcher
-from cliffwatch.app.index import UNFINISHED_PREFIX, admit, index_run, status_in, write_status
+from cliffwatch.app.admission import RunTurns, admit
+from cliffwatch.app.capacity import active_limit, memory_bytes
+from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.engines.contract import EngineContext
 from cliffwatch.engines.registry import check_target_kind, checked_workload, engine_of, load_of
 from cliffwatch.gate import (
@@ -28,6 +33,7 @@ from cliffwatch.gate import (
     Objection,
     confirmation_sentence,
     examine,
+    is_same_device,
     notes_on_plan,
     objections_to_plan,
     place_of,
@@ -41,7 +47,7 @@ from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.request import RunRequest, Submission, parse_reference
 from cliffwatch.model.run_state import ACTIVE, RunState, VerdictName
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.target import bootstrap_servers_of
+from cliffwatch.model.target import AnyTarget, BrokerTarget, bootstrap_servers_of
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database
 from cliffwatch.store.models import RunRow
@@ -58,6 +64,10 @@ _PENDING_PREFIX = f"{UNFINISHED_PREFIX}new-"
 _NAME_IN_ID = 42
 #: What the worker of another run on the same target causes. That run will end, and this one waits for it.
 _CAUSED_BY_RUN = frozenset({"in_use"})
+#: Each run that waits is looked at again and again.
+QUEUED_LIMIT = 200
+_ASKING_LIMIT = 4
+_SCHEDULE_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +93,17 @@ class RunService:
         database: Database,
         clock: Clock,
         request_stop: Callable[[Path, bool], None] = launcher.request_stop,
+        questions: Questions | None = None,
+        turns: RunTurns | None = None,
     ) -> None:
+        self._turns = turns or RunTurns()
         self._runs_directory = settings.runs_directory
         self._state_directory = settings.state_directory
         self._database = database
         self._clock = clock
         self._request_stop = request_stop
+        self._questions = questions or Questions(clock)
+        self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
 
     def sweep(self) -> None:
         """Make the runs' directory, and remove what a service that was killed had begun there."""
@@ -96,21 +111,22 @@ class RunService:
         for path in self._runs_directory.glob(f"{_PENDING_PREFIX}*"):
             shutil.rmtree(path)
 
-    def plan(self, request: RunRequest, run_id: str | None = None) -> RunPlan:
+    def plan(self, request: RunRequest, run_id: str | None = None, patience_seconds: float = 0.0) -> RunPlan:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        examination = examine(request.target, run_id, journals=self._runs_directory)
+        examination = self._examine(request.target, run_id)
         engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
         plan = engine.plan(load, context)
-        probe = engine.probe(load, context)
+        with self._turn_to_ask(request.target, patience_seconds):
+            probe = engine.probe(load, context)
         objections = [
             *examination.objections,
             *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
             *(Objection("brokers_unreachable", message) for message in probe.unreachable),
             *(Objection("load_refused", message) for message in probe.refused),
         ]
-        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, _memory_bytes())]
+        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
         holder = self._run_on(examination.target_key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
@@ -133,18 +149,35 @@ class RunService:
             confirmation=confirmation_sentence(examination) or None,
         )
 
+    def _examine(self, target: AnyTarget, run_id: str) -> Examination:
+        """Raises Problem, also where the target does not answer."""
+        try:
+            return self._questions.ask(str(target), partial(examine, target, run_id, journals=self._runs_directory))
+        except Unanswered as error:
+            fault = FieldFault("target", f"{error}; the kernel's log says more")
+            raise Problem(Code.TARGET_SILENT, f"{target} does not answer", [fault]) from error
+
     def submit(
-        self, request: RunRequest, created_by: str, run_id: str | None = None, schedule_id: str | None = None
+        self,
+        request: RunRequest,
+        created_by: str,
+        run_id: str | None = None,
+        schedule_id: str | None = None,
+        confirmed_blocks: str | None = None,
     ) -> tuple[str, bool]:
         """Queue a run: its id, and whether it is new. Raises Problem, and then nothing is left behind.
+
+        `confirmed_blocks`: what its drive was made of when its erasure was confirmed, if that was not just now.
 
         With a `run_id` of the caller's choice the same request may be repeated and makes one run; another request with
         that id is a conflict.
         """
         if run_id is not None and self._exists_for(run_id, request):
             return run_id, False
-        plan = self.plan(request, run_id)
-        require_clear(plan.objections)
+        self._require_place()
+        # Schedules that are due at once wait for one another; nobody waits for an answer of theirs.
+        plan = self.plan(request, run_id, _SCHEDULE_PATIENCE_SECONDS if schedule_id is not None else 0.0)
+        require_clear([*plan.objections, *_changes(plan.examination, confirmed_blocks)])
         order = RunOrder(
             run_id=plan.run_id,
             workload=plan.workload,
@@ -208,12 +241,36 @@ class RunService:
         )
 
     def waits_for(self, row: RunRow) -> list[str]:
-        """The runs that were asked for before this one and have or want its target, which a queued run waits for."""
+        """The runs that a queued run waits for: those that were asked for before it and have or want its target; where
+        there are none, those under way, if the machine takes no more."""
         if row.state != RunState.QUEUED.value:
             return []
         with self._database.snapshot() as session:
-            before = takewhile(lambda other: other.id != row.id, unfinished_runs(session))
-            return [other.id for other in before if targets_overlap(other.target_key, row.target_key)]
+            unfinished = list(unfinished_runs(session))
+        before = takewhile(lambda other: other.id != row.id, unfinished)
+        same_target = [other.id for other in before if targets_overlap(other.target_key, row.target_key)]
+        under_way = [other.id for other in unfinished if other.state != RunState.QUEUED.value]
+        return same_target or (under_way if len(under_way) >= active_limit() else [])
+
+    @contextmanager
+    def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
+        """Brokers may take as long as they like to say nothing, and must not have all who answer wait for them."""
+        if not isinstance(target, BrokerTarget):
+            yield
+            return
+        if not self._asking_brokers.acquire(timeout=patience_seconds):
+            raise Problem(Code.NOT_READY, f"{_ASKING_LIMIT} loads ask their brokers at the moment; try again")
+        try:
+            yield
+        finally:
+            self._asking_brokers.release()
+
+    def _require_place(self) -> None:
+        with self._database.snapshot() as session:
+            waiting = sum(row.state == RunState.QUEUED.value for row in unfinished_runs(session))
+        if waiting >= QUEUED_LIMIT:
+            detail = f"{waiting} runs wait for their targets already; stop some of them, or wait until they have begun"
+            raise Problem(Code.CONFLICT, detail)
 
     def _run_on(self, target_key: str) -> str | None:
         """A run that a worker executes on the same target."""
@@ -234,10 +291,13 @@ class RunService:
         directory = self._runs_directory / run_id
         if row is None and not directory.exists():
             return False
+        if row is None or not Path(row.directory).is_dir():
+            with self._turns.of(run_id):
+                row = self._placed(run_id)
         if row is None:
-            # Begun by a request that is just about to index it: whoever is first does.
-            with self._database.session() as session:
-                row = index_run(session, directory)
+            return False
+        # Whoever made it may have been killed, or refused by the disk, before its name was synced.
+        durable.sync_directory(Path(row.directory).parent)
         if row.request_digest != request.digest:
             fault = FieldFault("run_id", "use another id, or repeat the request that created this run")
             raise Problem(
@@ -245,20 +305,50 @@ class RunService:
             )
         return True
 
+    def _placed(self, run_id: str) -> RunRow | None:
+        """What is there, while nobody makes it: a journal that is not indexed is, by whoever is first. A run that was
+        taken back before anything was done for it may have left its row, which goes.
+
+        Raises Problem(journal_unreadable) where a run was begun whose journal is gone.
+        """
+        directory = self._runs_directory / run_id
+        with self._database.session() as session:
+            if directory.exists():
+                return index_run(session, directory)
+            row = session.get(RunRow, run_id)
+            if row is not None and row.state != RunState.QUEUED.value:
+                words = (
+                    f"the journal of run {run_id} is not at {row.directory} any more; use another id for another run"
+                )
+                raise Problem(Code.JOURNAL_UNREADABLE, words)
+            if row is not None:
+                session.delete(row)
+        return None
+
     def _begin(self, order: RunOrder, submission: Submission, request: RunRequest) -> bool:
         """Make the journal and index it; False when the same run was begun by another caller in the meantime."""
         pending = self._runs_directory / f"{_PENDING_PREFIX}{order.run_id}-{secrets.token_hex(4)}"
-        directory = self._runs_directory / order.run_id
+        directory, is_placed = self._runs_directory / order.run_id, False
         try:
             self._write_journal(pending, order, submission)
-            # Fails when the name is taken: a journal is never empty.
-            pending.rename(directory)
-        except OSError:
+            with self._turns.of(order.run_id):
+                # Fails when the name is taken: a journal is never empty.
+                pending.rename(directory)
+                is_placed = True
+                admit(self._database, directory)
+        except OSError as error:
             shutil.rmtree(pending, ignore_errors=True)
+            if is_placed:
+                raise
             if directory.exists():
                 return not self._exists_for(order.run_id, request)
+            if not self._runs_directory.is_dir():
+                words = f"{self._runs_directory}, where journals are, is not there: mount its disk, and try again"
+                raise Problem(Code.JOURNAL_UNWRITABLE, words) from error
             raise
-        admit(self._database, directory)
+        except Problem:
+            shutil.rmtree(pending, ignore_errors=True)
+            raise
         return True
 
     @staticmethod
@@ -280,6 +370,18 @@ class RunService:
         return True
 
 
+def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Objection]:
+    """That a drive is not the one whose erasure was confirmed."""
+    present = examination.blocks or ""
+    if confirmed_blocks is None or is_same_device(confirmed_blocks, present):
+        return []
+    message = (
+        f"{str(examination.target).partition(':')[2]} was another drive when its erasure was confirmed "
+        f"({confirmed_blocks}; now {present}); look at what is on it, and confirm it again if that may be lost"
+    )
+    return [Objection("target_changed", message)]
+
+
 def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
     """The durations of `original` that are different in `workload`, as DurationOverrides writes them."""
     before, after = _durations(original), _durations(workload)
@@ -289,7 +391,3 @@ def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
 def _durations(workload: Workload) -> dict[str, Any]:
     document = workload.model_dump(mode="json")
     return {"window": document["window"], **document["phases"]}
-
-
-def _memory_bytes() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -26,6 +26,7 @@ from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
+from cliffwatch.model.target import DeviceTarget
 from cliffwatch.model.trigger import fire_times, fire_times_until
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
@@ -38,8 +39,13 @@ MISSED_LISTED = 100
 _MISSED_COUNTED = 10_000
 #: What reading a damaged row may raise.
 _UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
-#: (request, who asked, schedule) → run id.
-Submit = Callable[[RunRequest, str, str], str]
+#: What is said of a run that was queued for a schedule of before a drive was examined when it is confirmed.
+HELD_TO_NAME = (
+    "the drive was held to its name only: what it was made of when its erasure was confirmed was not stored; give the "
+    "schedule its target again"
+)
+#: (request, who asked, schedule, what its drive was made of when that was confirmed) → run id.
+Submit = Callable[[RunRequest, str, str, str | None], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,7 @@ class _Due:
     firing_id: int
     request: RunRequest
     schedule_name: str
+    target_blocks: str | None
 
 
 class Scheduler:
@@ -173,7 +180,7 @@ class Scheduler:
         )
         session.add(firing)
         session.flush()
-        return _Due(firing.id, stored.request, row.name)
+        return _Due(firing.id, stored.request, row.name, row.target_blocks)
 
     def _act(self, schedule_id: str, due: _Due) -> None:
         outcome, run_id, detail = self._outcome(schedule_id, due)
@@ -187,9 +194,15 @@ class Scheduler:
         if (waiting := self._waiting_run(schedule_id)) is not None:
             return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
         try:
-            return QUEUED, self._submit(due.request, f"schedule {due.schedule_name}", schedule_id), ""
+            who = f"schedule {due.schedule_name}"
+            run_id = self._submit(due.request, who, schedule_id, due.target_blocks)
+            is_held_to_name = isinstance(due.request.target, DeviceTarget) and due.target_blocks is None
+            return QUEUED, run_id, HELD_TO_NAME if is_held_to_name else ""
         except Problem as problem:
             return FAILED, None, str(problem)
+        except OSError as error:
+            _LOG.warning("schedule %s could not queue its run: %s", schedule_id, error)
+            return FAILED, None, f"the run's journal cannot be written: {error.strerror or error}"
         except Exception as error:
             _LOG.exception("schedule %s could not queue its run", schedule_id)
             return FAILED, None, f"the run could not be queued: {error!r}"

@@ -17,6 +17,7 @@ from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.stored_schedules import read_request
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.gate import blocks_of
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
 from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
@@ -41,15 +42,19 @@ class ScheduleService:
     def create(self, request: ScheduleRequest, created_by: str) -> str:
         """The new schedule's id. Its workload is looked up and checked now, and again each time it fires.
 
-        Raises Problem: schedule_invalid, workload_invalid, not_found, or conflict where the name is taken.
+        A drive is to be there, because its erasure is confirmed for this one: what it is made of is stored, and each
+        firing is held to it. Raises Problem: schedule_invalid, workload_invalid, not_found, target_missing, or conflict
+        where the name is taken.
         """
         self.runs.resolve(request.run)
+        blocks = blocks_of(request.target)
         now = self.clock.wall()
         trigger = anchored(parse_trigger(request.trigger), now)
         row = ScheduleRow(
             id=secrets.token_hex(4),
             name=request.name,
             request=request.run.model_dump(mode="json"),
+            target_blocks=blocks,
             trigger=trigger,
             enabled=request.enabled,
             next_fire_at=_next_fire_at(trigger, request.enabled, now),
@@ -69,6 +74,8 @@ class ScheduleService:
         """Enable, disable or change a schedule. Raises Problem as `create` does."""
         now = self.clock.wall()
         given = None if change.trigger is None else anchored(parse_trigger(change.trigger), now)
+        # Of the target that is confirmed now; one that stays was confirmed for what it was then.
+        blocks = None if change.target is None else blocks_of(change.target)
         try:
             with self.database.session() as session:
                 take_turns(session, f"schedule {schedule_id}")
@@ -76,6 +83,8 @@ class ScheduleService:
                 # Read and written in one transaction: of two changes at once, neither is lost.
                 if change.workload is not None or change.target is not None or change.durations is not None:
                     row.request = self._changed(row, change).model_dump(mode="json")
+                if change.target is not None:
+                    row.target_blocks = blocks
                 row.name = _either(change.name, row.name)
                 enabled = _either(change.enabled, row.enabled)
                 if given is not None or enabled != row.enabled:

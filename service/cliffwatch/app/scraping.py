@@ -7,7 +7,7 @@ from pathlib import Path
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.model.run_state import ACTIVE, RunState
+from cliffwatch.model.run_state import ACTIVE
 from cliffwatch.model.workload import Workload, workload_from
 from cliffwatch.stack.components import HOST
 from cliffwatch.store.database import Database
@@ -62,7 +62,7 @@ def scraped_targets(database: Database) -> list[ScrapedTarget]:
 def _live(database: Database) -> Iterator[tuple[Path, Workload]]:
     """The journals of live runs, with their workloads. One that cannot be read hides no other."""
     with database.snapshot() as session:
-        directories = [Path(row.directory) for row in unfinished_runs(session) if RunState(row.state) in ACTIVE]
+        directories = [Path(row.directory) for row in unfinished_runs(session) if row.state in ACTIVE]
     for directory in directories:
         try:
             yield directory, workload_from(JournalReader(directory).document(files.ORDER)["workload"])

@@ -13,6 +13,7 @@ from cliffwatch.store.database import Database
 class Caller:
     """Whose token came with a request, and what it allows."""
 
+    token_id: str
     name: str
     scope: Scope
 
@@ -39,7 +40,7 @@ class TokenService:
         """Whose token this is the text of; None where it is unknown, or was revoked."""
         with self.database.snapshot() as session:
             row = tokens.find_token(session, text)
-        return None if row is None else Caller(row.name, Scope.of(row.scope))
+        return None if row is None else Caller(row.id, row.name, Scope.of(row.scope))
 
     def create(self, name: str, scope: Scope) -> NewToken:
         """A token of whoever or whatever is called `name`."""

@@ -12,13 +12,21 @@ from typing import Protocol
 #: How often a condition is looked at.
 _POLL_SECONDS = 0.05
 
+#: 9999-12-31, the last day that a time can be written of; seconds since the epoch.
+LAST_MOMENT = 253_402_300_799.0
+
 
 class Clock(Protocol):
-    """Seconds since the epoch (`wall`), seconds since an arbitrary moment (`monotonic`), and a way to wait."""
+    """Seconds since the epoch (`wall`), seconds since an arbitrary moment (`monotonic`), and a way to wait.
+
+    `suspended` is for how many seconds the machine has slept since it was started; `monotonic` stands still meanwhile.
+    """
 
     def wall(self) -> float: ...
 
     def monotonic(self) -> float: ...
+
+    def suspended(self) -> float: ...
 
     def sleep(self, seconds: float) -> None: ...
 
@@ -31,6 +39,9 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
+
+    def suspended(self) -> float:
+        return time.clock_gettime(time.CLOCK_BOOTTIME) - time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         time.sleep(max(0.0, seconds))
@@ -48,6 +59,9 @@ class VirtualClock:
     def monotonic(self) -> float:
         return self._now
 
+    def suspended(self) -> float:
+        return 0.0
+
     def sleep(self, seconds: float) -> None:
         self._now += max(0.0, seconds)
 
@@ -56,21 +70,22 @@ class VirtualClock:
 
 
 @dataclass(frozen=True, slots=True)
-class Jump:
-    """The wall clock moved by `seconds` against the monotonic clock (positive: forward)."""
+class Shift:
+    """How far the wall clock moved against the run's: by being set (positive: forward), and while the machine slept."""
 
-    at: float
-    seconds: float
+    set_seconds: float
+    suspended_seconds: float
 
 
 class RunClock:
     """The time line of one run: the wall clock at its anchor plus monotonic time since.
 
-    A wall clock that is set while the run goes on therefore moves no window. `jump()` reports each such step once.
+    A wall clock that is set while the run goes on therefore moves no window, and the run stands still while the machine
+    sleeps. `shift()` reports each such step once.
     """
 
     #: A step below this is ordinary slewing by NTP and scheduling noise between two clock readings.
-    JUMP_THRESHOLD_SECONDS = 0.5
+    SHIFT_THRESHOLD_SECONDS = 0.5
 
     def __init__(self, clock: Clock, not_before: float = 0.0) -> None:
         """`not_before`: the end of what was measured already; an anchor earlier than that would overlap it."""
@@ -78,22 +93,33 @@ class RunClock:
         self._anchor_wall = max(clock.wall(), not_before)
         self._anchor_monotonic = clock.monotonic()
         self._offset = clock.wall() - self._anchor_wall
+        self._suspended = clock.suspended()
 
     def now(self) -> float:
         return self._anchor_wall + (self._clock.monotonic() - self._anchor_monotonic)
 
+    @property
+    def ahead_of_monotonic(self) -> float:
+        """Seconds by which it is ahead of the monotonic clock, which all processes of a machine share."""
+        return self._anchor_wall - self._anchor_monotonic
+
     def sleep_until(self, moment: float) -> None:
         self._clock.sleep(moment - self.now())
 
-    def jump(self) -> Jump | None:
-        """The step of the wall clock since the last call, if it made one."""
-        now = self.now()
-        offset = self._clock.wall() - now
-        step = offset - self._offset
-        if abs(step) < self.JUMP_THRESHOLD_SECONDS:
+    def shift(self) -> Shift | None:
+        """What moved the wall clock since the last call, if anything did."""
+        suspended = self._clock.suspended()
+        slept = suspended - self._suspended
+        if slept < self.SHIFT_THRESHOLD_SECONDS:
+            slept = 0.0
+        offset = self._clock.wall() - self.now()
+        step = offset - self._offset - slept
+        if abs(step) < self.SHIFT_THRESHOLD_SECONDS:
+            step = 0.0
+        if not step and not slept:
             return None
-        self._offset = offset
-        return Jump(at=now, seconds=step)
+        self._offset, self._suspended = offset, suspended
+        return Shift(set_seconds=step, suspended_seconds=slept)
 
 
 def wait_until(condition: Callable[[], bool], clock: Clock, patience_seconds: float) -> bool:

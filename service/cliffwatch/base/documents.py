@@ -15,8 +15,9 @@ _ALIASES_LIMIT = 20
 class _Bounded(yaml.SafeLoader):
     """Refuses what a person would not write: keys that stand twice, and nesting and aliases that only cost time."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, unique_keys: bool) -> None:
         super().__init__(text)
+        self._unique_keys = unique_keys
         self._depth = 0
         self._aliases = 0
 
@@ -36,18 +37,21 @@ class _Bounded(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
+                if key.value in seen and self._unique_keys:
                     problem = f"the key {key.value[:40]!r} is there twice; remove one"
                     raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
                 seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
-def load_yaml(text: str) -> Any:
-    """The document that a text is. Raises yaml.YAMLError, which `why_unreadable` puts in a line."""
+def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
+    """The document that a text is. Raises yaml.YAMLError, which `why_unreadable` puts in a line.
+
+    `unique_keys`: a key that stands twice in a mapping is refused; otherwise the last one counts.
+    """
     if len(text) > _TEXT_LIMIT:
         raise yaml.YAMLError(f"it has {len(text)} characters; it may have {_TEXT_LIMIT}")
-    loader = _Bounded(text)
+    loader = _Bounded(text, unique_keys)
     try:
         return plain(loader.get_single_data())
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
@@ -69,12 +73,17 @@ def why_unreadable(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
     return " ".join(str(error).split())
 
 
+_OTHER_LINE_ENDS = frozenset("\r\x85\u2028\u2029")
+
+
 class _Readable(yaml.SafeDumper):
     """Writes text of several lines, such as a fio job, line by line, as one would write it to edit it."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+    # Ends of lines that are no newline become newlines where they are not escaped.
+    style = '"' if _OTHER_LINE_ENDS & set(text) else "|" if "\n" in text else None
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 _Readable.add_representer(str, _text)

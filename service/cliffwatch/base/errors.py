@@ -19,6 +19,7 @@ class Code(StrEnum):
     BODY_TOO_LARGE = "body_too_large"
     REQUEST_TIMEOUT = "request_timeout"
     TOO_MANY_CONNECTIONS = "too_many_connections"
+    TOO_MANY_STREAMS = "too_many_streams"
     CONFLICT = "conflict"
     WRONG_STATE = "wrong_state"
     WORKLOAD_INVALID = "workload_invalid"
@@ -27,6 +28,7 @@ class Code(StrEnum):
     BUNDLE_INVALID = "bundle_invalid"
     TARGET_UNSAFE = "target_unsafe"
     TARGET_MISSING = "target_missing"
+    TARGET_SILENT = "target_silent"
     SPACE_INSUFFICIENT = "space_insufficient"
     DRIVE_INVALID = "drive_invalid"
     DRIVE_UNAVAILABLE = "drive_unavailable"
@@ -58,6 +60,7 @@ KINDS: dict[Code, ErrorKind] = {
     Code.BODY_TOO_LARGE: ErrorKind(413, "The request's body is too large."),
     Code.REQUEST_TIMEOUT: ErrorKind(408, "The request did not complete in time."),
     Code.TOO_MANY_CONNECTIONS: ErrorKind(503, "There are too many connections."),
+    Code.TOO_MANY_STREAMS: ErrorKind(429, "There are too many live streams."),
     Code.CONFLICT: ErrorKind(409, "Something else has this name."),
     Code.WRONG_STATE: ErrorKind(409, "The run's state does not allow this."),
     Code.WORKLOAD_INVALID: ErrorKind(422, "The workload is not valid."),
@@ -66,6 +69,7 @@ KINDS: dict[Code, ErrorKind] = {
     Code.BUNDLE_INVALID: ErrorKind(422, "The bundle cannot be opened."),
     Code.TARGET_UNSAFE: ErrorKind(409, "The safety gate refuses to write to this target."),
     Code.TARGET_MISSING: ErrorKind(422, "The target does not exist."),
+    Code.TARGET_SILENT: ErrorKind(503, "The target does not answer."),
     Code.SPACE_INSUFFICIENT: ErrorKind(409, "There is not enough space."),
     Code.DRIVE_INVALID: ErrorKind(422, "The drive's settings are not valid."),
     Code.DRIVE_UNAVAILABLE: ErrorKind(503, "The drive cannot be attached on this machine."),

@@ -24,6 +24,8 @@ QUANTILES = (0.5, 0.9, 0.99, 0.999, 0.9999)
 #: A payload this long cannot inflate to more than 50 MB; ours have a tenth.
 _SMALL_CHARACTERS = 64 * 1024
 _INFLATED_LIMIT_BYTES = 64 * 1024**2
+#: No window counts so many; 36 hours of windows that do can still be added up in 64 bits.
+_COUNT_LIMIT = 2**48
 #: What stands before the compressed part: a cookie and its length.
 _COOKIE_BYTES = 8
 
@@ -39,7 +41,8 @@ def _bucket_limits() -> NDArray[np.int64]:
 
 _LIMITS = _bucket_limits()
 _LIMITS_SECONDS = _LIMITS / 1e9
-_UNIT_MAGNITUDE = int(math.log2(LOWEST_NANOSECONDS))
+#: Of what is counted in the same places as here: how many there are, the unit's power of two, and the precision.
+_SHAPE = (len(_LIMITS), int(math.log2(LOWEST_NANOSECONDS)), SIGNIFICANT_DIGITS)
 
 
 def _without_cycle(hdr: HdrHistogram) -> HdrHistogram:
@@ -85,16 +88,22 @@ class Histogram:
     def decode(cls, text: str) -> "Histogram":
         """From HdrHistogram V2 compressed base64 (`HISTFAAA…`), of any range and precision.
 
-        Raises ValueError when the text is not such a histogram.
+        What another range has over one hour is counted there and as overflow. Raises ValueError when the text is not
+        such a histogram.
         """
         _require_modest(text)
         try:
             other = _without_cycle(HdrHistogram.decode(text))
         except Exception as error:  # the library raises half a dozen unrelated types for damaged input
             raise ValueError(f"not an HdrHistogram V2 payload: {error}") from error
-        if other.counts_len != len(_LIMITS) or other.unit_magnitude != _UNIT_MAGNITUDE:
+        counts = np.ctypeslib.as_array(other.counts)
+        if float(counts.sum(dtype=np.float64)) > _COUNT_LIMIT:
+            raise ValueError(f"not an HdrHistogram V2 payload: it counts more than {_COUNT_LIMIT} latencies")
+        if (other.counts_len, other.unit_magnitude, other.significant_figures) != _SHAPE:
             histogram = cls()
-            histogram._hdr.add(other)
+            present = np.flatnonzero(counts)
+            values = [min(other.get_value_from_index(int(index)), HIGHEST_NANOSECONDS + 1) for index in present]
+            histogram.record_many(np.array(values, dtype=np.int64), counts[present])
             return histogram
         histogram = cls.__new__(cls)
         histogram._hdr, histogram.overflow = other, 0

@@ -11,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from cliffwatch.base import durable
+from cliffwatch.base.regular_files import open_regular
 
 _POLL_SECONDS = 0.01
 
@@ -39,7 +39,7 @@ def hold(path: Path, patience_seconds: float = math.inf) -> int:
 
     Raises OSError, as `take` does.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
+    descriptor = open_regular(path, os.O_RDWR | os.O_CREAT)
     try:
         take(descriptor, path, patience_seconds)
     except OSError:
@@ -49,9 +49,10 @@ def hold(path: Path, patience_seconds: float = math.inf) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock of a file; nobody does where there is no file."""
+    """Whether a living process holds the lock of a file or directory; nobody does where none is. Raises OSError."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        # Whoever opens a FIFO without O_NONBLOCK waits for its other end.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False
     try:

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
+from cliffwatch.base.regular_files import open_regular
 from cliffwatch.base.rounds import Rounds
 
 #: A file holds so much, and the one beside it as much again.
@@ -31,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 def open_log(path: Path) -> BinaryIO:
     """A log for a process to write to; it is made for its owner alone. Raises OSError."""
-    return open(path, "ab", opener=durable.private)
+    return open(path, "ab", opener=open_regular)
 
 
 def last_line(text: str) -> str:
@@ -42,7 +43,7 @@ def last_line(text: str) -> str:
 def last_line_of(path: Path) -> str:
     """That of a log; empty where the log cannot be read."""
     try:
-        with path.open("rb") as log:
+        with open(path, "rb", opener=open_regular) as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))
             return last_line(log.read().decode(errors="replace"))
     except OSError:

@@ -29,11 +29,15 @@ def memory_errors() -> Iterator[None]:
         raise MemoryError(str(error)) from error
 
 
+#: What libraries say. The last is FreeType's where Python had no memory to read a font for it.
+_WORDS = ("out of memory", "cannot allocate memory", "failed to map segment", "invalid stream operation")
+
+
 def _is_want_of_memory(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     said = str(error).casefold()
-    return any(words in said for words in ("out of memory", "cannot allocate memory", "failed to map segment"))
+    return any(words in said for words in _WORDS)
 
 
 def lower(kind: int, limit: int) -> None:

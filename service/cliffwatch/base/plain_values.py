@@ -7,12 +7,10 @@ A mebibyte can hold half a million values, aliases of YAML stand for any number 
 import math
 from typing import Any
 
-from cliffwatch.base.finite_json import DEPTH_LIMIT, strict_json
+from cliffwatch.base.finite_json import DEPTH_LIMIT, require_few_keys, strict_json
 
 #: A notification of some thousand alerts has so many; a workload has some dozens.
 VALUES_LIMIT = 100_000
-#: Keys of one mapping.
-KEYS_LIMIT = 1000
 _INTEGER_BITS = 64
 
 
@@ -46,8 +44,7 @@ def plain(document: Any) -> Any:
 
 
 def _check_keys(mapping: dict[Any, Any]) -> None:
-    if len(mapping) > KEYS_LIMIT:
-        raise ValueError(f"a mapping in it has {len(mapping)} keys; it may have {KEYS_LIMIT}")
+    require_few_keys(len(mapping))
     for key in mapping:
         if not isinstance(key, str):
             raise ValueError(f"a key in it is {str(key)[:40]!r}, which is no text; put it in quotes")

@@ -10,6 +10,8 @@ from typing import Any, BinaryIO
 
 from cliffwatch.base.privacy import UMASK
 
+#: PID_MAX_LIMIT of the kernel.
+_LARGEST_PID = 2**22
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -36,7 +38,11 @@ class ProcessIdentity:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
-        return cls(int(body["pid"]), int(body["start_ticks"]), str(body["boot_id"]))
+        """Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
+        pid = int(body["pid"])
+        if not 0 < pid <= _LARGEST_PID:
+            raise ValueError(f"{pid} is no pid")
+        return cls(pid, int(body["start_ticks"]), str(body["boot_id"]))
 
     def to_json(self) -> dict[str, Any]:
         return {"pid": self.pid, "start_ticks": self.start_ticks, "boot_id": self.boot_id}

@@ -1,23 +1,27 @@
-"""Programs of this project's own: built into the state directory by `setup/binaries`, or installed on PATH."""
+"""Programs of this project's own: built into the state directory by `setup/binaries`, or installed with the package."""
 
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 from cliffwatch.base.errors import Code, Problem
 
 DRIVE = "cliffwatch-drive"
 LOAD = "cliffwatch-load"
+#: What a program is asked besides its work is answered in an instant.
+ANSWER_SECONDS = 10.0
 
 
 def find_program(name: str, state_directory: Path) -> Path | None:
     """The executable: the one that was built for this state directory, else the one beside this Python's environment (a
-    state directory too, where `make` installed it), else the one on PATH; None where none is."""
+    state directory too, where `make` installed it), else the one that the wheel brought, else the one on PATH; None
+    where none is."""
     for directory in (state_directory, Path(sys.prefix).parent):
         if built := shutil.which(directory / "target" / "release" / name):
             return Path(built)
-    found = shutil.which(name)
+    found = shutil.which(Path(sysconfig.get_path("scripts")) / name) or shutil.which(name)
     return Path(found) if found else None
 
 
@@ -26,11 +30,29 @@ def require_program(name: str, state_directory: Path) -> Path:
     program = find_program(name, state_directory)
     if program is None:
         built = state_directory / "target" / "release"
-        raise Problem(Code.COMPONENT_MISSING, f"{name} is neither in {built} nor on PATH; `make binaries` builds it")
+        raise Problem(
+            Code.COMPONENT_MISSING,
+            f"{name} is neither in {built}, nor beside this Python, nor on PATH; `make binaries` builds it",
+        )
     return program
 
 
+def ask(program: Path, *arguments: str, standard_input: str | None = None) -> subprocess.CompletedProcess[str]:
+    """What a program answers at once. Raises Problem(component_missing) where it says nothing."""
+    try:
+        return subprocess.run(
+            [program, *arguments],
+            input=standard_input,
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        detail = f"{program} {arguments[0]} did not answer within {ANSWER_SECONDS:g} s; see that it is the right one"
+        raise Problem(Code.COMPONENT_MISSING, detail) from error
+
+
 def version_of(program: Path) -> str:
-    """What the program itself says."""
-    answer = subprocess.run([program, "--version"], capture_output=True, text=True, check=False)
-    return answer.stdout.strip().removeprefix(f"{program.name} ")
+    """What the program itself says. Raises Problem(component_missing) where it says nothing."""
+    return ask(program, "--version").stdout.strip().removeprefix(f"{program.name} ")

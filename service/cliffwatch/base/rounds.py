@@ -2,20 +2,25 @@
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 
 _LOG = logging.getLogger(__name__)
 
 
 class Rounds:
-    """A thread that carries something out every so many seconds. A round that fails is logged; the next one follows."""
+    """A thread that carries something out every so many seconds. A round that fails is logged; the next one follows.
 
-    def __init__(self, name: str, period_seconds: float, act: Callable[[], None], trouble: str) -> None:
+    Where rounds fail alike in a row, the log has the first in full, and a line each for the 2nd, 4th, 8th and so on.
+    """
+
+    def __init__(self, name: str, period_seconds: float, act: Callable[[], object], trouble: str) -> None:
         """`trouble` is what the log says of a round that failed, before why it did."""
         self._period_seconds = period_seconds
         self._act = act
         self._trouble = trouble
         self._end = threading.Event()
+        self._began_at: float | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
@@ -27,10 +32,26 @@ class Rounds:
         if self._thread.is_alive():
             self._thread.join()
 
+    def busy_seconds(self) -> float:
+        """For how long the round in progress has been; 0 between two."""
+        began_at = self._began_at
+        return 0.0 if began_at is None else time.monotonic() - began_at
+
     def _run(self) -> None:
+        failed: type[Exception] | None = None
+        count = 0
         while not self._end.wait(self._period_seconds):
+            self._began_at = time.monotonic()
             try:
                 self._act()
-            except Exception:
+                failed = None
+            except Exception as error:
                 # A database or a disk may be away for a while: the next round does what this one could not.
-                _LOG.exception("%s", self._trouble)
+                count = count + 1 if type(error) is failed else 1
+                failed = type(error)
+                if count == 1:
+                    _LOG.exception("%s", self._trouble)
+                elif count.bit_count() == 1:
+                    _LOG.error("%s, %d times in a row: %s", self._trouble, count, str(error).partition("\n")[0])
+            finally:
+                self._began_at = None

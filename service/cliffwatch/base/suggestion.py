@@ -8,6 +8,8 @@ from difflib import SequenceMatcher
 _ALIKE = 0.6
 #: A nested name has to be more alike by this much than one that would fit where it was typed.
 _NESTED_LEAD = 0.15
+#: Nobody mistyped what is longer, and to compare it takes as long as it is, squared.
+_LENGTH_LIMIT = 100
 
 
 def did_you_mean(typed: str, known: Iterable[str], nested: Iterable[str] = ()) -> str:
@@ -15,6 +17,8 @@ def did_you_mean(typed: str, known: Iterable[str], nested: Iterable[str] = ()) -
 
     `nested` are dotted names, of which the last part is compared.
     """
+    if len(typed) > _LENGTH_LIMIT:
+        return ""
     form = _form(typed)
     ranked = [(_likeness(form, name), name) for name in known]
     ranked += [(_likeness(form, name.rpartition(".")[2]) - _NESTED_LEAD, name) for name in nested]

@@ -11,7 +11,9 @@ Prometheus' templates can:
                     rounded down to two decimals instead (`verdict.percent`), so that it never seems to reach it
     count           all digits in groups, `1,296,000`; from ten million on four and a word, `12.96 million`
     rate            three digits below a hundred, else a count, and `/s`: `0.25 /s`, `204,800 /s`
-    size            one decimal and a unit of 1024: `1.5 GiB`, `512 B`; bytes a second likewise: `1.5 GiB/s`
+    size            one decimal and a unit of 1024: `1.5 GiB`, `512 B`; the next one from 1,000 on, `1.0 GiB`;
+                    bytes a second likewise: `1.5 GiB/s`
+    length of time  `4 s` and `2.5 s` below a minute, then as people write it, hours staying hours: `1m30s`, `35h59m50s`
     hours           one decimal: `12.9 h`; minutes and seconds below one hour, `45m`
     number          what has none of these units, with three digits: `1.24`, `24.5`, `2,598`
 
@@ -79,17 +81,28 @@ def parse_size(text: str) -> int:
     return round(float(match[1]) * _SIZE_BYTES[match[2]])
 
 
+def format_length(seconds: float) -> str:
+    """For reading: 4 → `4 s`, 90 → `1m30s`. Hours stay hours: a soak is spoken of as 36h."""
+    whole = round(seconds, 1)
+    if whole < 60:
+        return f"{whole:g} s"
+    hours, rest = divmod(whole, 3600)
+    minutes, rest = divmod(rest, 60)
+    parts = ((hours, "h"), (minutes, "m"), (round(rest, 1), "s"))
+    return "".join(f"{number:g}{unit}" for number, unit in parts if number)
+
+
 def format_hours(seconds: float) -> str:
     """For reading: 46440 → `12.9 h`, 3600 → `1 h`; in minutes and seconds below one hour."""
     if 0 < seconds < 3600:
-        return format_duration(round(seconds))
+        return format_length(round(seconds))
     return f"{seconds / 3600:,.1f}".removesuffix(".0") + " h"
 
 
 def format_size(size_bytes: float) -> str:
-    """For reading, not for parsing back: 1610612736 → `1.5 GiB`."""
+    """For reading, not for parsing back: 1610612736 → `1.5 GiB`. What would have four digits is of the next unit."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(size_bytes) < 1024 or unit == "TiB":
+        if abs(size_bytes) < (999.5 if unit == "B" else 999.95) or unit == "TiB":
             return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
         size_bytes /= 1024
     raise AssertionError("unreachable")
@@ -142,6 +155,16 @@ def format_byte_rate(bytes_per_second: float) -> str:
 def format_share(ratio: float) -> str:
     """For reading: 0.5 → `50 %`, 0.0061 → `0.61 %`. A share held against a limit has `analysis.verdict.percent`."""
     return "< 0.01 %" if 0 < ratio < 0.0001 else f"{format_number(ratio * 100)} %"
+
+
+def format_rare_share(ratio: float) -> str:
+    """Two digits of a ratio that may be tiny, without an exponent."""
+    hundredths = ratio * 100
+    return (
+        "less than 0.0001 %"
+        if hundredths < 0.0001
+        else f"{float(f'{hundredths:.2g}'):.6f}".rstrip("0").rstrip(".") + " %"
+    )
 
 
 def six_digits(value: float) -> float:

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from cliffwatch.base.checkout import DRILL_PROFILE
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.programs import DRIVE, require_program
+from cliffwatch.base.resources import DRILL_PROFILE
 from cliffwatch.base.units import format_size, parse_size
 from cliffwatch.cli import completion
 from cliffwatch.cli.drive_settings import check_names, with_typed

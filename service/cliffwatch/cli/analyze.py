@@ -12,7 +12,7 @@ from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_ratio, six_digits
 from cliffwatch.cli import completion
-from cliffwatch.cli.output import ABSENT, Output, print_json, say, show_latency, show_seconds, table_lines
+from cliffwatch.cli.output import ABSENT, Output, print_json, put, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.paths import is_file
 from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import OutputOption, session_of
@@ -186,7 +186,7 @@ def _lines(path: Path, what: str) -> Sequence[str]:
 
 
 def _print_text(analysis: Analysis) -> None:
-    print(f"verdict: {analysis.verdict}")
+    put(f"verdict: {analysis.verdict}")
     for sentence in (*analysis.reasons, *filter(None, [analysis.not_judged])):
         say(sentence)
     if not analysis.findings:
@@ -206,5 +206,4 @@ def _print_text(analysis: Analysis) -> None:
         ]
         for row in analysis.findings
     ]
-    for line in table_lines(headings, cells):
-        print(line)
+    put(*table_lines(headings, cells))

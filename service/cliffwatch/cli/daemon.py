@@ -8,6 +8,7 @@ import json
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_json_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
-from cliffwatch.base.units import format_duration
+from cliffwatch.base.units import format_length
 
 PROCESS_FILE = "service.json"
 LOG_FILE = "service.log"
@@ -25,7 +26,7 @@ _LOG_TAIL_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Daemon:
-    """A service that runs in the background: which process, and where it listens."""
+    """A service that runs: which process, and where it listens."""
 
     process: ProcessIdentity
     url: str
@@ -54,9 +55,21 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
     identity = ProcessIdentity.of(process.pid)
     if identity is None:
         raise _did_not_start(state_directory, process)
-    write_json_durably(state_directory / PROCESS_FILE, {"process": identity.to_json(), "url": url})
+    try:
+        remember_daemon(state_directory, Daemon(identity, url))
+    except OSError as error:
+        # Nobody would find it again, and nothing could stop it.
+        process.kill()
+        process.wait()
+        detail = f"the state directory {state_directory} takes nothing: {error.strerror}; make room there"
+        raise Problem(Code.NOT_READY, detail) from error
     disown(process)
     return Daemon(identity, url)
+
+
+def remember_daemon(state_directory: Path, daemon: Daemon) -> None:
+    """So that it is found again. Raises OSError."""
+    write_json_durably(state_directory / PROCESS_FILE, {"process": daemon.process.to_json(), "url": daemon.url})
 
 
 def _did_not_start(state_directory: Path, process: "subprocess.Popen[bytes]") -> Problem:
@@ -75,7 +88,9 @@ def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
 
 
 def forget_daemon(state_directory: Path) -> None:
-    (state_directory / PROCESS_FILE).unlink(missing_ok=True)
+    """What stays, where it cannot be removed, names a process that is gone, and nobody believes it."""
+    with suppress(OSError):
+        (state_directory / PROCESS_FILE).unlink()
 
 
 def log_tail(state_directory: Path) -> str:
@@ -89,5 +104,5 @@ def log_tail(state_directory: Path) -> str:
 
 
 def not_ready(state_directory: Path, waited_seconds: float) -> Problem:
-    detail = f"the service is not ready after {format_duration(round(waited_seconds))}; {log_tail(state_directory)}"
+    detail = f"the service is not ready after {format_length(round(waited_seconds))}; {log_tail(state_directory)}"
     return Problem(Code.NOT_READY, detail)

@@ -9,7 +9,7 @@ import typer
 
 from cliffwatch.base.units import format_size
 from cliffwatch.cli import aging, what_if
-from cliffwatch.cli.output import Output, print_json, say, show
+from cliffwatch.cli.output import Output, print_json, put, say, show
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 
@@ -35,8 +35,7 @@ def list_drives(context: typer.Context, output: OutputOption = None) -> None:
         say("this machine has no drives that the service can see")
     width = max(_WIDTH_MINIMUM, shutil.get_terminal_size().columns)
     for drive in rows:
-        for line in drive_lines(drive, width):
-            print(line)
+        put(*drive_lines(drive, width))
 
 
 def drive_lines(drive: Mapping[str, Any], width: int) -> list[str]:

@@ -38,4 +38,4 @@ def rebuild(context: typer.Context, output: OutputOption = None) -> None:
         say(f"{run_id}:", *(f"  {fault}" for fault in faults))
     say(f"{report.indexed} runs from the journals in {settings.runs_directory}")
     if session.how(output) is Output.JSON:
-        print_json(asdict(report))
+        print_json(asdict(report) | {"refused": sorted(report.refused)})

@@ -11,7 +11,7 @@ from typing import Any
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.retries import growing_pause_seconds
-from cliffwatch.base.units import format_duration
+from cliffwatch.base.units import format_length
 from cliffwatch.cli.client import ApiClient, ServerEvent, json_of, path_of
 from cliffwatch.model.run_state import RunState
 
@@ -151,7 +151,7 @@ class Follower:
             self._away_since = now
             yield RunNotice("the service does not answer; the run continues, and this command reconnects")
         if now - self._away_since >= self._give_up_after:
-            silence = format_duration(round(now - self._away_since))
+            silence = format_length(round(now - self._away_since))
             detail = (
                 f"the service has not answered for {silence}; the run continues. "
                 f"Start the service again with `cliffwatch up`, then: cliffwatch run watch {self._run_id}"

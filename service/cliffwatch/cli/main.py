@@ -13,14 +13,15 @@ from typing import Annotated
 
 import typer
 
-from cliffwatch import __version__
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.cli import analyze, drives, index, omb, runs, schedules, service, tokens, workloads
+from cliffwatch.base.version import VERSION
+from cliffwatch.cli import analyze, drives, index, omb, runs, schedules, service, tokens, units, workloads
 from cliffwatch.cli.drill import command
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.runs import EXIT_INTERRUPTED
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
+from cliffwatch.model.target import field_words
 
 PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
@@ -43,6 +44,7 @@ app.add_typer(tokens.app, name="token")
 app.add_typer(index.app, name="index")
 app.add_typer(omb.app, name="omb")
 service.register(app)
+units.register(app)
 analyze.register(app)
 command.register(app)
 
@@ -82,14 +84,14 @@ def root(
 def version(context: typer.Context, output: OutputOption = None) -> None:
     """Print the version."""
     if session_of(context).how(output) is Output.JSON:
-        print_json({"version": __version__})
+        print_json({"version": VERSION})
     else:
-        print(__version__)
+        print(VERSION)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"{PROGRAM} {__version__}")
+        print(f"{PROGRAM} {VERSION}")
         raise typer.Exit
 
 
@@ -105,7 +107,8 @@ def main() -> None:
     try:
         app(prog_name=PROGRAM)
     except Problem as problem:
-        say(f"{PROGRAM}: {problem}")
+        faults = [f"  {field_words(fault.field)}: {fault.message}" for fault in problem.faults]
+        say(f"{PROGRAM}: {problem.detail}", *faults)
         sys.exit(exit_status_of(problem))
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

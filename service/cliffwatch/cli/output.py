@@ -1,6 +1,7 @@
 """How the command line prints: data on stdout as a table or as JSON, everything said to a person on stderr."""
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
-from cliffwatch.base.units import format_duration, format_latency
+from cliffwatch.base.units import format_latency, format_length
 
+#: What a terminal obeys instead of showing it, or what changes the order in which it shows the rest.
+_OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: What stands where there is no value: not measured, not yet, not set.
 ABSENT = "–"
 
@@ -29,14 +32,25 @@ class Column:
     text: Callable[[Mapping[str, Any]], str]
 
 
+def visible(text: str) -> str:
+    """The text with what a terminal would obey written as JSON writes it: names and notes may be a stranger's."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def say(*lines: str) -> None:
     """A message to the terminal (stderr); never mixed with data."""
     for line in lines:
-        print(line, file=sys.stderr, flush=True)
+        print(visible(line), file=sys.stderr, flush=True)
+
+
+def put(*lines: str) -> None:
+    """Data for a person (stdout)."""
+    for line in lines:
+        print(visible(line))
 
 
 def print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(visible(json.dumps(value, indent=2, ensure_ascii=False)))
 
 
 def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], output: Output, empty: str) -> None:
@@ -44,10 +58,7 @@ def print_rows(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], out
     if output is Output.JSON:
         print_json(list(rows))
     elif rows:
-        for line in table_lines(
-            [column.heading for column in columns], [[c.text(row) for c in columns] for row in rows]
-        ):
-            print(line)
+        put(*table_lines([column.heading for column in columns], [[c.text(row) for c in columns] for row in rows]))
     else:
         say(empty)
 
@@ -59,14 +70,13 @@ def print_facts(value: Any, facts: Mapping[str, str], output: Output) -> None:
         return
     width = max(map(len, facts), default=0)
     for name, text in facts.items():
-        first, *rest = text.splitlines() or [ABSENT]
-        print(f"{name:<{width}}  {first}")
-        for line in rest:
-            print(f"{'':<{width}}  {line}")
+        first, *rest = (text.rstrip("\n") or ABSENT).split("\n")
+        put(f"{name:<{width}}  {first}", *(f"{'':<{width}}  {line}" for line in rest))
 
 
 def table_lines(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """Columns as wide as their widest cell, two spaces apart; nothing is cut off, so that lines can be searched."""
+    rows = [[visible(cell.replace("\n", "\\u000a")) for cell in row] for row in rows]
     widths = [max(map(len, cells)) for cells in zip(headings, *rows, strict=True)]
     return [
         "  ".join(f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=True)).rstrip()
@@ -101,7 +111,7 @@ def show(value: Any) -> str:
 
 def show_seconds(seconds: float | None) -> str:
     """A length of time, to the second."""
-    return ABSENT if seconds is None else format_duration(round(max(0.0, seconds)))
+    return ABSENT if seconds is None else format_length(round(max(0.0, seconds)))
 
 
 def show_latency(seconds: float | None) -> str:

@@ -12,14 +12,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
 from cliffwatch.analysis.stalls import stall_seconds, stall_words
+from cliffwatch.analysis.thresholds import UPDATE_FACTOR
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.units import format_byte_rate, format_rate, format_share
 from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, Update, WindowSeen
-from cliffwatch.cli.output import ABSENT, say, show, show_latency, show_seconds
-from cliffwatch.journal.note_text import note_text
+from cliffwatch.cli.output import ABSENT, say, show_latency, show_seconds, visible
+from cliffwatch.journal.event_text import event_text
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.phase import Phase
+from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.run_state import RunState
 
 PLAIN_LINE_SECONDS = 10.0
@@ -31,6 +33,45 @@ _ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepare
 _FINDING_WORDS = {"finding_updated": "finding, updated", "finding_ended": "finding, over"}
 #: A run goes through them in this order; updates do not always arrive in it.
 _PHASES = [phase.value for phase in Phase]
+
+
+class Notices:
+    """What of a run's updates is worth a line of its own, in the order in which they come.
+
+    A finding's size is stated again when it has changed by a factor, or when it is about another series: while it
+    grows, the journal has an update every few windows.
+    """
+
+    def __init__(self) -> None:
+        #: By the finding: what was said last of its series, its ratio and its worst ratio.
+        self._said: dict[FindingKey, tuple[str, float, float]] = {}
+
+    def text(self, update: Update) -> str | None:
+        if isinstance(update, EventSeen) and not self._is_news(update.event):
+            return None
+        return update_text(update)
+
+    def _is_news(self, event: dict[str, Any]) -> bool:
+        is_update = event["type"] == "note" and event["name"] == UPDATED_NOTE
+        if not is_update and event["type"] != "finding":
+            return True
+        try:
+            detail = {"kind": event["name"], **(event.get("detail") or {})}
+            key, series = key_in(detail), str(detail["series"])
+            size = float(detail["ratio"]), float(detail["worst_ratio"])
+        except (KeyError, TypeError, ValueError):
+            return True
+        if key is None:
+            return True
+        last = self._said.get(key)
+        if is_update and last is not None and last[0] == series and not _has_changed(last[1:], size):
+            return False
+        self._said[key] = (series, *size)
+        return True
+
+
+def _has_changed(last: tuple[float, float], present: tuple[float, float]) -> bool:
+    return any(not 1 / UPDATE_FACTOR < now / before < UPDATE_FACTOR for before, now in zip(last, present, strict=True))
 
 
 @dataclass(slots=True)
@@ -65,7 +106,7 @@ class Picture:
     def phase(self) -> str:
         """The phase while the load runs; the state before and after."""
         state = str(self.run.get("state", ""))
-        return self._phase or state if state == RunState.RUNNING else state
+        return phase_words(self._phase or state) if state == RunState.RUNNING else state
 
     @property
     def elapsed_seconds(self) -> float:
@@ -83,8 +124,11 @@ class Picture:
 
     @property
     def remaining_seconds(self) -> float | None:
+        """Until the end of load; None where no load goes on."""
         planned = self.planned_seconds
-        return None if planned is None else max(0.0, planned - self.elapsed_seconds)
+        if planned is None or self.run.get("state") in (RunState.REPORTING, RunState.FINISHED):
+            return None
+        return max(0, round(planned) - round(self.elapsed_seconds))
 
     @property
     def ratio(self) -> float:
@@ -108,11 +152,14 @@ class Picture:
         latency_words = measured if stall is None else stall_words(stall)
         return f"{latency_words}  {throughput}  operations {operations}  errors {self.errors}"
 
+    def times(self) -> str:
+        """How much of the load has passed, and how much is left while it goes on."""
+        left = self.remaining_seconds
+        elapsed = f"elapsed {show_seconds(self.elapsed_seconds)}"
+        return elapsed if left is None else f"{elapsed}  remaining {show_seconds(left)}"
+
     def line(self) -> str:
-        return (
-            f"{self.phase}  {format_share(round(self.ratio, 2))}  elapsed {show_seconds(self.elapsed_seconds)}  "
-            f"remaining {show_seconds(self.remaining_seconds)}  {self.figures()}"
-        )
+        return f"{self.phase}  {format_share(round(self.ratio, 2))}  {self.times()}  {self.figures()}"
 
 
 def run_figures(figures: dict[str, Any]) -> str:
@@ -161,6 +208,7 @@ class LineDisplay:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._picture = Picture(clock)
+        self._notices = Notices()
         self._said: tuple[str, float] | None = None
 
     def __enter__(self) -> Self:
@@ -170,7 +218,7 @@ class LineDisplay:
         pass
 
     def show(self, update: Update) -> None:
-        text = update_text(update)
+        text = self._notices.text(update)
         if text:
             say(text)
         self._picture.take(update)
@@ -185,6 +233,7 @@ class BarDisplay:
 
     def __init__(self, clock: Clock, console: Console) -> None:
         self._picture = Picture(clock)
+        self._notices = Notices()
         self._live = Live(get_renderable=self._render, console=console, refresh_per_second=4, transient=False)
 
     def __enter__(self) -> Self:
@@ -195,9 +244,9 @@ class BarDisplay:
         self._live.stop()
 
     def show(self, update: Update) -> None:
-        text = update_text(update)
+        text = self._notices.text(update)
         if text:
-            self._live.console.print(text, markup=False, highlight=False)
+            self._live.console.print(visible(text), markup=False, highlight=False)
         self._picture.take(update)
 
     def _render(self) -> RenderableType:
@@ -209,7 +258,7 @@ class BarDisplay:
             Text(f"{picture.phase:<12}", style="bold"),
             ProgressBar(total=1.0, completed=picture.ratio),
             f"{format_share(round(picture.ratio, 2)):>5}",
-            f"elapsed {show_seconds(picture.elapsed_seconds)}  remaining {show_seconds(picture.remaining_seconds)}",
+            picture.times(),
         )
         return Group(bar, Text(picture.figures(), overflow="ellipsis", no_wrap=True))
 
@@ -223,24 +272,9 @@ def update_text(update: Update) -> str | None:
         if update.event["type"] == "alert":
             about = ", ".join(str(detail[name]) for name in ("status", "severity") if detail.get(name))
             return f"alert: {update.event['name']} ({about}): {detail.get('summary', '')}"
-        if "summary" in detail:
-            return f"{_FINDING_WORDS.get(update.event['name'], update.event['type'])}: {detail['summary']}"
-        if update.event["type"] == "note" and (words := note_text(update.event["name"], detail)) is not None:
-            return f"note: {words}"
-        shown = {name: _in_words(value) for name, value in detail.items() if name not in ("start", "end")}
-        text = ", ".join(f"{name} {words}" for name, words in shown.items() if words)
-        return f"{update.event['type']}: {update.event['name']}" + (f" ({text})" if text else "")
+        kind = _FINDING_WORDS.get(update.event["name"], update.event["type"])
+        return f"{kind}: {event_text(update.event['type'], update.event['name'], detail)}"
     return None
-
-
-def _in_words(value: Any) -> str | None:
-    """A detail of an event in a line: names, and reasons by name; None where it is figures for a report."""
-    if isinstance(value, list):
-        return " ".join(value) if all(isinstance(each, str) for each in value) else None
-    if isinstance(value, dict):
-        reasons = [f"{name} ({why})" for name, why in value.items() if isinstance(why, str)]
-        return " ".join(reasons) if len(reasons) == len(value) else None
-    return show(value)
 
 
 def interrupted(run_id: str) -> None:

@@ -74,9 +74,16 @@ def match_run(text: str, ids: Sequence[str], where: str = "") -> str:
         detail = f"run {text!r} could be any of {len(found)} runs: {named}; use a longer prefix of the id"
         raise Problem(Code.BAD_REQUEST, detail)
     # A beginning that was mistyped is like the beginnings of ids, and not like ids, which are much longer.
-    hint = did_you_mean(text, ids) or did_you_mean(text, [run[: len(text)] for run in ids])
+    hint = did_you_mean(text, [*ids, LAST]) or _like_a_beginning(text, ids)
     hint = hint or "; `cliffwatch run list` shows those there are, and `last` is the newest"
     raise Problem(Code.NOT_FOUND, f"there is no run {text!r}{where}{hint}")
+
+
+def _like_a_beginning(text: str, ids: Sequence[str]) -> str:
+    """The hint names the run, since a beginning of an id may be that of several."""
+    newest = {run[: len(text)]: run for run in reversed(ids)}
+    hint = did_you_mean(text, newest)
+    return next((hint.replace(repr(start), repr(run)) for start, run in newest.items() if repr(start) in hint), hint)
 
 
 def _created(order: Path) -> float:

@@ -10,7 +10,7 @@ from cliffwatch.base.documents import load_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_size, parse_duration
 from cliffwatch.cli.client import ApiClient, path_of
-from cliffwatch.cli.output import say
+from cliffwatch.cli.output import put, say
 from cliffwatch.cli.paths import is_directory
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget, parse_target
 
@@ -91,19 +91,19 @@ def print_plan(plan: dict[str, Any]) -> None:
     """What a run would do, for people, on stdout."""
     writes = plan.get("writes") or []
     for write in writes:
-        print(f"would write  {write['path']}  {format_size(write['size_bytes'])} at most")
+        put(f"would write  {write['path']}  {format_size(write['size_bytes'])} at most")
     total = plan.get("written_bytes")
     if not writes:
-        print(f"would write  {'nothing' if total == 0 else 'no file and no drive of this machine itself'}")
+        put(f"would write  {'nothing' if total == 0 else 'no file and no drive of this machine itself'}")
     bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
-    print(f"in all       {bound}")
-    print(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    put(f"in all       {bound}")
+    put(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
     for note in plan.get("notes") or []:
-        print(f"note         {note}")
+        put(f"note         {note}")
     for objection in standing_objections(plan):
-        print(f"objection    {objection['message']} ({objection['code']})")
+        put(f"objection    {objection['message']} ({objection['code']})")
     if plan.get("confirmation"):
-        print(f"confirm      {plan['confirmation']}")
+        put(f"confirm      {plan['confirmation']}")
 
 
 def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:

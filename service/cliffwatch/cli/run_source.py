@@ -11,7 +11,7 @@ import typer
 from cliffwatch.base.durable import output_file
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.output import Output, print_json, say
-from cliffwatch.cli.paths import is_directory, is_file
+from cliffwatch.cli.paths import is_directory, is_file, is_odd
 from cliffwatch.cli.run_id import local_run
 from cliffwatch.cli.session import Session
 from cliffwatch.journal import files
@@ -29,6 +29,8 @@ def is_journal(run: str) -> bool:
 
 def journal_of(session: Session, run: str) -> Path:
     """The directory that a run of this machine, or a path, stands for. Raises Problem."""
+    if is_odd(run):
+        raise Problem(Code.BAD_REQUEST, f"{run} is no file and no directory; name a run, or one of those")
     directory = Path(run) if is_directory(run) else local_run(session.settings().runs_directory, run)
     if not is_file(directory / files.ORDER):
         detail = f"{directory} is no journal: there is no {files.ORDER} in it; name a run, or a run's own directory"

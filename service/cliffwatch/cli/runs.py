@@ -18,6 +18,7 @@ from cliffwatch.cli.output import (
     print_facts,
     print_json,
     print_rows,
+    put,
     say,
     show,
     show_seconds,
@@ -36,6 +37,7 @@ from cliffwatch.cli.run_request import (
 )
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of
 from cliffwatch.cli.tree import CommandTree
+from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import RunState, VerdictName
 
 app = CommandTree(help="Start, list, watch, stop and report runs.")
@@ -64,7 +66,8 @@ _COLUMNS = (
 
 def _phase(run: Mapping[str, Any]) -> str | None:
     """The phase that a run is in; none once it is over."""
-    return None if run.get("state") == RunState.FINISHED else run.get("phase")
+    phase = run.get("phase")
+    return None if phase is None or run.get("state") == RunState.FINISHED else phase_words(phase)
 
 
 @app.command("start")
@@ -289,6 +292,5 @@ def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, quietl
     if how is Output.JSON:
         print_json(run)
     else:
-        for line in verdict_lines(run):
-            print(line)
+        put(*verdict_lines(run))
     raise typer.Exit(exit_status(run))

@@ -7,6 +7,7 @@ import typer
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.base.units import format_length, parse_duration
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient, path_of
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
@@ -145,8 +146,10 @@ def trigger_document(cron: str | None, every: str | None, at: str | None, time_z
 
 
 def show_trigger(trigger: dict[str, Any]) -> str:
-    when = trigger.get("expression") or trigger.get("every") or trigger.get("at")
-    zone = trigger.get("time_zone")
+    every, zone = trigger.get("every"), trigger.get("time_zone")
+    if every:
+        return f"every {format_length(parse_duration(every))}"
+    when = trigger.get("expression") or trigger.get("at")
     return f"{trigger.get('kind')} {show(when)}" + (f" {zone}" if zone else "")
 
 
@@ -175,16 +178,18 @@ def _found(api: ApiClient, schedule: str) -> dict[str, Any]:
 def _facts_of(schedule: dict[str, Any]) -> dict[str, str]:
     facts = {column.heading.lower(): column.text(schedule) for column in _COLUMNS[:-1]}
     last = schedule.get("last_firing")
-    last_text = (
-        f"{show_time(last['due_at'])} {last['outcome']} {last['run_id'] or last['detail']}" if last else show(None)
-    )
+    last_text = show(None)
+    if last:
+        outcome = last.get("run_verdict") or last.get("run_state") or last["outcome"]
+        parts = (show_time(last["due_at"]), outcome, last["run_id"], last["detail"])
+        last_text = " ".join(part for part in parts if part)
     fault = {"fault": schedule["fault"]} if schedule.get("fault") else {}
     return (
         facts
         | fault
         | {
             "next": "\n".join(map(show_time, schedule.get("next_fire_times") or [])),
-            "last": last_text.rstrip(),
+            "last": last_text,
             "missed": show_time(schedule.get("last_missed_at")),
         }
     )

@@ -3,23 +3,30 @@
 import ipaddress
 import itertools
 import logging
+import os
+import resource
 import socket
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 import uvicorn
 
 from cliffwatch.app.tokens import TokenService
+from cliffwatch.base import locks
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.durable import PRIVATE_DIRECTORY, write_durably
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import Repetitions
 from cliffwatch.base.privacy import tighten
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.cli.daemon import Daemon, remember_daemon
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
-from cliffwatch.http.connections import http_options
+from cliffwatch.http.connections import bounds_within, http_options
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
@@ -27,6 +34,10 @@ from cliffwatch.store.database import open_database, upgrade
 
 #: How long answers in progress may take once a signal came. Live streams never end by themselves.
 _SHUTDOWN_GRACE_SECONDS = 3
+#: How long another service of this state directory, which may be about to end, is waited for.
+_PATIENCE_SECONDS = 5.0
+#: More would be of no use: connections are bounded, and a run needs some ten.
+_OPEN_FILES = 16_384
 
 
 def serve_forever(settings: Settings, token_path: Path) -> None:
@@ -35,23 +46,60 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
     _make_state(settings)
     # Bound first: a port that is taken is said before anything is made.
     listener = _listen(settings.listen_host, settings.listen_port)
-    with listener:
+    with listener, _alone_in(settings.state_directory):
         port = listener.getsockname()[1]
         await_database(settings.database_url, listener, SystemClock())
         _make_first_token(settings, token_path)
-        say(f"listening on http://{settings.listen_host}:{port}")
+        _be_found(settings, f"http://{settings.listen_host}:{port}")
         configuration = uvicorn.Config(
             create_app(settings, SystemClock()),
             access_log=False,
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
-            **http_options(),
+            **http_options(bounds_within(_most_open_files())),
         )
         server = uvicorn.Server(configuration)
         server.run(sockets=[listener])
     if not server.started:
         raise Problem(Code.NOT_READY, "the service could not be started; the reason is above")
+
+
+def _most_open_files() -> int:
+    """As many as this process may have: the lower limit is for programs that use `select`."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, _OPEN_FILES)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return wanted
+
+
+def _be_found(settings: Settings, url: str) -> None:
+    """Whoever started it, `up`, `down` and `status` find it."""
+    say(f"listening on {url}")
+    own = ProcessIdentity.of(os.getpid())
+    assert own is not None, "this process is there"
+    try:
+        remember_daemon(settings.state_directory, Daemon(own, url))
+    except OSError as error:
+        say(f"`cliffwatch down` will not find this service: {error}")
+
+
+@contextmanager
+def _alone_in(state_directory: Path) -> Iterator[None]:
+    """Before anything of another service's is written over. Raises Problem(conflict)."""
+    try:
+        descriptor = locks.hold(state_directory / "service.lock", _PATIENCE_SECONDS)
+    except TimeoutError as error:
+        detail = (
+            f"another service uses the state directory {state_directory}; stop it (`cliffwatch down`), or name another"
+        )
+        raise Problem(Code.CONFLICT, f"{detail} with CLIFFWATCH_STATE_DIRECTORY") from error
+    except OSError as error:
+        raise _unusable(state_directory, error) from error
+    try:
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _make_state(settings: Settings) -> None:
@@ -60,10 +108,12 @@ def _make_state(settings: Settings) -> None:
         place.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         tighten(place, settings.runs_directory)
     except OSError as error:
-        remedy = "name a directory that this user may write to with CLIFFWATCH_STATE_DIRECTORY"
-        raise Problem(
-            Code.NOT_READY, f"the state directory {place} cannot be used: {error.strerror}; {remedy}"
-        ) from error
+        raise _unusable(place, error) from error
+
+
+def _unusable(place: Path, error: OSError) -> Problem:
+    remedy = "name a directory that this user may write to with CLIFFWATCH_STATE_DIRECTORY"
+    return Problem(Code.NOT_READY, f"the state directory {place} cannot be used: {error.strerror}; {remedy}")
 
 
 def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.programs import DRIVE, require_program
 from cliffwatch.base.units import format_duration, format_size
 from cliffwatch.cli.drive_settings import check_names
-from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.labs.what_if.answer import answer, document
 from cliffwatch.labs.what_if.field_report import statements
@@ -112,8 +112,7 @@ def what_if(
         reported = [{"kind": item.kind.value, "text": item.text} for item in statements(result)]
         print_json(document(result) | {"field_report": reported})
     else:
-        for line in lines(result):
-            print(line)
+        put(*lines(result))
     if to is not None:
         say(f"{to}: the same as a page")
 

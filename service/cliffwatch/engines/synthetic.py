@@ -17,6 +17,7 @@ from pydantic import Field
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import Duration
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
+from cliffwatch.engines.run_time import run_time
 from cliffwatch.model.document import Strict
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.plan import LoadPlan
@@ -99,14 +100,14 @@ def main(arguments: list[str]) -> None:
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, frame: stopping.append(number))
     noise = np.random.default_rng([load.seed, round(start * 1000)])
-    late = time.time() - start
+    late = run_time() - start
     if load.time == "real" and late > 0 and begun == start:
         moved = math.ceil(late / window_seconds) * window_seconds
         start, stop, begun = start + moved, stop + moved, begun + moved
         print(format_engine_line(EngineEvent(start, BEGUN, {"start": start, "late_seconds": late})), flush=True)
     operations = round(load.operations_per_second * window_seconds)
     count = round((stop - start) / window_seconds)
-    anchor = time.monotonic() - (time.time() - start)
+    anchor = time.monotonic() - (run_time() - start)
     for seq in range(count):
         begin, end = start + seq * window_seconds, start + (seq + 1) * window_seconds
         if load.time == "real":

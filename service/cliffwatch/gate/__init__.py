@@ -11,6 +11,12 @@ A device is written to only when its serial, WWN, UUID or backing file was named
 wipefs and blkid find nothing on it, and the kernel grants it exclusively; all of this under every name that its blocks
 have. In a directory a run writes to new files in a directory of its own, and a stated share of the volume stays free.
 
+What no program can see from here is no proof either way: a descriptor of the file behind a loop device that is on its
+way from one process to another in a message, a file that the kernel itself has open for process accounting or a USB
+gadget, a file that is registered with an io_uring which nobody has a descriptor of, processes of other users where this
+one is not root, and processes outside of this one's PID namespace, as a container has it: of these an examination of a
+drive says so in a note, since whoever claims a drive, or locks its file, is noticed nevertheless.
+
     device_gate          whether a drive is in use or holds something: here a disk is refused
     examination          which drives a target leads to, whether it was confirmed, and which runs must take turns
     journal_directories  whether the target is where the journals are
@@ -21,7 +27,15 @@ have. In a directory a run writes to new files in a directory of its own, and a 
 """
 
 from cliffwatch.gate.device_gate import device_objections
-from cliffwatch.gate.examination import Examination, confirmation_sentence, examine, place_of, targets_overlap
+from cliffwatch.gate.examination import (
+    Examination,
+    blocks_of,
+    confirmation_sentence,
+    examine,
+    is_same_device,
+    place_of,
+    targets_overlap,
+)
 from cliffwatch.gate.holding import HeldTarget, hold
 from cliffwatch.gate.objections import OBJECTIONS, Objection, require_clear
 from cliffwatch.gate.run_directory import remove_run_directory, run_directory
@@ -32,10 +46,12 @@ __all__ = [
     "Examination",
     "HeldTarget",
     "Objection",
+    "blocks_of",
     "confirmation_sentence",
     "device_objections",
     "examine",
     "hold",
+    "is_same_device",
     "notes_on_plan",
     "objections_to_plan",
     "place_of",

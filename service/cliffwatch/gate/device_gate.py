@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from cliffwatch.gate.objections import Objection
-from cliffwatch.machine.backing import is_locked_by_another, read_loops
+from cliffwatch.machine.backing import FileIdentity, Loop, is_locked_by_another, opened, read_loops
 from cliffwatch.machine.exports import exports
 from cliffwatch.machine.inventory import Drive
 from cliffwatch.machine.signatures import Signature, SignaturesUnreadable, read_signatures
-from cliffwatch.machine.sysfs import PROC, SYS, disk_directory, read_text
-from cliffwatch.machine.twins import twins_of
+from cliffwatch.machine.sysfs import PROC, SYS, disk_directory, number_of, read_text
+from cliffwatch.machine.twins import relay_of_loop, twins_of
 from cliffwatch.machine.usage import (
     StackedDevice,
     file_writers,
@@ -22,6 +22,7 @@ from cliffwatch.machine.usage import (
     layers_above,
     layers_below,
     mount_points,
+    mounts_of_files,
     partitions,
     swap_areas,
     writers,
@@ -53,12 +54,15 @@ def lasting_objections(
         time.sleep(_POLL_SECONDS)
 
 
-def open_exclusively(node: Path) -> int:
-    """A descriptor that nobody else has exclusively; whoever has it for an instant is waited for. Raises OSError."""
+def open_exclusively(node: Path, major_minor: str) -> int:
+    """A descriptor of that device that nobody else has exclusively; whoever has it for an instant is waited for.
+
+    Raises OSError: ENXIO where the node leads to something else.
+    """
     deadline = time.monotonic() + INSTANT_SECONDS
     while True:
         try:
-            return os.open(node, os.O_RDONLY | os.O_EXCL)
+            return _opened_as(node, major_minor, os.O_EXCL)
         except OSError as error:
             if error.errno != errno.EBUSY or time.monotonic() >= deadline:
                 raise
@@ -77,17 +81,21 @@ def device_objections(
     objections += _part_objections(drive, layers, sys, proc)
     if drive.read_only:
         objections.append(Objection("read_only", f"{drive.name} is read-only; use a drive that can be written to"))
-    objections += _content_objections(drive, layers)
+    objections += _content_objections(drive.node, drive.name, _partitions_of(drive, layers))
     objections += _backing_objections(drive, sys, proc)
-    if drive.major_minor not in held:
-        objections += _exclusive_objections(drive)
+    objections += _claim_objections(drive, held)
     return [*objections, *_twin_objections(drive, layers, held, sys, proc)]
 
 
 def not_exclusive(node: Path, error: OSError) -> Objection:
     """Why the kernel did not grant the device exclusively."""
-    remedy = "stop what uses it" if error.errno == errno.EBUSY else "root may open devices"
+    remedies = {errno.EBUSY: "stop what uses it"} | dict.fromkeys((errno.EACCES, errno.EPERM), "root may open devices")
+    remedy = remedies.get(error.errno or 0, "see that the device is there and well")
     return Objection("in_use", f"{node} cannot be opened exclusively: {error.strerror}; {remedy}")
+
+
+def _partitions_of(drive: Drive, layers: Collection[StackedDevice]) -> list[str]:
+    return [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
 
 
 def _stack_objections(layers: Collection[StackedDevice], above: Collection[StackedDevice]) -> list[Objection]:
@@ -101,20 +109,29 @@ def _stack_objections(layers: Collection[StackedDevice], above: Collection[Stack
 
 
 def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Who uses the device of that name or what lies on it."""
+    """Who uses the device of that name or what lies on it, `layers`; what lies on it is named as itself."""
     objections = []
-    for mount_point in mount_points(layers, sys, proc):
-        objections.append(Objection("mounted", f"{name} is mounted at {mount_point}; unmount it"))
+    for layer, mount_point in mount_points(layers, sys, proc):
+        message = _used(name, layer, f"is mounted at {mount_point}", "unmount it")
+        objections.append(Objection("mounted", message))
     for area in swap_areas(layers, proc=proc):
         objections.append(Objection("swap", f"{area} is swapped to; take it out of use with swapoff"))
-    numbers = {layer.major_minor for layer in layers}
+    by_number = {layer.major_minor: layer for layer in layers}
     for export in exports(sys):
-        if export.major_minor in numbers:
-            message = f"{name} is exported as {export.name} ({export.path}); remove that"
-            objections.append(Objection("in_use", message))
+        if export.major_minor in by_number:
+            use = f"is exported as {export.name} ({export.path})"
+            objections.append(Objection("in_use", _used(name, by_number[export.major_minor], use, "remove that")))
+    opened = name if len(layers) == 1 else f"{name}, or what lies on it,"
     for writer in writers(layers, proc):
-        objections.append(Objection("in_use", f"{writer} has {name} open for writing; end it"))
+        objections.append(Objection("in_use", f"{writer} has {opened} open for writing; end it"))
     return objections
+
+
+def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
+    """That the device of that name is used, or that what lies on it is: who reads it may never have heard of either."""
+    if layer.name == name:
+        return f"{name} {use}; {remedy}"
+    return f"{layer.description} {use}, so {name} is in use; {remedy}"
 
 
 def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
@@ -183,14 +200,13 @@ def _twin_objections(
         found = [*_stack_objections(others, others[1:]), *_use_objections(twin.drive.name, others, sys, proc)]
         if twin.original.backing_file is not None:
             # It may begin elsewhere in the file, and show what nothing on the drive itself shows.
-            found += _content_objections(twin.drive, others)
-        if twin.drive.major_minor not in held:
-            found += _exclusive_objections(twin.drive)
+            found += _content_objections(twin.drive.node, twin.drive.name, _partitions_of(twin.drive, others))
+        found += _claim_objections(twin.drive, held)
         objections += [replace(each, message=f"{twin.reason}: {each.message}") for each in found]
     for loop in twins.unknown:
         message = (
             f"what {loop.name} lies on cannot be determined, and it may be what {drive.name} lies on; run the service "
-            f"as root with the node /dev/{loop.name}, or detach {loop.name}"
+            f"as root with the node /dev/{loop.name}, which has to lead to it, or detach {loop.name}"
         )
         objections.append(Objection("in_use", message))
     for loop in twins.relayed:
@@ -205,46 +221,105 @@ def _twin_objections(
 
 def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
     """What is known of the files behind loop devices, of which the drive is one or is made."""
-    numbers = {leaf.major_minor: leaf.name for leaf in drive.leaves if leaf.backing_file is not None}
+    names = {leaf.major_minor: leaf.backing_file for leaf in drive.leaves if leaf.backing_file is not None}
     objections = []
-    for loop in read_loops(sys) if numbers else []:
-        if loop.major_minor not in numbers or loop.backing is None:
+    for loop in read_loops(sys) if names else []:
+        name = names.get(loop.major_minor)
+        if name is None:
             continue
-        file, identity = loop.backing_file, loop.backing.file
+        if loop.backing is None:
+            message = (
+                f"what {loop.name} lies on cannot be determined; run the service as root with the node "
+                f"/dev/{loop.name}, which has to lead to it"
+            )
+            objections.append(Objection("backing_unknown", message))
+            continue
         if loop.backing.block_device is not None:
-            message = f"{loop.name} is a loop device over {file}; name the drive that this is on"
+            message = f"{loop.name} is a loop device over {loop.backing_file}; name the drive that this is on"
             objections.append(Objection("backed_by_device", message))
             continue
-        behind = f"{file}, the file behind {loop.name}"
-        for export in exports(sys):
-            if export.file == identity:
-                message = f"{behind}, is exported as {export.name} ({export.path}); remove that"
-                objections.append(Objection("in_use", message))
-        users = file_writers(identity, proc)
-        for writer in users:
-            objections.append(Objection("in_use", f"{writer} has {behind}, open for writing; end it"))
-        if not users and is_locked_by_another(file, identity):
-            message = f"a process that cannot be seen from here has a lock on {behind}; end it"
-            objections.append(Objection("in_use", message))
-        for area in swap_areas([], [identity], proc):
-            objections.append(Objection("swap", f"{area} is {behind}, and swapped to; take it out of use with swapoff"))
+        if not _leads_to(name, loop.backing.file):
+            message = (
+                f"{name}, as the file behind {loop.name} is called, leads to another file or to none that can be "
+                f"looked at from here: it was deleted, covered by a mount or is elsewhere; attach {loop.name} anew"
+            )
+            objections.append(Objection("backing_unknown", message))
+        objections += _file_objections(loop, loop.backing.file, sys, proc)
     return objections
 
 
-def _content_objections(drive: Drive, layers: list[StackedDevice]) -> list[Objection]:
+def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) -> list[Objection]:
+    """Who uses the file behind a loop device, which has that identity, and what is in it."""
+    file, objections = loop.backing_file, []
+    behind = f"{file}, the file behind {loop.name}"
+    for export in exports(sys):
+        if export.file == identity:
+            message = f"{behind}, is exported as {export.name} ({export.path}); remove that"
+            objections.append(Objection("in_use", message))
+    with opened(file, identity) as descriptor:
+        size_bytes = None if descriptor is None else os.fstat(descriptor).st_size
+        # What begins where the file does, or is known by what is at its end, is not seen on a part of it. A device that
+        # does not end with its file, as far as is known, may be one.
+        is_part = loop.offset_bytes != 0 or loop.end_bytes is None
+        if descriptor is not None and is_part:
+            objections += _content_objections(Path(f"/proc/{os.getpid()}/fd/{descriptor}"), behind, [])
+        elif is_part and _leads_to(file, identity):
+            message = f"{loop.name} may be a part of {file}, which cannot be opened: let the service read it"
+            objections.append(Objection("signatures_unknown", message))
+    objections += _writer_objections(loop, identity, size_bytes, behind, proc)
+    for area in swap_areas([], [identity], proc):
+        objections.append(Objection("swap", f"{area} is {behind}, and swapped to; take it out of use with swapoff"))
+    for mount in mounts_of_files(proc):
+        message = (
+            f"{mount} is an EROFS file system that lies on files, and {behind}, may be one of them: the kernel "
+            "does not report which; unmount it"
+        )
+        objections.append(Objection("in_use", message))
+    return objections
+
+
+def _writer_objections(
+    loop: Loop, identity: FileIdentity, size_bytes: int | None, behind: str, proc: Path
+) -> list[Objection]:
     objections = []
-    parts = [layer.name for layer in layers if layer.is_partition and layer.below == drive.name]
+    is_relayed = relay_of_loop(loop, proc).is_relayed
+    users = file_writers(identity, size_bytes, is_relayed, proc, frozenset({loop.backing_file.name}))
+    for writer in users.known:
+        objections.append(Objection("in_use", f"{writer} has {behind}, open for writing; end it"))
+    for writer in users.possible:
+        message = (
+            f"{writer} has a file open for writing that may be {behind}: it is of that size, and one of the two is "
+            "on an overlay, on FUSE or on a network's file system, which gives a file another identity; end it, or "
+            "use a file of another size"
+        )
+        objections.append(Objection("in_use", message))
+    if not users.known and is_locked_by_another(loop.backing_file, identity):
+        message = f"a process that cannot be seen from here has a lock on {behind}; end it"
+        objections.append(Objection("in_use", message))
+    return objections
+
+
+def _leads_to(name: Path, identity: FileIdentity) -> bool:
     try:
-        signatures = read_signatures(drive.node)
+        return FileIdentity.of(name.lstat()) == identity
+    except OSError:
+        return False
+
+
+def _content_objections(node: Path, name: str, parts: list[str]) -> list[Objection]:
+    """What is on the drive, or file, of that name; `parts` are the names of its partitions."""
+    objections = []
+    try:
+        signatures = read_signatures(node)
     except SignaturesUnreadable as error:
         signatures = ()
-        message = f"what is on {drive.name} cannot be determined: {error}"
+        message = f"what is on {name} cannot be determined: {error}"
         objections.append(Objection("signatures_unknown", message))
     kinds: dict[str, list[str]] = {"partition_table": parts} if parts else {}
     for signature in signatures:
         kinds.setdefault(_signature_code(signature), []).append(signature.kind)
     for code, names in kinds.items():
-        message = f"{drive.name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
+        message = f"{name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
         objections.append(Objection(code, message))
     return objections
 
@@ -257,11 +332,21 @@ def _signature_code(signature: Signature) -> str:
     return codes.get(signature.usage, "other_signature")
 
 
-def _exclusive_objections(drive: Drive) -> list[Objection]:
+def _claim_objections(drive: Drive, held: Collection[str]) -> list[Objection]:
     # The kernel grants this only when no file system, holder or other exclusive opener has any part of the drive,
-    # including those in mount namespaces that cannot be seen from here.
+    # including those in mount namespaces that cannot be seen from here. What is held already is to have its node still.
     try:
-        os.close(os.open(drive.node, os.O_RDONLY | os.O_EXCL))
+        os.close(_opened_as(drive.node, drive.major_minor, 0 if drive.major_minor in held else os.O_EXCL))
     except OSError as error:
         return [not_exclusive(drive.node, error)]
     return []
+
+
+def _opened_as(node: Path, major_minor: str, flags: int) -> int:
+    """A descriptor of that device. Raises OSError: ENXIO where the node leads to something else."""
+    descriptor = os.open(node, os.O_RDONLY | os.O_NONBLOCK | flags)
+    if number_of(os.fstat(descriptor)) == major_minor:
+        os.set_blocking(descriptor, True)
+        return descriptor
+    os.close(descriptor)
+    raise OSError(errno.ENXIO, f"it does not lead to the device {major_minor}")

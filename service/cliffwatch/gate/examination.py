@@ -1,6 +1,7 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
 import os
+import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,8 +11,9 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.gate.device_gate import lasting_objections
 from cliffwatch.gate.journal_directories import directory_with_journals, drive_with_journals, notes_on_journals
 from cliffwatch.gate.objections import Objection
-from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory
+from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory, within_a_run
 from cliffwatch.machine.backing import FileIdentity, read_loops
+from cliffwatch.machine.births import birth_of
 from cliffwatch.machine.inventory import (
     Drive,
     Volume,
@@ -21,12 +23,18 @@ from cliffwatch.machine.inventory import (
     member_differences,
     volume_of,
 )
+from cliffwatch.machine.mounts import shown
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, major_minor_order
 from cliffwatch.machine.twins import twins_of
 from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, DirectoryTarget
 
 #: Stands where a path is asked for and nothing is written.
 _NOWHERE = Path("/nonexistent")
+#: How `Examination.blocks` tells a file from a later one of the same number.
+_UNKNOWN_BIRTH = "of unknown birth"
+#: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
+_ALL_PROCESSES = "pid:[4026531836]"
+_BIRTH = re.compile(rf" (?:born \d{{4}}-\S+Z|generation \d+|{_UNKNOWN_BIRTH})(?= \d+ bytes(?:;|$))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +77,7 @@ def examine(
         if isinstance(target, BrokerTarget):
             return _examine_brokers(target, run_id, sys, proc)
     except FileNotFoundError as error:
-        fault = FieldFault("target", f"{error.filename} disappeared while it was examined; try again")
-        raise Problem(Code.TARGET_MISSING, f"{target} is gone", [fault]) from error
+        raise _gone(target, error) from error
     return Examination(target, run_id, _NOWHERE, is_device=False, target_key=str(target))
 
 
@@ -87,9 +94,37 @@ def place_of(examination: Examination) -> str | None:
     return None if examination.directory is None else str(examination.path.parent)
 
 
+def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
+    """What a device is made of now, as `Examination.blocks` says it; None for other targets.
+
+    Raises Problem(target_missing) when the device is not there.
+    """
+    if not isinstance(target, DeviceTarget):
+        return None
+    try:
+        return _blocks(_named(target, sys)[0], sys)
+    except FileNotFoundError as error:
+        raise _gone(target, error) from error
+
+
+def is_same_device(asked: str, present: str) -> bool:
+    """Whether a device is made of what it was made of before, both as `Examination.blocks` says it.
+
+    What was written down by a version that did not look when files were made is compared without that.
+    """
+    if _BIRTH.search(asked) is None:
+        present = _BIRTH.sub("", present)
+    return sorted(asked.split("; ")) == sorted(present.split("; "))
+
+
 def targets_overlap(one_key: str, other_key: str) -> bool:
     """Whether two target keys name a physical drive (or place) in common."""
     return bool(_places(one_key) & _places(other_key))
+
+
+def _gone(target: AnyTarget, error: FileNotFoundError) -> Problem:
+    fault = FieldFault("target", f"{error.filename} disappeared while it was examined; try again")
+    return Problem(Code.TARGET_MISSING, f"{target} is gone", [fault])
 
 
 def _reason(error: OSError | RuntimeError) -> str:
@@ -107,14 +142,18 @@ def _examine_directory(
     except (OSError, RuntimeError) as error:
         fault = FieldFault("target.path", f"{given} cannot be reached: {_reason(error)}; make the directory first")
         raise Problem(Code.TARGET_MISSING, f"the directory {given} is not there", [fault]) from error
+    if shown(str(real)) != str(real):
+        fault = FieldFault("target.path", f"{given} leads to {shown(str(real))}, which is no text in UTF-8; rename it")
+        raise Problem(Code.TARGET_MISSING, f"the directory {given} cannot be named", [fault])
     path = run_directory(real, run_id)
     notes = [*_notes_on_drives(volume.drives), *_notes_on_volume(volume)]
     if real != given:
         notes.append(f"{given} leads to {real} through symbolic links")
     objections = _directory_objections(real, volume)
     if journals is not None:
-        objections += directory_with_journals(real, journals)
+        objections += directory_with_journals(real, journals, proc)
         notes += notes_on_journals(real, volume, journals, sys, proc)
+    objections += within_a_run(real)
     if not objections and ownership(path, run_id) == "foreign":
         objections.append(foreign_directory(path))
     return Examination(
@@ -122,7 +161,7 @@ def _examine_directory(
         run_id=run_id,
         path=path,
         is_device=False,
-        target_key=_key(volume.drives, sys) or f"path:{volume.mount_point}",
+        target_key=_key(volume.drives, sys) or f"file_system:{directory.major_minor}",
         drives=volume.drives,
         volume=volume,
         directory=directory,
@@ -177,10 +216,9 @@ def _examine_brokers(target: BrokerTarget, run_id: str, sys: Path, proc: Path) -
 
 def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sys: Path, proc: Path) -> Examination:
     objections = []
-    partition = _partition_number(target.identity, sys)
-    found = [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
+    found = _named(target, sys)
     drive = found[0]
-    if partition:
+    if _partition_number(target.identity, sys):
         message = f"{target.identity} is a partition of {drive.name}; name a whole drive that is not in use"
         objections.append(Objection("is_partition", message))
     if len(found) > 1:
@@ -194,17 +232,29 @@ def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sy
     if target.confirmation != sentence:
         message = f"everything on {drive.name} would be lost; to confirm, give exactly: {sentence}"
         objections.append(Objection("confirmation_missing", message))
+    blocks = _blocks(drive, sys)
     return Examination(
         target=target,
         run_id=run_id,
         path=drive.node,
         is_device=True,
         target_key=_key(drive.leaves, sys),
-        blocks=_blocks(drive, sys),
+        blocks=blocks,
         drives=(drive,),
         objections=tuple(objections),
-        notes=(*_notes_on_drives(drive.leaves), *_notes_on_siblings(drive, sys)),
+        notes=(
+            *_notes_on_drives(drive.leaves),
+            *_notes_on_siblings(drive, sys),
+            *_notes_on_blocks(drive, blocks),
+            *_notes_on_processes(drive, proc),
+        ),
     )
+
+
+def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
+    """Raises Problem(target_missing)."""
+    partition = _partition_number(target.identity, sys)
+    return [drive_at(partition, sys)] if partition else drives_by_identity(target.identity, sys)
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
@@ -233,12 +283,17 @@ def _key(drives: Iterable[Drive], sys: Path) -> str:
 
 
 def _blocks(drive: Drive, sys: Path) -> str:
-    """Size and hardware of the drives at the bottom; of a loop device the file, by device and inode."""
-    files = {loop.major_minor: loop.backing for loop in read_loops(sys)}
+    """Size and hardware of the drives at the bottom; of a loop device the file, by device, inode and birth, and where
+    in it the device begins: an inode's number is given to another file once its own is removed."""
+    loops = {loop.major_minor: loop for loop in read_loops(sys)}
     found = []
     for leaf in drive.leaves:
-        backing = files.get(leaf.major_minor)
-        file = None if backing is None else f"file {backing.file.inode} of {backing.file.major_minor}"
+        loop = loops.get(leaf.major_minor)
+        file = None
+        if loop is not None and loop.backing is not None:
+            birth = birth_of(loop.backing_file, loop.backing.file) or _UNKNOWN_BIRTH
+            begin = f" from byte {loop.offset_bytes}" if loop.offset_bytes else ""
+            file = f"file {loop.backing.file.inode} of {loop.backing.file.major_minor} {birth}{begin}"
         found.append(" ".join([*filter(None, [leaf.serial, leaf.wwn, file]), f"{leaf.size_bytes} bytes"]))
     return "; ".join(sorted(found))
 
@@ -277,3 +332,25 @@ def _notes_on_volume(volume: Volume) -> list[str]:
 
 def _notes_on_siblings(drive: Drive, sys: Path) -> list[str]:
     return [f"{drive.name} and {other.name} share one drive: each slows the other" for other in _siblings(drive, sys)]
+
+
+def _notes_on_blocks(drive: Drive, blocks: str) -> list[str]:
+    if _UNKNOWN_BIRTH not in blocks:
+        return []
+    return [
+        f"when the file behind {drive.name} was made cannot be known: one that takes its place and its inode's number "
+        "before the run begins would be taken for it"
+    ]
+
+
+def _notes_on_processes(drive: Drive, proc: Path) -> list[str]:
+    try:
+        namespace = str((proc / "self" / "ns" / "pid").readlink())
+    except OSError:
+        return []  # A kernel without namespaces shows all processes.
+    if namespace == _ALL_PROCESSES:
+        return []
+    return [
+        "this service runs in a PID namespace of its own, as in a container, and does not see a process outside that "
+        f"writes to {drive.name} without having claimed it: see there that nobody does"
+    ]

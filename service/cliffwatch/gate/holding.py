@@ -10,10 +10,11 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.gate.device_gate import lasting_objections, not_exclusive, open_exclusively
 from cliffwatch.gate.examination import Examination
 from cliffwatch.gate.objections import Objection, require_clear
-from cliffwatch.gate.run_directory import claimed, clear_run_directory
+from cliffwatch.gate.run_directory import claimed, clear_run_directory, mounted_in, refuse_mounts
 from cliffwatch.machine.backing import FileIdentity
 from cliffwatch.machine.descriptors import DELETED, name_of, open_directory
 from cliffwatch.machine.inventory import drive_at, drives_by_identity, volume_of
+from cliffwatch.machine.mounts import is_mounted
 from cliffwatch.machine.sysfs import PROC, SYS, device_number, major_minor_order, number_of
 from cliffwatch.machine.twins import twins_of
 from cliffwatch.model.target import DeviceTarget
@@ -24,12 +25,14 @@ class HeldTarget:
     """A target that this process has claimed.
 
     `path` is its name, for people and plans. `descriptor` is the run's own directory, or the device, itself: what is
-    reached through it stays the same when the name leads elsewhere. None where nothing is written to.
+    reached through it stays the same when the name leads elsewhere. None where nothing is written to. `claimed` has
+    every name under which a device was opened exclusively, as major:minor.
     """
 
     path: Path
     is_device: bool
     descriptor: int | None = None
+    claimed: frozenset[str] = frozenset()
 
     def check(self) -> None:
         """Raises Problem(target_missing) when there is nothing to write to any more."""
@@ -37,12 +40,34 @@ class HeldTarget:
             return
         status = os.fstat(self.descriptor)
         if self.is_device and device_number(self.path) != number_of(status):
-            message = f"{self.path} is no longer the drive that the run began with; attach that again, and start anew"
-            fault = FieldFault("target.identity", message)
-            raise Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
+            raise self._gone()
         if not self.is_device and status.st_nlink == 0:
             message = f"{self.path} was removed while the run went on; start the run anew and leave its directory alone"
             raise Problem(Code.TARGET_MISSING, "the run's directory is gone", [FieldFault("target.path", message)])
+
+    def require_unused(self) -> None:
+        """Look once more, as before an engine is started: what is claimed can still be used through a name that its
+        blocks got since, and something else may be mounted in the run's directory. Raises Problem: target_unsafe, or
+        target_missing as `check` does.
+        """
+        self.check()
+        if self.descriptor is None:
+            return
+        if not self.is_device:
+            refuse_mounts(self.descriptor)
+            return
+        number = number_of(os.fstat(self.descriptor))
+        assert number is not None, "a device has a number"
+        try:
+            found = lasting_objections(drive_at(number), held=self.claimed)
+        except FileNotFoundError as error:
+            raise self._gone() from error
+        require_clear(found)
+
+    def _gone(self) -> Problem:
+        message = f"{self.path} is no longer the drive that the run began with; attach that again, and start anew"
+        fault = FieldFault("target.identity", message)
+        return Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
 
     def displaced(self) -> str | None:
         """What became of the run's own directory since it was claimed, as a clause; None while it is in its place.
@@ -54,7 +79,10 @@ class HeldTarget:
             return None
         place = name_of(self.descriptor)
         if place == self.path:
-            return None
+            inside = mounted_in(self.descriptor)
+            return f"{' and '.join(inside)} was mounted in {self.path}" if inside else None
+        if not is_mounted(self.descriptor):
+            return f"the file system of {self.path} was unmounted"
         return f"{self.path} was removed" if place.name.endswith(DELETED) else f"{self.path} was moved to {place}"
 
     def clear(self) -> Path | None:
@@ -66,7 +94,7 @@ class HeldTarget:
             return None
         clear_run_directory(self.descriptor)
         place = name_of(self.descriptor)
-        return None if place == self.path else place
+        return None if place == self.path or not is_mounted(self.descriptor) else place
 
 
 @contextmanager
@@ -79,8 +107,10 @@ def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Ite
     """
     require_clear(examination.objections)
     if isinstance(examination.target, DeviceTarget):
-        with _held_device(examination, examination.target, sys, proc) as descriptor:
-            yield HeldTarget(examination.path, is_device=True, descriptor=descriptor)
+        with _held_device(examination, examination.target, sys, proc) as descriptors:
+            own = descriptors[examination.drives[0].major_minor]
+            claimed = frozenset(descriptors)
+            yield HeldTarget(examination.path, is_device=True, descriptor=own, claimed=claimed)
     elif examination.volume is not None:
         with _held_directory(examination, sys, proc) as descriptor:
             yield HeldTarget(examination.path, is_device=False, descriptor=descriptor)
@@ -89,21 +119,24 @@ def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Ite
 
 
 @contextmanager
-def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[int]:
+def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[dict[str, int]]:
+    """Descriptors by major:minor."""
     drive = examination.drives[0]
     nodes = {drive.major_minor: examination.path}
     nodes |= {twin.drive.major_minor: twin.drive.node for twin in twins_of(drive, sys).known}
     with ExitStack() as stack:
         # Always in one order, so that of two who want the same drives one gets them all.
-        descriptors = {number: _exclusive(nodes[number], stack) for number in sorted(nodes, key=major_minor_order)}
+        descriptors = {
+            number: _exclusive(nodes[number], number, stack) for number in sorted(nodes, key=major_minor_order)
+        }
         require_clear(_changes(examination, target, descriptors[drive.major_minor], sys))
         require_clear(lasting_objections(drive, held=descriptors, sys=sys, proc=proc))
-        yield descriptors[drive.major_minor]
+        yield descriptors
 
 
-def _exclusive(node: Path, stack: ExitStack) -> int:
+def _exclusive(node: Path, major_minor: str, stack: ExitStack) -> int:
     try:
-        descriptor = open_exclusively(node)
+        descriptor = open_exclusively(node, major_minor)
     except OSError as error:
         require_clear([not_exclusive(node, error)])
         raise

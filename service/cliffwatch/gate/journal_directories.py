@@ -5,18 +5,31 @@ from pathlib import Path
 from cliffwatch.gate.objections import Objection
 from cliffwatch.machine.backing import FileIdentity
 from cliffwatch.machine.inventory import Drive, Volume, devices_of, volume_of
-from cliffwatch.machine.mounts import mount_of
+from cliffwatch.machine.mounts import Mount, mount_of
 from cliffwatch.machine.twins import twins_of
 from cliffwatch.machine.usage import layers_above
 
 
-def directory_with_journals(real: Path, journals: Path) -> list[Objection]:
+def directory_with_journals(real: Path, journals: Path, proc: Path) -> list[Objection]:
     """Whether the directory is that of the journals, or in it, by whichever name. Raises OSError."""
     kept = FileIdentity.of(journals.stat())
-    if kept not in [FileIdentity.of(path.stat()) for path in (real, *real.parents)]:
+    is_below = kept in [FileIdentity.of(path.stat()) for path in (real, *real.parents)]
+    if not is_below and not _is_mounted_from(real, journals, proc):
         return []
     message = f"{real} is where the journals of all runs are kept; name a directory that is not in {journals}"
     return [Objection("journals", message)]
+
+
+def _is_mounted_from(real: Path, journals: Path, proc: Path) -> bool:
+    """Whether a directory below the journals is mounted where the directory is: nothing above that leads to them."""
+    (mount, path), (kept, above) = _in_file_system(real, proc), _in_file_system(journals, proc)
+    return mount.major_minor == kept.major_minor and path.is_relative_to(above)
+
+
+def _in_file_system(directory: Path, proc: Path) -> tuple[Mount, Path]:
+    """The mount that a directory is on, and its path in the file system there, wherever that is mounted."""
+    mount = mount_of(directory, proc)
+    return mount, mount.root / directory.resolve().relative_to(mount.mount_point)
 
 
 def drive_with_journals(drive: Drive, journals: Path, sys: Path, proc: Path) -> list[Objection]:

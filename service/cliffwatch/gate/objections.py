@@ -4,14 +4,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.machine.mounts import shown
 
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """A reason not to write. `code` is a row of OBJECTIONS; `message` names the thing and the remedy."""
+    """A reason not to write. `code` is a row of OBJECTIONS; `message` names the thing and the remedy, in text whatever
+    bytes its name has."""
 
     code: str
     message: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "message", shown(self.message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +50,23 @@ OBJECTIONS: dict[str, ObjectionKind] = {
     "signatures_unknown": ObjectionKind("target.identity", "what is on the drive could not be found out"),
     "is_partition": ObjectionKind("target.identity", "the target is a partition, not a whole drive"),
     "backed_by_device": ObjectionKind("target.identity", "the target is a loop device over a block device"),
+    "backing_unknown": ObjectionKind(
+        "target.identity", "what the loop device lies on cannot be found out, or is not what its name leads to"
+    ),
     "identity_ambiguous": ObjectionKind("target.identity", "the identity names several drives"),
     "confirmation_missing": ObjectionKind(
         "target.confirmation", "the sentence that confirms the erasure was not given"
     ),
     "target_changed": ObjectionKind("target", "the target is no longer the one that was examined"),
+    "silent": ObjectionKind("target.identity", "the drive does not answer"),
     "read_only": ObjectionKind("target", "the drive or file system is read-only"),
     "not_a_directory": ObjectionKind("target.path", "the path is not a directory"),
     "journals": ObjectionKind("target.path", "the directory is that of the runs' journals, or in it"),
     "holds_journals": ObjectionKind("target.identity", "the runs' journals are on the drive"),
     "not_writable": ObjectionKind("target.path", "this user may not write to the directory"),
-    "foreign_directory": ObjectionKind("target.path", "the run's own directory is there and is not this run's"),
+    "foreign_directory": ObjectionKind(
+        "target.path", "the run's own directory is there and is not this run's, or the target is in that of another"
+    ),
     "outside_target": ObjectionKind("workload.load", "the workload would write outside the target"),
     "file_exists": ObjectionKind("workload.load", "the workload would write to a file that is there already"),
     "reserve": ObjectionKind("workload.load", "too little space would stay free"),

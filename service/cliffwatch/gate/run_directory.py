@@ -46,6 +46,13 @@ def foreign_directory(path: Path) -> Objection:
     return Objection("foreign_directory", f"{path} is there and does not carry this run's mark; move it away")
 
 
+def within_a_run(real: Path) -> list[Objection]:
+    """Whether the directory is that of a run, or in one: whoever ends that run removes all in it."""
+    above = [path for path in (real, *real.parents) if os.path.lexists(path / MARKER)]
+    message = "is the directory of a run, and all in it is removed when that ends; name another directory"
+    return [Objection("foreign_directory", f"{path} {message}") for path in above[:1]]
+
+
 @contextmanager
 def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     """Make (or take up again) and lock the run's own directory `path`; `parent` is a descriptor of its parent.
@@ -90,7 +97,7 @@ def remove_run_directory(path: Path, run_id: str) -> None:
 
 def clear_run_directory(directory: int) -> None:
     """Remove all but the mark in a run's own directory, which this process holds. Raises Problem, OSError."""
-    _refuse_mounts(directory)
+    refuse_mounts(directory)
     _empty(directory)
 
 
@@ -106,7 +113,7 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
         if path.name != run_directory(path.parent, run_id).name or _ownership_of(directory, run_id) == "foreign":
             require_clear([foreign_directory(path)])
         _lock(directory, path)
-        _refuse_mounts(directory)
+        refuse_mounts(directory)
         _empty(directory)
         with suppress(FileNotFoundError):
             os.unlink(MARKER, dir_fd=directory)
@@ -117,9 +124,15 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
         os.close(directory)
 
 
-def _refuse_mounts(directory: int) -> None:
+def mounted_in(directory: int) -> list[str]:
+    """Where something is mounted below a directory, by a descriptor of it: what is written there goes elsewhere."""
     path = name_of(directory)
-    inside = [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
+    return [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
+
+
+def refuse_mounts(directory: int) -> None:
+    """Raises Problem(target_unsafe) when something is mounted below the directory."""
+    path, inside = name_of(directory), mounted_in(directory)
     if inside:
         require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
 

@@ -1,13 +1,15 @@
 """How many connections there may be, and how long one may be open without a whole request on it.
 
 A request that never comes to its end costs whoever sends it nothing, and the service a socket. So each part of one has
-its time, and where there are too many connections, those that wait for a client make room for the next one. A request
-that is being answered is never ended for want of room, and an answer may take as long as it takes: a live stream too.
+its time, and where there are too many connections, those that wait for a client make room for the next one: also for a
+client that does not take its answer. A request that the service is at work on is never ended for want of room, and an
+answer may take as long as it takes: a live stream too.
 """
 
 import asyncio
+import socket
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import partial
 from typing import Any
@@ -20,6 +22,11 @@ from cliffwatch.http.problems import ProblemResponse
 
 #: Connections that are accepted in one go, before any of them is read: fewer than make room for one another.
 _BACKLOG = 128
+#: So much of an answer is left to the kernel before the client's side has room for it. The kernel would take megabytes,
+#: in steps of a third of that, and nobody could see how fast a client reads.
+_KERNEL_BYTES = 16 * 1024
+#: A client that is further behind the least rate of an answer than this has left it lying.
+_LATE_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +38,33 @@ class Bounds:
     #: In each of these periods at least so many bytes of a body have to come, or its end.
     body_seconds: float = 15.0
     body_bytes: int = 16 * 1024
-    #: In each of these periods a client has to take something of an answer that is ready for it.
+    #: In each of these periods a client has to take so many bytes of an answer that is ready for it, or all of it.
     answer_seconds: float = 60.0
+    answer_bytes: int = 64 * 1024
     connections: int = 512
     connections_of_an_address: int = 256
+
+
+def bounds_within(open_files: int) -> Bounds:
+    """The bounds of a process that may open so many files: half of them are left to what answers need."""
+    usual = Bounds()
+    connections = min(usual.connections, max(2, open_files // 2))
+    of_an_address = min(usual.connections_of_an_address, connections // 2)
+    return replace(usual, connections=connections, connections_of_an_address=of_an_address)
 
 
 class _Wait(IntEnum):
     """What a connection waits for; the first are the first to make room."""
 
     CLOSE = 0
-    HEADERS = 1
-    NEXT_REQUEST = 2
-    BODY = 3
+    #: That a client takes an answer which it has left lying: before HEADERS, or those that come while all others wait
+    #: for this would have to make room for one another.
+    ANSWER_LEFT = 1
+    HEADERS = 2
+    NEXT_REQUEST = 3
+    BODY = 4
+    #: That a client takes the rest of an answer, which it does.
+    ANSWER_TAKEN = 5
 
 
 def http_options(bounds: Bounds | None = None) -> dict[str, Any]:
@@ -62,7 +83,7 @@ class Connections:
         return len(self._open)
 
     def add(self, new: "BoundedConnection") -> bool:
-        """Make room for a connection; False when all others are being answered, and so this one cannot be."""
+        """Make room for a connection; False when the service is at work for all others, and so this one cannot be."""
         addresses = Counter(other.address for other in self._open)
         room = True
         if addresses[new.address] >= self.bounds.connections_of_an_address:
@@ -79,9 +100,20 @@ class Connections:
         waiting = [(other.wait, other) for other in self._open if other.address == address and other.wait is not None]
         if not waiting:
             return False
-        # Of equals the first: the oldest.
-        min(waiting, key=lambda pair: pair[0])[1].make_room()
+        # Of equals the first: the oldest. Of those that take an answer the slowest, and not a download that flows.
+        min(waiting, key=lambda pair: (pair[0], -pair[1].late_seconds))[1].make_room()
         return True
+
+
+class _CountedConnection(h11.Connection):
+    """h11's connection, which counts what it made for the client."""
+
+    made_bytes = 0
+
+    def send_with_data_passthrough(self, event: h11.Event) -> list[bytes] | None:
+        pieces = super().send_with_data_passthrough(event)
+        self.made_bytes += sum(map(len, pieces or ()))
+        return pieces
 
 
 class BoundedConnection(H11Protocol):
@@ -89,6 +121,7 @@ class BoundedConnection(H11Protocol):
 
     def __init__(self, others: Connections, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.conn: _CountedConnection = _CountedConnection(h11.SERVER)
         self.address = ""
         self._others = others
         self._bounds = others.bounds
@@ -98,17 +131,37 @@ class BoundedConnection(H11Protocol):
         #: Whether the service itself did not read in this period.
         self._was_held = False
         self._answer_timer: asyncio.TimerHandle | None = None
-        self._unsent_bytes = 0
+        self._answer_period_start = 0.0
+        self._taken_before_bytes = 0
+        #: Whether requests that came along with an earlier one are left until that one's answer is taken.
+        self._holds_requests = False
 
     @property
     def wait(self) -> _Wait | None:
         """What it waits for, if it does not owe an answer."""
-        if self.transport.is_closing():
+        if self.late_seconds > _LATE_SECONDS:
+            return _Wait.ANSWER_LEFT
+        has_unsent = self.transport.get_write_buffer_size() > 0
+        if self.transport.is_closing() and not has_unsent:
             return _Wait.CLOSE
+        if self._waits_for is not None:
+            return self._waits_for
+        if has_unsent:
+            return _Wait.ANSWER_TAKEN
         answered = self.cycle is not None and self.cycle.response_complete
-        if self._waits_for is None and answered and self.conn.their_state is h11.IDLE:
-            return _Wait.NEXT_REQUEST
-        return self._waits_for
+        return _Wait.NEXT_REQUEST if answered and self.conn.their_state is h11.IDLE else None
+
+    @property
+    def late_seconds(self) -> float:
+        """How far its client is behind the least rate of an answer in this period; negative where it is ahead."""
+        if self._answer_timer is None or not self.transport.get_write_buffer_size():
+            return 0.0
+        taken_ratio = (self._taken_bytes - self._taken_before_bytes) / self._bounds.answer_bytes
+        return self.loop.time() - self._answer_period_start - taken_ratio * self._bounds.answer_seconds
+
+    @property
+    def _taken_bytes(self) -> int:
+        return self.conn.made_bytes - self.transport.get_write_buffer_size()
 
     @property
     def _waiting_to_go_on(self) -> bool:
@@ -117,6 +170,7 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the one above it
         super().connection_made(transport)
         self.address = self.client[0] if self.client else ""
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _KERNEL_BYTES)
         if self._others.add(self):
             self._look()
         else:
@@ -126,12 +180,24 @@ class BoundedConnection(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():
             return  # what was under way when the connection was ended
-        if self.conn.their_state is h11.IDLE:
-            # Another request: what was to be taken of the last answer counts anew.
-            self._watch_answer()
+        if not self.transport.get_write_buffer_size():
+            # All of the last answer was taken; the next one counts anew.
+            self._stop_answer_timer()
         self._body_bytes += len(data)
         super().data_received(data)
         self._look()
+
+    def handle_events(self) -> None:
+        is_between = self.conn.their_state is h11.IDLE and self.conn.our_state is h11.IDLE
+        self._holds_requests = is_between and self.flow.write_paused
+        if self._holds_requests:
+            # Or each answer would be made ready while the one before it still waits for its client.
+            self.flow.pause_reading()
+            return
+        super().handle_events()
+        if self.conn.their_state is not h11.IDLE or self.conn.trailing_data[0]:
+            # What came along with an earlier request has its time from now on.
+            self._look()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._others.discard(self)
@@ -147,19 +213,26 @@ class BoundedConnection(H11Protocol):
         super().pause_writing()
         self._watch_answer()
 
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._holds_requests and not self.transport.is_closing():
+            self.flow.resume_reading()
+            self.handle_events()
+
     def make_room(self) -> None:
         """End: another connection needs the place."""
-        detail = "the connection limit is reached, and this connection had no complete request; try again"
-        self._refuse(Problem(Code.TOO_MANY_CONNECTIONS, detail))
         if self.transport.get_write_buffer_size():
-            # Whoever did not take the last answer would not take this one.
+            # Whoever does not take an answer would not take a refusal.
             self.transport.abort()
+        else:
+            detail = "the connection limit is reached, and this connection had no complete request; try again"
+            self._refuse(Problem(Code.TOO_MANY_CONNECTIONS, detail))
         self._others.discard(self)
 
     def _look(self) -> None:
         """After anything was read: what is waited for now."""
         state = self.conn.their_state
-        if self.transport.is_closing() or state not in (h11.IDLE, h11.SEND_BODY):
+        if self.transport.is_closing() or self._holds_requests or state not in (h11.IDLE, h11.SEND_BODY):
             self._wait_for(None)
         else:
             self._wait_for(_Wait.HEADERS if state is h11.IDLE else _Wait.BODY)
@@ -224,15 +297,16 @@ class BoundedConnection(H11Protocol):
             self.transport.write(self.conn.send(event) or b"")
 
     def _watch_answer(self) -> None:
-        """See to it that what is ready for the client is taken."""
-        self._stop_answer_timer()
-        self._unsent_bytes = self.transport.get_write_buffer_size()
-        if self._unsent_bytes:
+        """See to it that what is ready for the client is taken. A period that has begun goes on."""
+        if self._answer_timer is None and self.transport.get_write_buffer_size():
+            self._answer_period_start = self.loop.time()
+            self._taken_before_bytes = self._taken_bytes
             self._answer_timer = self.loop.call_later(self._bounds.answer_seconds, self._answer_is_over)
 
     def _answer_is_over(self) -> None:
-        # Nothing is added while a client has so much left to take.
-        if self.transport.get_write_buffer_size() >= self._unsent_bytes:
+        self._answer_timer = None
+        is_too_slow = self._taken_bytes - self._taken_before_bytes < self._bounds.answer_bytes
+        if is_too_slow and self.transport.get_write_buffer_size():
             self.transport.abort()
         else:
             self._watch_answer()

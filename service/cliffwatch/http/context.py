@@ -1,5 +1,6 @@
 """What every route needs: the service's parts, and who asks."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -7,6 +8,7 @@ from fastapi import Depends, Path, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cliffwatch.app.alerts import AlertIntake
+from cliffwatch.app.drives import ExaminedDrives
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
@@ -16,7 +18,9 @@ from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import NAME_PATTERN, SHORT_ID_PATTERN
+from cliffwatch.base.questions import SharedAnswer
 from cliffwatch.http.figures import HttpFigures
+from cliffwatch.http.stream_places import StreamPlaces
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack.watch import Watch
@@ -31,7 +35,7 @@ _bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The parts of a running service."""
+    """The parts of a running service. `reconciling_seconds`: for how long the reconciler's present round has lasted."""
 
     settings: Settings
     clock: Clock
@@ -46,6 +50,9 @@ class Services:
     alerts: AlertIntake
     watch: Watch
     database_monitor: DatabaseMonitor
+    drives: SharedAnswer[ExaminedDrives]
+    reconciling_seconds: Callable[[], float]
+    streams: StreamPlaces
 
 
 def not_ready() -> Problem:

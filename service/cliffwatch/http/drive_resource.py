@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 from pydantic import BaseModel
 
-from cliffwatch.app.drives import ExaminedDrive, examined_drives
+from cliffwatch.app.drives import ExaminedDrive
 from cliffwatch.http.context import Services
 from cliffwatch.http.plan_resource import ObjectionBody
 
@@ -57,7 +57,7 @@ class DriveBody(BaseModel):
 
 def listed_drives(services: Services) -> tuple[list[DriveBody], str | None]:
     """All drives by name; and why the health of none is known, if so."""
-    examined = examined_drives(services.settings.prometheus_url, services.clock.wall())
+    examined = services.drives.ask()
     return [_drive_body(each) for each in examined.drives], examined.without_health
 
 

@@ -9,24 +9,27 @@ from pydantic import BaseModel
 from cliffwatch.http.context import Services, find_run
 from cliffwatch.http.times import Time
 from cliffwatch.journal import EventType, StoredEvent, files
+from cliffwatch.journal.event_text import event_text
 
 #: The report's scripts may run, but not with the rights of the service's own pages.
 _REPORT_HEADERS = {"Content-Security-Policy": "sandbox allow-scripts allow-downloads"}
 
 
 class EventBody(BaseModel):
-    """An event of a run; ids count from 1."""
+    """An event of a run; ids count from 1. `text` is what happened, in words."""
 
     id: int
     at: Time
     type: EventType
     name: str
     detail: dict[str, Any]
+    text: str
 
 
 def event_body(stored: StoredEvent) -> EventBody:
     event = stored.event
-    return EventBody(id=stored.id, at=event.at, type=event.type, name=event.name, detail=event.detail)
+    text = event_text(event.type.value, event.name, event.detail)
+    return EventBody(id=stored.id, at=event.at, type=event.type, name=event.name, detail=event.detail, text=text)
 
 
 def directory_of(services: Services, run_id: str) -> Path:

@@ -8,12 +8,15 @@ there. The journal is read by threads, never by the event loop.
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel
 from sse_starlette import EventSourceResponse, ServerSentEvent
+from starlette.types import Receive, Scope, Send
 
+from cliffwatch.app.tokens import Caller
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Services, find_run
 from cliffwatch.http.journal_resource import event_body
@@ -116,11 +119,29 @@ def _message(name: str, body: BaseModel, position: _Position) -> ServerSentEvent
     return ServerSentEvent(event=name, id=position.token, data=body.model_dump_json())
 
 
-async def live_stream(services: Services, run_id: str, last_event_id: str | None) -> EventSourceResponse:
-    """The stream behind the position that a client sends back. Raises Problem(not_found)."""
+class _PlacedResponse(EventSourceResponse):
+    """A stream that takes its place when it begins and gives it back however it ends. Raises Problem as it begins."""
+
+    def __init__(self, services: Services, caller: Caller, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._place = services.streams.place(caller.token_id)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._place:
+            await super().__call__(scope, receive, send)
+
+
+async def live_stream(
+    services: Services, caller: Caller, run_id: str, last_event_id: str | None
+) -> EventSourceResponse:
+    """The stream behind the position that a client sends back. Raises Problem(not_found), and Problem(too_many_streams)
+    when it is to be sent.
+    """
     await run_in_threadpool(find_run, services, run_id)
     stopping = anyio.Event()
-    return EventSourceResponse(
+    return _PlacedResponse(
+        services,
+        caller,
         _stream(services, run_id, _Position.of(last_event_id), stopping),
         ping=HEARTBEAT_SECONDS,
         headers={"Cache-Control": "no-store"},

@@ -5,7 +5,7 @@ A token names the sort order that it was made for, so that it cannot be taken fo
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
 from fastapi import Query
@@ -18,6 +18,8 @@ Row = TypeVar("Row")
 _VERSION = 1
 _INTEGER_LIMIT = 2**31
 LIST_LIMIT = 500
+#: A page of what may be large ends once it holds so much: all of it is in memory at once.
+PAGE_BYTES = 4 * 1024**2
 
 Limit = Annotated[int, Query(ge=1, le=LIST_LIMIT, description="items on a page")]
 PageToken = Annotated[str | None, Query(max_length=1000, description="`next_page` of the page before")]
@@ -62,6 +64,26 @@ def page_of(
 ) -> Page[Item]:
     """A page from up to `limit` + 1 rows: the one too many only says that there is a next page."""
     return Page(items=[show(row) for row in rows[:limit]], next_page=next_token(rows, limit, sort, key))
+
+
+def page_within(
+    rows: Iterable[Row],
+    limit: int,
+    sort: str,
+    key: Callable[[Row], Sequence[Any]],
+    show: Callable[[Row], Item],
+    size_bytes: Callable[[Row, Item], int],
+) -> Page[Item]:
+    """A page of rows that are read one by one: up to `limit` of them, or fewer once they have `PAGE_BYTES`."""
+    items: list[Item] = []
+    left_bytes, last = PAGE_BYTES, None
+    for row in rows:
+        if last is not None and (len(items) == limit or left_bytes <= 0):
+            return Page(items=items, next_page=encode_page(sort, key(last)))
+        items.append(show(row))
+        left_bytes -= size_bytes(row, items[-1])
+        last = row
+    return Page(items=items, next_page=None)
 
 
 def next_token(rows: Sequence[Row], limit: int, sort: str, key: Callable[[Row], Sequence[Any]]) -> str | None:

@@ -1,7 +1,9 @@
 """Every error as application/problem+json (RFC 9457): one shape, one stable `code`, no traceback."""
 
+import json
 import logging
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
@@ -27,7 +29,15 @@ RETRY_AFTER_SECONDS = 5
 
 
 #: Problems that another try may not meet.
-_PASSING = frozenset({Code.DATABASE_UNAVAILABLE, Code.JOURNAL_UNWRITABLE, Code.TOO_MANY_CONNECTIONS})
+_PASSING = frozenset(
+    {
+        Code.DATABASE_UNAVAILABLE,
+        Code.JOURNAL_UNWRITABLE,
+        Code.NOT_READY,
+        Code.TOO_MANY_CONNECTIONS,
+        Code.TOO_MANY_STREAMS,
+    }
+)
 #: Longer than any sentence of ours.
 _TEXT_LIMIT = 2000
 
@@ -96,23 +106,50 @@ def responses(*codes: Code) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def declare(app: FastAPI) -> None:
-    """Add to the application's OpenAPI document the shape of a problem, and the one that any body may cause."""
+def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
+    """Add to the application's OpenAPI document the shape of a problem, and the one that any body may cause.
+
+    `everywhere` says which codes any operation of a path may answer with: where one declares others of the same status,
+    FastAPI leaves these out.
+    """
     make = app.openapi
 
+    @cache
     def openapi() -> dict[str, Any]:
         document = make()
         template = "#/components/schemas/{model}"
         problem = ProblemBody.model_json_schema(ref_template=template)
         document["components"]["schemas"].update(problem.pop("$defs"), ProblemBody=problem)
-        for methods in document["paths"].values():
+        for path, methods in document["paths"].items():
             for operation in methods.values():
+                _complete(operation["responses"], everywhere(path))
                 if "requestBody" in operation:
                     too_large = responses(Code.BODY_TOO_LARGE)
                     operation["responses"].update({str(status): body for status, body in too_large.items()})
         return document
 
     app.openapi = openapi  # type: ignore[method-assign]  # how FastAPI has it replaced
+
+    @cache
+    def content() -> bytes:
+        return json.dumps(openapi(), ensure_ascii=False, separators=(",", ":")).encode()
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi_json() -> Response:
+        """Written once: whoever has no token may ask for it, again and again."""
+        return Response(content(), media_type="application/json")
+
+
+def _complete(declared: dict[str, Any], codes: Sequence[Code]) -> None:
+    for code in codes:
+        answer = declared[str(KINDS[code].status)]
+        if f"`{code.value}`" not in answer["description"]:
+            answer["description"] += f"; {_describe([code])}"
+
+
+def _path(request: Request) -> str:
+    """What was asked for. The request's URL is made of text, and its path ends at a # or ? that was quoted."""
+    return str(request.scope["path"])
 
 
 def _describe(codes: Sequence[Code]) -> str:
@@ -126,20 +163,20 @@ def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Re
     """
 
     def is_page(request: Request) -> bool:
-        return not request.url.path.startswith(f"{api_prefix}/") and "text/html" in request.headers.get("accept", "")
+        return not _path(request).startswith(f"{api_prefix}/") and "text/html" in request.headers.get("accept", "")
 
     def on_http(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        problem = _problem_of(request.url.path, request.method, error)
+        problem = _problem_of(_path(request), request.method, error)
         if problem.code is Code.NOT_FOUND and request.method == "GET" and is_page(request):
             return show(request, problem)
-        return ProblemResponse(problem, request.url.path, dict(error.headers or {}))
+        return ProblemResponse(problem, _path(request), dict(error.headers or {}))
 
     def on_anything(request: Request, error: Exception) -> Response:
         # The traceback follows in the log: Starlette raises the exception again after the answer.
-        _LOG.error("%s %s failed: %r", request.method, request.url.path, error)
+        _LOG.error("%s %s failed: %r", request.method, _path(request), error)
         problem = Problem(Code.INTERNAL, "the service failed to handle the request; its log says more")
-        return show(request, problem) if is_page(request) else ProblemResponse(problem, request.url.path)
+        return show(request, problem) if is_page(request) else ProblemResponse(problem, _path(request))
 
     app.add_exception_handler(Problem, _on_problem)
     for kind in DATABASE_ERRORS:
@@ -153,8 +190,8 @@ def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Re
 def _on_problem(request: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, Problem)
     if error.kind.status >= 500:
-        _LOG.error("%s %s: %s", request.method, request.url.path, error)
-    return ProblemResponse(error, request.url.path)
+        _LOG.error("%s %s: %s", request.method, _path(request), error)
+    return ProblemResponse(error, _path(request))
 
 
 def database_problem(error: Exception) -> Problem:
@@ -165,8 +202,8 @@ def database_problem(error: Exception) -> Problem:
 
 def _on_database(request: Request, error: Exception) -> ProblemResponse:
     problem = database_problem(error)
-    _LOG.error("%s %s: %s", request.method, request.url.path, problem)
-    return ProblemResponse(problem, request.url.path)
+    _LOG.error("%s %s: %s", request.method, _path(request), problem)
+    return ProblemResponse(problem, _path(request))
 
 
 def disk_problem(error: OSError) -> Problem | None:
@@ -189,9 +226,7 @@ def _on_disk(request: Request, error: Exception) -> ProblemResponse:
 
 def _on_validation(request: Request, error: Exception) -> ProblemResponse:
     assert isinstance(error, RequestValidationError)
-    return ProblemResponse(
-        Problem(Code.BAD_REQUEST, "the request is not valid", request_faults(error)), request.url.path
-    )
+    return ProblemResponse(Problem(Code.BAD_REQUEST, "the request is not valid", request_faults(error)), _path(request))
 
 
 def request_faults(error: RequestValidationError) -> list[FieldFault]:

@@ -27,11 +27,13 @@ class ApiRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         needed = _authentication_of(self.dependant)
+        # Where a handler takes none, it is nobody's to read it, or the handler's, which bounds what it streams.
+        takes_body = self.body_field is not None
 
         async def guarded(request: Request) -> Response:
             if needed is not None:
                 await run_in_threadpool(needed.authorise, request)
-            if request.method in _WITH_BODY and _is_json(request):
+            if takes_body and request.method in _WITH_BODY and _is_json(request):
                 body = await request.body()
                 try:
                     if body:

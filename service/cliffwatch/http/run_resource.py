@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from cliffwatch.app.launcher import metrics_port_of
 from cliffwatch.http.times import Time
@@ -142,7 +142,7 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "since": row.since,
         "phase": row.phase,
         "verdict": VerdictName(row.verdict) if row.verdict else None,
-        "reasons": row.reasons or [],
+        "reasons": [str(reason) for reason in row.reasons],
         "created_at": row.created_at,
         "started_at": row.started_at,
         "finished_at": row.finished_at,
@@ -150,12 +150,20 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "planned_seconds": planned,
         "progress_ratio": round(min(1.0, (elapsed or 0.0) / planned), 6) if planned > 0 else 0.0,
         "windows": row.windows,
-        "figures": row.figures,
+        "figures": _figures(row),
         "created_by": row.created_by,
         "schedule_id": row.schedule_id,
         "imported_at": row.imported_at,
         "directory": row.directory,
     }
+
+
+def _figures(row: RunRow) -> RunFiguresBody | None:
+    """None, too, for what only damage explains."""
+    try:
+        return None if row.figures is None else RunFiguresBody.model_validate(row.figures)
+    except ValidationError:
+        return None
 
 
 def _elapsed_seconds(row: RunRow, now: float, last_window_end: float | None) -> float | None:

@@ -13,6 +13,7 @@ from cliffwatch.http.context import Services
 from cliffwatch.http.paging import Page, decode_page, page_of
 from cliffwatch.http.times import Time
 from cliffwatch.model.request import RunRequest
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import Target
 from cliffwatch.model.trigger import (
     CronSpecification,
@@ -21,7 +22,7 @@ from cliffwatch.model.trigger import (
     fire_times,
 )
 from cliffwatch.model.workload import DurationOverrides
-from cliffwatch.store.models import FiringRow, ScheduleRow
+from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 from cliffwatch.store.queries import last_firing, schedules_page
 
 _SORT, _KEY = "schedules:name", (str,)
@@ -31,11 +32,17 @@ AnyTrigger = Annotated[CronSpecification | IntervalSpecification | DateSpecifica
 
 
 class Firing(BaseModel):
-    """What came of a fire time: `queued` (then `run_id` is set), `missed` or `failed` (then `detail` says why)."""
+    """What came of a fire time: `queued` (then `run_id` is set), `missed` or `failed` (then `detail` says why).
+
+    `run_state` and `run_verdict` are those of the run at this moment; null where there is none.
+    Of a run that was queued, `detail` says what its drive was not held to.
+    """
 
     due_at: Time
     outcome: str
     run_id: str | None
+    run_state: RunState | None
+    run_verdict: VerdictName | None
     detail: str
 
 
@@ -43,13 +50,15 @@ class ScheduleBody(BaseModel):
     """A schedule. `next_fire_at` is null when it will not fire again, or is disabled.
 
     `fault` is why it cannot be scheduled: what is stored of it cannot be read (any more). Then it does not fire, and
-    what cannot be read of it is null.
+    what cannot be read of it is null. `target_blocks` is what its drive was made of when its erasure was confirmed, to
+    which each firing is held; null for other targets, and for older schedules, which are held to the drive's name only.
     """
 
     id: str
     name: str
     workload: str | dict[str, Any] | None
     target: Target | None
+    target_blocks: str | None
     durations: DurationOverrides | None
     trigger: AnyTrigger | None
     enabled: bool
@@ -85,12 +94,13 @@ def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
         "name": row.name,
         "workload": request and request.workload,
         "target": request and request.target,
+        "target_blocks": row.target_blocks,
         "durations": request and request.durations,
         "trigger": trigger,
         "enabled": row.enabled,
         "fault": fault,
         "next_fire_at": row.next_fire_at if fault is None else None,
-        "last_firing": None if last is None else firing_body(last),
+        "last_firing": None if last is None else firing_body(session, last),
         "last_missed_at": None if missed is None else missed.due_at,
         "created_at": row.created_at,
         "created_by": row.created_by,
@@ -111,8 +121,16 @@ def _readable(row: ScheduleRow) -> tuple[RunRequest | None, AnyTrigger | None, s
     return request, trigger, "; ".join(faults) or None
 
 
-def firing_body(row: FiringRow) -> Firing:
-    return Firing(due_at=row.due_at, outcome=row.outcome, run_id=row.run_id, detail=row.detail)
+def firing_body(session: Session, row: FiringRow) -> Firing:
+    run = None if row.run_id is None else session.get(RunRow, row.run_id)
+    return Firing(
+        due_at=row.due_at,
+        outcome=row.outcome,
+        run_id=row.run_id,
+        run_state=None if run is None else RunState(run.state),
+        run_verdict=None if run is None or run.verdict is None else VerdictName(run.verdict),
+        detail=row.detail,
+    )
 
 
 def listed_schedules(services: Services, limit: int, page: str | None = None) -> Page[ScheduleBody]:

@@ -15,7 +15,7 @@ A window counts once its line in windows.jsonl is on disk: the histograms are wr
 the commit record. Whatever follows the last complete line was the window in progress when a process died.
 """
 
-from cliffwatch.journal.events import Event, EventLog, EventType, ends_load
+from cliffwatch.journal.events import Event, EventLog, EventType, ends_load, moment_in, number_in
 from cliffwatch.journal.reader import JournalFault, JournalReader, StoredEvent
 from cliffwatch.journal.windows import JournalWindow, WindowLog
 
@@ -29,4 +29,6 @@ __all__ = [
     "StoredEvent",
     "WindowLog",
     "ends_load",
+    "moment_in",
+    "number_in",
 ]

@@ -5,7 +5,7 @@ same lock. A line that a dying process left half written is closed off, never re
 """
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -15,6 +15,7 @@ from typing import Any
 from cliffwatch.base import durable, locks
 from cliffwatch.base.finite_json import json_text, lenient_json
 from cliffwatch.journal import files
+from cliffwatch.journal.checksum import opened, sealed
 
 #: Nobody holds the lock longer than an append takes, unless the process was frozen or its disk does not answer.
 LOCK_WAIT_SECONDS = 5.0
@@ -22,6 +23,8 @@ LOCK_WAIT_SECONDS = 5.0
 
 #: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
 TARGET_DISPLACED = "target_displaced"
+#: Field of a finding that was not raised while the run went on: its report found it.
+FOUND_AT_END = "found_at_end"
 
 
 class EventType(StrEnum):
@@ -39,6 +42,10 @@ class EventType(StrEnum):
     NOTE = "note"
 
 
+_FIELDS = frozenset({"at", "type", "name", "detail"})
+_LARGEST = 2.0**63
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """`at` in seconds since the epoch; `detail` holds JSON values only, with units in its names."""
@@ -48,21 +55,70 @@ class Event:
     name: str
     detail: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def happened_at(self) -> float:
+        """As people are shown it: an alert started or was resolved before the service received it, which is `at`."""
+        if self.type is not EventType.ALERT:
+            return self.at
+        is_over = self.detail.get("status") == "resolved"
+        return self.moment("ends_at" if is_over else "starts_at") or self.at
+
+    def number(self, name: str) -> float | None:
+        """What the detail says of `name`; None where that is no number, or one that nothing of a run can have."""
+        return number_in(self.detail, name)
+
+    def moment(self, name: str) -> float | None:
+        """As `number`, of a time in seconds since the epoch."""
+        return moment_in(self.detail, name)
+
     def to_line(self) -> str:
         body = {"at": round(self.at, 6), "type": self.type.value, "name": self.name, "detail": self.detail}
-        return json_text(body) + "\n"
+        return sealed(json_text(body))
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Event":
         """Raises ValueError when the line is not an event."""
-        body, _ = lenient_json(line)
+        body, _ = lenient_json(opened(line))
         try:
-            event = cls(float(body["at"]), EventType(body["type"]), str(body["name"]), dict(body["detail"]))
+            if len(body) > len(_FIELDS):
+                raise ValueError(f"not an event: it has {', '.join(sorted(set(body) - _FIELDS))[:80]}")
+            event = cls(float(body["at"]), EventType(body["type"]), body["name"], body["detail"])
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"not an event: {error!r}") from error
+        if not isinstance(event.name, str) or not isinstance(event.detail, dict):
+            raise ValueError("not an event: its name is no text, or its detail is no object")
         if not 0 <= event.at <= files.LAST_MOMENT:
             raise ValueError(f"not an event: {event.at!r} is no time, in seconds since 1970")
         return event
+
+
+def number_in(detail: Mapping[str, Any], name: str) -> float | None:
+    """As `Event.number`, of a detail that is held without its event."""
+    value = detail.get(name)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
+        return None
+    return float(value)
+
+
+def moment_in(detail: Mapping[str, Any], name: str) -> float | None:
+    """As `Event.moment`, of a detail that is held without its event."""
+    value = number_in(detail, name)
+    return value if value is not None and 0 <= value <= files.LAST_MOMENT else None
+
+
+def found_at_end(findings: Iterable[Mapping[str, Any]], known: Iterable[Event], at: float) -> list[Event]:
+    """An event for each finding of a report that has none yet, because only the whole run shows it.
+
+    What was raised says so (`raised`). `known`: the events so far, in which an earlier worker may have left some.
+    """
+    recorded = [event.detail for event in known if is_found_at_end(event)]
+    fresh = [{**finding, FOUND_AT_END: True} for finding in findings if "raised" not in finding]
+    return [Event(at, EventType.FINDING, str(each["kind"]), each) for each in fresh if each not in recorded]
+
+
+def is_found_at_end(event: Event) -> bool:
+    """Whether it is a finding that a report made, and so none that detection raised."""
+    return event.type is EventType.FINDING and event.detail.get(FOUND_AT_END) is True
 
 
 def ends_load(event: Event) -> bool:
@@ -97,6 +153,8 @@ class EventLog:
     def append_all(self, decide: Callable[[list[Event]], list[Event]]) -> list[Event]:
         """As `append_if`, for any number of events: they are on disk when this returns."""
         with self._locked() as descriptor:
+            # A line that lacks nothing but its end would count here, and for no reader until something follows it.
+            self._close_off(descriptor)
             events = decide(list(self._read()))
             if events:
                 self._write(descriptor, events)
@@ -119,9 +177,16 @@ class EventLog:
         finally:
             os.close(descriptor)
 
+    def _write(self, descriptor: int, events: list[Event]) -> None:
+        self._close_off(descriptor)
+        is_new = os.fstat(descriptor).st_size == 0
+        durable.append_durably(descriptor, "".join(event.to_line() for event in events).encode())
+        if is_new:
+            durable.sync_directory(self._path.parent)
+
     @staticmethod
-    def _write(descriptor: int, events: list[Event]) -> None:
+    def _close_off(descriptor: int) -> None:
+        """End a line that was left without its end. It is on disk with what follows it."""
         size_bytes = os.fstat(descriptor).st_size
-        torn = size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n"
-        lines = "".join(event.to_line() for event in events).encode()
-        durable.append_durably(descriptor, (b"\n" if torn else b"") + lines)
+        if size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n":
+            durable.write_all(descriptor, b"\n")

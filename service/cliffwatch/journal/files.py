@@ -1,5 +1,7 @@
 """File names of a journal."""
 
+from cliffwatch.base import clock
+
 ORDER = "order.json"
 WORKLOAD = "workload.yaml"
 FACTS = "facts.json"
@@ -10,8 +12,7 @@ WORKER = "worker.json"
 WORKER_LOCK = "worker.lock"
 ENGINE_LOG = "engine.log"
 IMPORTED = "imported.json"
-#: 9999-12-31, the last day that a time can be written of.
-LAST_MOMENT = 253_402_300_799.0
+LAST_MOMENT = clock.LAST_MOMENT
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 REPORT_PNG = "report.png"

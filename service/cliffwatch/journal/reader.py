@@ -5,19 +5,24 @@ newline is a write in progress and is not a fault.
 """
 
 import mmap
+import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.finite_json import lenient_json, may_be_unfit
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import files
+from cliffwatch.journal.checksum import checksum
 from cliffwatch.journal.events import Event
 from cliffwatch.journal.windows import JournalWindow
 
 T = TypeVar("T")
+#: The histograms of one window take no more: each of some ten has 64 KiB at most.
+HISTOGRAMS_LIMIT_BYTES = 8 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +36,11 @@ class JournalFault:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event with its number (its line, from 1) and the byte offset just behind it."""
+    """An event with its number (its line, from 1), the byte offset just behind it, and the length of its line."""
 
     id: int
     offset_bytes: int
+    size_bytes: int
     event: Event
 
 
@@ -49,7 +55,7 @@ class JournalReader:
         """A JSON document of the journal, such as order.json. Raises Problem when it is missing or damaged."""
         path = self.directory / name
         try:
-            body, _ = lenient_json(path.read_text(encoding="utf-8"))
+            body, _ = lenient_json(read_regular(path).decode())
         except (OSError, ValueError) as error:
             raise Problem(Code.JOURNAL_UNREADABLE, f"{path} cannot be read: {error}") from error
         if not isinstance(body, dict):
@@ -60,25 +66,38 @@ class JournalReader:
         """What the worker found before the load began; empty when it had not got that far."""
         return self.document(files.FACTS) if (self.directory / files.FACTS).exists() else {}
 
-    def events(self, offset_bytes: int = 0, first_id: int = 1) -> Iterator[StoredEvent]:
-        """Events from a byte offset on (0, or one that an earlier `StoredEvent` gave, with its id plus one)."""
+    def events(self, offset_bytes: int = 0, first_id: int = 1, after_id: int = 0) -> Iterator[StoredEvent]:
+        """Events from a byte offset on (0, or one that an earlier `StoredEvent` gave, with its id plus one).
+
+        Those up to `after_id` are not looked at: their lines are counted.
+        """
         for number, end, line in self._lines(files.EVENTS, offset_bytes, first_id):
+            if number <= after_id:
+                continue
             event = self._parse(files.EVENTS, number, line, Event.from_line)
             if event is not None:
-                yield StoredEvent(number, end, event)
+                yield StoredEvent(number, end, len(line), event)
 
     def windows(self, first_seq: int = 0) -> Iterator[JournalWindow]:
-        """Committed windows in order, from `first_seq` on, found by bisection."""
+        """Committed windows in order, from `first_seq` on, found by bisection. One that is there again is a fault."""
         start = self._offset_of(first_seq) if first_seq > 0 else 0
+        last_seq = -1
         for number, _, line in self._lines(files.WINDOWS, start, 1 if start == 0 else None):
             window = self._parse(files.WINDOWS, number, line, JournalWindow.from_line)
-            if window is not None and window.seq >= first_seq:
+            if window is None:
+                continue
+            if window.seq <= last_seq:
+                message = f"window {window.seq} is there again, or in another one's place, behind window {last_seq}"
+                self.faults.append(JournalFault(files.WINDOWS, number, message))
+                continue
+            last_seq = window.seq
+            if window.seq >= first_seq:
                 yield window
 
     def last_window(self) -> JournalWindow | None:
         """The newest committed window, read from the end of the file."""
         path = self.directory / files.WINDOWS
-        if not path.exists():
+        if not path.exists() or not self._is_file(path):
             return None
         with path.open("rb") as file:
             size_bytes = file.seek(0, 2)
@@ -97,10 +116,11 @@ class JournalReader:
 
     def histograms(self, window: JournalWindow) -> dict[str, Histogram]:
         """The exact histograms of a window, by latency name. Raises Problem when latency.hlog is damaged there."""
-        start, end = window.latency_range
-        with (self.directory / files.LATENCY).open("rb") as file:
-            file.seek(start)
-            return dict(_histograms_in(file.read(end - start), window))
+        try:
+            with (self.directory / files.LATENCY).open("rb") as file:
+                return dict(_histograms_of(window, file))
+        except OSError as error:
+            raise _unreadable(window, error.strerror or str(error)) from error
 
     def merged(
         self, windows: Iterable[JournalWindow], key: Callable[[JournalWindow], str]
@@ -114,16 +134,21 @@ class JournalReader:
             with path.open("rb") as file:
                 for window in windows:
                     group = groups.setdefault(key(window), {})
-                    start, end = window.latency_range
-                    file.seek(start)
                     try:
-                        for name, histogram in _histograms_in(file.read(end - start), window):
+                        for name, histogram in _histograms_of(window, file):
                             group.setdefault(name, Histogram()).merge(histogram)
                     except Problem as problem:
                         self.faults.append(JournalFault(files.LATENCY, window.seq + 1, problem.detail))
         except OSError as error:
             self.faults.append(JournalFault(files.LATENCY, 0, f"cannot be read: {error.strerror}"))
         return groups
+
+    def _is_file(self, path: Path) -> bool:
+        """What somebody put in a file's place is a fault, and holds nothing."""
+        if not path.is_file():
+            self.faults.append(JournalFault(path.name, 0, "is no file"))
+            return False
+        return True
 
     def _parse(self, file: str, number: int, line: bytes, parse: Callable[[bytes], T]) -> T | None:
         try:
@@ -139,7 +164,7 @@ class JournalReader:
     def _lines(self, name: str, offset_bytes: int, first: int | None) -> Iterator[tuple[int, int, bytes]]:
         """Complete lines as (number, offset behind the line, line); numbers are 0 where `first` is not known."""
         path = self.directory / name
-        if not path.exists():
+        if not path.exists() or not self._is_file(path):
             return
         with path.open("rb") as file:
             file.seek(offset_bytes)
@@ -154,7 +179,7 @@ class JournalReader:
     def _offset_of(self, seq: int) -> int:
         """Byte offset of a line at or shortly before window `seq`, by bisection over a file whose seqs only grow."""
         path = self.directory / files.WINDOWS
-        if not path.exists() or path.stat().st_size == 0:
+        if not path.exists() or path.stat().st_size == 0 or not self._is_file(path):
             return 0
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             low, high = 0, len(content)
@@ -173,12 +198,37 @@ class JournalReader:
             return low
 
 
-def _histograms_in(lines: bytes, window: JournalWindow) -> Iterator[tuple[str, Histogram]]:
+def _histograms_of(window: JournalWindow, file: BinaryIO) -> Iterator[tuple[str, Histogram]]:
+    """Those of the window's own latencies, each once: whatever else stands there is not decoded."""
+    start, end = window.latency_range
+    if end > os.fstat(file.fileno()).st_size:
+        # Not read: so much would be allocated, whatever the line says.
+        raise _unreadable(window, f"{files.LATENCY} ends before them")
+    if end - start > HISTOGRAMS_LIMIT_BYTES:
+        raise _unreadable(window, f"they take {end - start} bytes, and no window's take {HISTOGRAMS_LIMIT_BYTES}")
+    file.seek(start)
+    lines = file.read(end - start)
+    if window.latency_crc32 not in (None, checksum(lines)):
+        raise _unreadable(window, "their checksum is another one: they were changed after they were written")
+    found = set()
     for line in lines.decode("ascii", "replace").splitlines():
         try:
             tag, _, _, _, payload = line.split(",")
-            yield tag.removeprefix("Tag="), Histogram.decode(payload)
+            name = tag_name(tag)
+            if name not in window.latency:
+                continue
+            if name in found:
+                raise ValueError(f"those of {name} are there twice")
+            found.add(name)
+            yield name, Histogram.decode(payload)
         except ValueError as error:
-            raise Problem(
-                Code.JOURNAL_UNREADABLE, f"the histograms of window {window.seq} cannot be read: {error}"
-            ) from error
+            raise _unreadable(window, str(error)) from error
+
+
+def tag_name(tag: str) -> str:
+    """The name of a latency, of the first field of its line in latency.hlog."""
+    return tag.removeprefix("Tag=")
+
+
+def _unreadable(window: JournalWindow, why: str) -> Problem:
+    return Problem(Code.JOURNAL_UNREADABLE, f"the histograms of window {window.seq} cannot be read: {why}")

@@ -29,13 +29,14 @@ class Tail:
     torn: bool = False
 
     def settle(self, descriptor: int) -> None:
-        """Make the file end where it goes on."""
+        """Make the file end where it goes on.
+
+        That is durable with the next window: what a power cut brings back until then is settled again.
+        """
         if self.discarded_bytes:
             os.ftruncate(descriptor, self.keep_bytes)
         if self.torn:
             durable.write_all(descriptor, b"\n")
-        if self.discarded_bytes or self.torn:
-            os.fsync(descriptor)
 
 
 def read_from(path: Path, offset_bytes: int = 0) -> bytes:

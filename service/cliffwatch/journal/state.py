@@ -4,12 +4,12 @@ The state of a run is what its events say; a change is an event, decided and wri
 worker and the service both come through here, so a change that the table does not allow cannot be written.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.journal.events import Event, EventLog, EventType
+from cliffwatch.journal.events import Event, EventLog, EventType, found_at_end
 from cliffwatch.journal.files import LAST_MOMENT
 from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
 
@@ -65,7 +65,7 @@ def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
         return status
     state = RunState(event.name)
     if status is None:
-        return RunStatus(state=state, since=event.at, created_at=event.at)
+        status = RunStatus(state=state, since=event.at, created_at=event.at)
     changes: dict[str, Any] = {"state": state, "since": event.at}
     if state is RunState.RUNNING and status.started_at is None:
         changes["started_at"] = event.at
@@ -98,7 +98,8 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
 
     def decide(events: list[Event]) -> Event:
         present = status_of(events)
-        allowed = frozenset({RunState.QUEUED}) if present is None else TRANSITIONS[present.state]
+        # What was damaged until it says nothing of the run any more can be ended.
+        allowed = frozenset({RunState.QUEUED, RunState.FINISHED}) if present is None else TRANSITIONS[present.state]
         if to not in allowed:
             name = "new" if present is None else present.state.value
             options = ", ".join(sorted(allowed)) or "nothing"
@@ -115,19 +116,22 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
     return status
 
 
-def mend_verdict(log: EventLog, verdict: VerdictName, reasons: Iterable[str], at: float) -> bool:
+def mend_verdict(log: EventLog, verdict: VerdictName, at: float, detail: Mapping[str, Any]) -> bool:
     """Give a finished run the verdict that it could not be given at its end; says whether that was missing.
+
+    `detail`: as of the event that finishes a run, `reasons` and `findings` among it.
 
     A verdict that was found stands, whatever a later version of the program would make of the same journal.
     """
 
-    def decide(events: list[Event]) -> Event | None:
+    def decide(events: list[Event]) -> list[Event]:
         ended = [event for event in events if event.type is EventType.STATE and event.name == RunState.FINISHED.value]
         if not ended or any(event.name == MENDED_NOTE for event in events) or _was_analysed(ended[-1]):
-            return None
-        return Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, "reasons": list(reasons)})
+            return []
+        found = found_at_end(detail.get("findings", ()), events, at)
+        return [*found, Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, **detail})]
 
-    return log.append_if(decide) is not None
+    return bool(log.append_all(decide))
 
 
 def _was_analysed(finished: Event) -> bool:

@@ -6,15 +6,18 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from cliffwatch.base import durable
-from cliffwatch.base.errors import Problem
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.finite_json import json_text, lenient_json
 from cliffwatch.base.histogram import QUANTILES, Histogram
 from cliffwatch.journal import files
+from cliffwatch.journal.checksum import checksum, is_sealed, opened, sealed
 from cliffwatch.journal.recovery import read_from, tail_of_latency, tail_of_windows
-from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
+from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow, is_count, is_level
 
 #: Keys of a latency summary, in the order of `QUANTILES`.
 QUANTILE_NAMES = ("p50", "p90", "p99", "p999", "p9999")
+#: Places in files have 64 bits, of which one is the sign.
+_LARGEST = 2**63 - 1
 _LEGEND = '"StartTimestamp","Interval_Length","Interval_Max","Interval_Compressed_Histogram"\n'
 
 
@@ -23,7 +26,8 @@ class JournalWindow:
     """One committed window.
 
     `latency` maps a latency name to `count`, `max` and the percentiles p50…p9999 in seconds (null: nothing counted),
-    read off the exact histogram. `latency_range` is the bytes of latency.hlog that hold the histograms themselves.
+    read off the exact histogram. `latency_range` is the bytes of latency.hlog that hold the histograms themselves,
+    `latency_crc32` their checksum; None in journals that are older than it.
     """
 
     seq: int
@@ -34,26 +38,37 @@ class JournalWindow:
     gauges: dict[str, float]
     latency: dict[str, dict[str, float | None]]
     latency_range: tuple[int, int]
+    latency_crc32: str | None = None
 
     def to_line(self) -> str:
-        return json_text(asdict(self)) + "\n"
+        return sealed(json_text(asdict(self)))
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "JournalWindow":
         """Raises ValueError when the line is not a window. A gauge that is no number counts as not measured."""
-        body, _ = lenient_json(line)
+        body, _ = lenient_json(opened(line))
         try:
             gauges = {name: value for name, value in body["gauges"].items() if value is not None}
             window = cls(**body | {"gauges": gauges, "latency_range": tuple(body["latency_range"])})
             fits = isinstance(window.seq, int) and 0 <= window.start < window.end <= files.LAST_MOMENT
             first, behind = window.latency_range
+            counted = all(is_count(value) for value in window.counters.values())
+            levelled = all(is_level(name, value) for name, value in gauges.items())
+            measured = all(_is_summary(summary) for summary in window.latency.values())
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a window: {error!r}") from error
-        if not fits:
+        if not fits or not 0 <= window.seq <= _LARGEST:
             raise ValueError("not a window: seq, start and end do not make an interval")
-        numbers = [first, behind, *window.counters.values(), *gauges.values()]
-        if not all(isinstance(value, int | float) for value in numbers) or not 0 <= first <= behind:
-            raise ValueError("not a window: a counter, a gauge or latency_range is no number")
+        if not isinstance(first, int) or not isinstance(behind, int) or not 0 <= first <= behind <= _LARGEST:
+            raise ValueError("not a window: latency_range is no range of bytes")
+        if not counted or not levelled:
+            raise ValueError("not a window: a counter or a gauge is no number, or one that nothing can have")
+        if not measured:
+            raise ValueError("not a window: a latency lacks its count or its maximum, or is of no length that time has")
+        if not isinstance(window.phase, str) or not isinstance(window.latency_crc32, str | None):
+            raise ValueError("not a window: phase or latency_crc32 is no text")
+        if window.latency_crc32 is not None and not is_sealed(line):
+            raise ValueError("not a window: it has lost its checksum, which is as old as that of its histograms")
         return window
 
     @property
@@ -83,6 +98,20 @@ class JournalWindow:
         return None if age is None else age >= self.seconds / 2
 
 
+def _is_summary(summary: dict[str, float | None]) -> bool:
+    """Whether somebody can have measured it: seconds that fit a calendar, of a count."""
+    seconds = [value for name, value in summary.items() if name != "count" and value is not None]
+    return (
+        "max" in summary
+        and _is_within(summary.get("count"), 0, _LARGEST)
+        and all(_is_within(value, 0, files.LAST_MOMENT) for value in seconds)
+    )
+
+
+def _is_within(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most
+
+
 def summarise(histogram: Histogram) -> dict[str, float | None]:
     summary: dict[str, float | None] = {"count": histogram.count, "max": histogram.max_seconds}
     return summary | dict(zip(QUANTILE_NAMES, histogram.percentiles_seconds(QUANTILES), strict=True))
@@ -104,17 +133,31 @@ class WindowLog:
         self.recovered_bytes = 0
         self.orphaned_bytes = 0
         self.last: JournalWindow | None = None
+        self._place, self._run_start = directory, run_start
+        self._directory = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-        self._windows = os.open(directory / files.WINDOWS, flags, durable.PRIVATE_FILE)
-        self._latency = os.open(directory / files.LATENCY, flags, durable.PRIVATE_FILE)
+        try:
+            self._windows = _opened(directory / files.WINDOWS, flags)
+        except (Problem, OSError):
+            os.close(self._directory)
+            raise
+        try:
+            self._latency = _opened(directory / files.LATENCY, flags)
+        except (Problem, OSError):
+            os.close(self._windows)
+            os.close(self._directory)
+            raise
         try:
             self._recover(directory)
-        except Problem:
+            # The last line counts from now on, and whoever wrote it may have been killed before it was synced.
+            os.fsync(self._windows)
+            if os.fstat(self._latency).st_size == 0:
+                # Durable with the first window; without one it is written again.
+                durable.write_all(self._latency, _hlog_header(run_start).encode())
+            durable.sync_directory(directory)
+        except (Problem, OSError):
             self.close()
             raise
-        if os.fstat(self._latency).st_size == 0:
-            durable.append_durably(self._latency, _hlog_header(run_start).encode())
-        durable.sync_directory(directory)
 
     def append(self, window: EngineWindow, phase: str) -> JournalWindow:
         """Commit a window: on disk when this returns.
@@ -136,6 +179,7 @@ class WindowLog:
             gauges=dict(window.gauges),
             latency={name: summarise(histogram) for name, histogram in histograms},
             latency_range=(start_bytes, start_bytes + len(lines)),
+            latency_crc32=checksum(lines),
         )
         try:
             durable.append_durably(self._windows, committed.to_line().encode())
@@ -145,28 +189,65 @@ class WindowLog:
         self.last = committed
         return committed
 
+    def displaced(self) -> str | None:
+        """The file that is no longer in the journal under its name, which is where all read it; None where both are.
+
+        The journal is asked itself, by its descriptor: that it cannot be reached by its name is no fault of its files.
+        """
+        for name, descriptor in ((files.WINDOWS, self._windows), (files.LATENCY, self._latency)):
+            try:
+                present = os.stat(name, dir_fd=self._directory)
+            except OSError:
+                return name
+            if not os.path.samestat(present, os.fstat(descriptor)):
+                return name
+        return None
+
+    def begun_again(self) -> "WindowLog":
+        """The log in the files that have its names now, with numbers that go on; this one is closed.
+
+        Raises as a new one does.
+        """
+        again = WindowLog(self._place, self._run_start)
+        if self.last is not None and (again.last is None or again.last.seq < self.last.seq):
+            again.last = self.last
+        self.close()
+        return again
+
     def close(self) -> None:
         os.close(self._windows)
         os.close(self._latency)
+        os.close(self._directory)
 
     def _recover(self, directory: Path) -> None:
         """Cut the window in progress off both files."""
         content = read_from(directory / files.WINDOWS)
         tail = tail_of_windows(content)
         damaged = False
-        for line in reversed(content[: tail.keep_bytes].splitlines()):
+        for line in content[: tail.keep_bytes].splitlines():
             try:
-                self.last = JournalWindow.from_line(line)
+                window = JournalWindow.from_line(line)
             except ValueError:
                 damaged = True  # JournalReader reports it; the windows around it still count
                 continue
-            break
+            # One that is there again, or in another one's place, is not where the log goes on.
+            damaged = self.last is not None and window.seq <= self.last.seq
+            if not damaged:
+                self.last = window
         committed_bytes = self.last.latency_range[1] if self.last else 0
         histograms = tail_of_latency(directory / files.LATENCY, committed_bytes, lines_damaged=damaged)
         tail.settle(self._windows)
         histograms.settle(self._latency)
         self.recovered_bytes = tail.discarded_bytes + (histograms.discarded_bytes if self.last else 0)
         self.orphaned_bytes = tail.kept_bytes + histograms.kept_bytes
+
+
+def _opened(path: Path, flags: int) -> int:
+    """Raises Problem(journal_unreadable) where something else took the file's place, otherwise OSError."""
+    try:
+        return os.open(path, flags, durable.PRIVATE_FILE)
+    except IsADirectoryError as error:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} is a directory; move it away") from error
 
 
 def _hlog_header(run_start: float) -> str:

@@ -7,10 +7,12 @@ the one under which it was attached. Device and inode are the same under each.
 import fcntl
 import os
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.machine.sysfs import SYS, number_of, read_number, read_text
+from cliffwatch.machine.sysfs import SYS, number_of, read_name, read_number, read_text
 
 _LOOP_GET_STATUS64 = 0x4C05
 #: struct loop_info64 of linux/loop.h: device, inode and rdevice of the file are the first three of its 232 bytes.
@@ -47,10 +49,11 @@ class Backing:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A loop device in use. `backing` is None where this user can neither ask the kernel nor reach the file.
+    """A loop device in use. `backing` is None where there is no node to ask the kernel by, and where this user may not
+    ask it, nor reach the file.
 
-    `end_bytes`: where in the file the device ends, which is the file's own end; None when it ends before that, as it
-    does after the file has grown, and when the file cannot be looked at.
+    `offset_bytes`: where in the file the device begins. `end_bytes`: where in the file it ends, which is the file's own
+    end; None when it ends before that, as it does after the file has grown, and when the file cannot be looked at.
     """
 
     name: str
@@ -58,6 +61,7 @@ class Loop:
     directory: Path
     backing_file: Path
     backing: Backing | None
+    offset_bytes: int
     end_bytes: int | None
 
 
@@ -65,13 +69,28 @@ def read_loops(sys: Path = SYS) -> list[Loop]:
     """All loop devices that are attached to something, by name."""
     found = []
     for entry in sorted((sys / "block").glob("loop*")):
-        file = read_text(entry / "loop" / "backing_file")
+        file = read_name(entry / "loop" / "backing_file")
         if file is not None:
             number = read_text(entry / "dev") or ""
             backing = _backing(entry.name, number, file)
             end_bytes = _end_bytes(entry, Path(file), backing)
-            found.append(Loop(entry.name, number, entry.resolve(), Path(file), backing, end_bytes))
+            offset_bytes = read_number(entry / "loop" / "offset") or 0
+            found.append(Loop(entry.name, number, entry.resolve(), Path(file), backing, offset_bytes, end_bytes))
     return found
+
+
+@contextmanager
+def opened(file: Path, identity: FileIdentity) -> Iterator[int | None]:
+    """A descriptor of the file of that identity; None where the name leads to another, or to none for this user."""
+    try:
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        yield None
+        return
+    try:
+        yield descriptor if FileIdentity.of(os.fstat(descriptor)) == identity else None
+    finally:
+        os.close(descriptor)
 
 
 def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
@@ -79,19 +98,14 @@ def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
 
     QEMU locks the images that it has open so, and processes of other containers are not in this one's /proc.
     """
-    try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        if FileIdentity.of(os.fstat(descriptor)) != identity:
+    with opened(file, identity) as descriptor:
+        if descriptor is None:
             return False
         asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
+        try:
+            answer = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, asked)
+        except OSError:
+            return False
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
 
@@ -113,23 +127,26 @@ def _backing(name: str, major_minor: str, file: str) -> Backing | None:
     """Asked of the kernel; where that is not allowed, the file is looked at by its name."""
     try:
         descriptor = os.open(Path("/dev") / name, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except PermissionError:
+        return backing_by_name(Path(file))
     except OSError:
-        return _backing_by_name(file)
+        return None
     try:
         if number_of(os.fstat(descriptor)) != major_minor:
-            return _backing_by_name(file)
+            return None
         device, inode, block_device = _LOOP_INFO.unpack(fcntl.ioctl(descriptor, _LOOP_GET_STATUS64, bytes(232)))
     except OSError:
-        return _backing_by_name(file)
+        return None
     finally:
         os.close(descriptor)
     number = f"{os.major(block_device)}:{os.minor(block_device)}" if block_device else None
     return Backing(FileIdentity(device, inode), number)
 
 
-def _backing_by_name(file: str) -> Backing | None:
+def backing_by_name(file: Path) -> Backing | None:
+    """What a loop device over a file of that name lies on if that still leads there; None where it leads nowhere."""
     try:
-        status = Path(file).stat()
+        status = file.stat()
     except OSError:
         return None
     return Backing(FileIdentity.of(status), number_of(status))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.machine.backing import FileIdentity
-from cliffwatch.machine.sysfs import SYS, number_of, read_text
+from cliffwatch.machine.sysfs import SYS, number_of, read_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ def exports(sys: Path = SYS) -> list[Export]:
 
 def _attached_paths(config: Path) -> Iterator[tuple[str, str]]:
     for namespace in sorted((config / "nvmet" / "subsystems").glob("*/namespaces/*")):
-        path = read_text(namespace / "device_path")
+        path = read_name(namespace / "device_path")
         if path is not None and path.startswith("/"):
             yield f"namespace {namespace.name} of the nvmet subsystem {namespace.parent.parent.name}", path
     for store in sorted((config / "target" / "core").glob("*/*")):
-        path = read_text(store / "udev_path")
+        path = read_name(store / "udev_path")
         if path is not None and path.startswith("/"):
             yield f"the LIO storage object {store.parent.name}/{store.name}", path

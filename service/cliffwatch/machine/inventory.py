@@ -9,18 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.machine.mounts import Mount, mount_of
+from cliffwatch.machine.mounts import Mount, mount_of, shown
 from cliffwatch.machine.sysfs import (
     PROC,
     SYS,
     device_directory,
+    device_number,
     disk_directory,
     major_minor_order,
+    read_name,
     read_number,
     read_text,
 )
 
 SECTOR_BYTES = 512
+#: Where udev links to drives by model and serial or by WWN: such a link names a drive as these do.
+BY_ID = "/dev/disk/by-id/"
 #: Whole block devices that are no drives: memory, optical media, floppies.
 _NOT_DRIVES = ("ram", "zram", "sr", "fd")
 
@@ -30,9 +34,9 @@ class Drive:
     """A whole block device. None where the kernel does not say.
 
     `serial` and `wwn` are the maker's, `uuid` that of an md array or a dm device, `backing_file` the file behind a loop
-    device. `members` are the drives right below an md array or a dm device, `raid_level` and `chunk_bytes` are md's.
-    `queue_depth` is the number of requests that the block layer queues. `disk_sequence` is never used twice since boot,
-    even when a name is.
+    device, as text: where its name is none, this does not lead to it. `members` are the drives right below an md array
+    or a dm device, `raid_level` and `chunk_bytes` are md's. `queue_depth` is the number of requests that the block
+    layer queues. `disk_sequence` is never used twice since boot, even when a name is.
     """
 
     name: str
@@ -120,14 +124,29 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
     """
     drives = list_drives(sys)
     found = [drive for drive in drives if identity in drive.identities]
+    node = _drive_at_path(identity, sys)
+    if not found and node is not None and identity.startswith(BY_ID):
+        found = [node]
     if found:
         return found
     known = [f"{drive.name}: {', '.join(drive.identities)}" for drive in drives if drive.identities]
     listing = "; ".join(known) or "no drive here has a serial, WWN, UUID or backing file"
-    why = "kernel names move between drives; name it by serial, WWN, UUID or backing file"
-    hint = f" ({why})" if identity.startswith("/dev/") else ""
-    fault = FieldFault("target.identity", f"{identity!r} names no drive{hint}; drives: {listing}")
+    names = () if node is None else node.identities
+    if names:
+        message = f"kernel names such as {identity} move between drives; write device:{names[0]}, which stays"
+    else:
+        hint = "; write device: and a serial, WWN, UUID or backing file, which `cliffwatch drive list` shows"
+        message = f"{identity!r} names no drive{hint}; drives: {listing}"
+    fault = FieldFault("target.identity", message)
     raise Problem(Code.TARGET_MISSING, f"no drive is named {identity!r}", [fault])
+
+
+def _drive_at_path(identity: str, sys: Path) -> Drive | None:
+    """The whole drive whose node the path leads to; None for a partition, for a link into nowhere, and for no path."""
+    number = device_number(identity) if identity.startswith("/dev/") else None
+    if number is None or (device_directory(number, sys) / "partition").exists():
+        return None
+    return drive_at(number, sys)
 
 
 def drive_by_identity(identity: str, sys: Path = SYS) -> Drive:
@@ -190,7 +209,7 @@ def member_differences(drives: Iterable[Drive]) -> list[str]:
 def read_drive(directory: Path, sys: Path = SYS) -> Drive:
     """A drive from its directory below /sys/devices."""
     queue, hardware = directory / "queue", directory / "device"
-    backing_file = read_text(directory / "loop" / "backing_file")
+    backing_file = read_name(directory / "loop" / "backing_file")
     rotational = read_text(queue / "rotational")
     return Drive(
         name=directory.name,
@@ -209,7 +228,7 @@ def read_drive(directory: Path, sys: Path = SYS) -> Drive:
         scheduler=_scheduler(queue),
         queue_depth=read_number(queue / "nr_requests"),
         disk_sequence=read_number(directory / "diskseq"),
-        backing_file=None if backing_file is None else Path(backing_file),
+        backing_file=None if backing_file is None else Path(shown(backing_file)),
         raid_level=read_text(directory / "md" / "level"),
         chunk_bytes=read_number(directory / "md" / "chunk_size") or None,
         members=_members(directory, sys),

@@ -15,11 +15,13 @@ class Mount:
     """One line of mountinfo.
 
     `major_minor` is the device's as the kernel knows the file system by; a major of 0 (`0:36`) stands for no device, or
-    for one that only `source` names (btrfs). `options` are the mount's own and then the file system's.
+    for one that only `source` names (btrfs). `root` is what of the file system is seen at the mount point. `options`
+    are the mount's own and then the file system's.
     """
 
     mount_id: int
     major_minor: str
+    root: Path
     mount_point: Path
     options: tuple[str, ...]
     file_system: str
@@ -37,7 +39,20 @@ def unescape(text: str) -> str:
 
 def read_mounts(proc: Path = Path("/proc"), process: str = "self") -> list[Mount]:
     """All mounts that the process sees, in the kernel's order (proc_pid_mountinfo(5)). Raises OSError."""
-    return [_mount(line) for line in (proc / process / "mountinfo").read_text().splitlines()]
+    return [_mount(line) for line in lines_of(proc / process / "mountinfo")]
+
+
+def lines_of(table: Path) -> list[str]:
+    """A table of the kernel's that has names of files in it, which may be of any bytes but a newline. Raises OSError.
+
+    Such a name leads to its file; whoever shows it has to make text of it (`shown`).
+    """
+    return [os.fsdecode(line) for line in table.read_bytes().split(b"\n") if line]
+
+
+def shown(text: str) -> str:
+    """A name with what is no text in it replaced."""
+    return text.encode(errors="surrogatepass").decode(errors="replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +99,12 @@ def _namespace(process: Path) -> str | None:
 def _mount(line: str) -> Mount:
     # The number of optional fields before the lone dash varies.
     before, _, after = line.partition(" - ")
-    mount_id, _, major_minor, _, mount_point, options = before.split(" ")[:6]
+    mount_id, _, major_minor, root, mount_point, options = before.split(" ")[:6]
     file_system, source, super_options = after.split(" ")[:3]
     return Mount(
         mount_id=int(mount_id),
         major_minor=major_minor,
+        root=Path(unescape(root)),
         mount_point=Path(unescape(mount_point)),
         options=tuple(dict.fromkeys([*options.split(","), *super_options.split(",")])),
         file_system=file_system,
@@ -104,11 +120,21 @@ def mount_of(path: Path, proc: Path = Path("/proc")) -> Mount:
     """
     descriptor = os.open(path, os.O_PATH)
     try:
-        lines = Path(f"/proc/self/fdinfo/{descriptor}").read_text().splitlines()
+        mount_id = _mount_id(descriptor)
     finally:
         os.close(descriptor)
-    mount_id = next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))
     for mount in read_mounts(proc):
         if mount.mount_id == mount_id:
             return mount
     raise OSError(f"{path} is on a mount (number {mount_id}) that /proc/self/mountinfo does not list")
+
+
+def is_mounted(descriptor: int) -> bool:
+    """Whether the mount through which something was opened is still there. The file system is not asked."""
+    mount_id = _mount_id(descriptor)
+    return any(mount.mount_id == mount_id for mount in read_mounts())
+
+
+def _mount_id(descriptor: int) -> int:
+    lines = lines_of(Path(f"/proc/self/fdinfo/{descriptor}"))
+    return next(int(line.split()[1]) for line in lines if line.startswith("mnt_id:"))

@@ -45,7 +45,7 @@ def read_signatures(node: Path, search_path: str | None = None) -> tuple[Signatu
     except (ValueError, KeyError, TypeError) as error:
         raise SignaturesUnreadable(f"wipefs printed what cannot be understood: {error!r}") from error
     probed = _output(where, "blkid", ["--probe", "--output", "export", str(node)], {0, _BLKID_NOTHING})
-    values = dict(line.split("=", 1) for line in probed.splitlines() if "=" in line)
+    values = dict(line.split("=", 1) for line in probed.split("\n") if "=" in line)
     if "PTTYPE" in values:
         found |= dict.fromkeys([Signature(values["PTTYPE"], "partition-table")])
     if "TYPE" in values:
@@ -60,11 +60,12 @@ def _output(search_path: str, program: str, arguments: list[str], statuses: set[
     environment = {"PATH": search_path, "LC_ALL": "C"}
     try:
         done = subprocess.run(
-            [path, *arguments], env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+            [path, *arguments], env=environment, capture_output=True, timeout=TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SignaturesUnreadable(f"{program} failed: {error}") from error
     if done.returncode not in statuses:
-        said = done.stderr.strip() or "no message"
+        said = done.stderr.decode(errors="replace").strip() or "no message"
         raise SignaturesUnreadable(f"{program} ended with status {done.returncode}: {said}")
-    return done.stdout
+    # A label may be of any bytes.
+    return done.stdout.decode(errors="replace")

@@ -16,6 +16,17 @@ def read_text(attribute: Path) -> str | None:
         return None
 
 
+def read_name(attribute: Path) -> str | None:
+    """The name of a file, of whatever bytes, as os.fsdecode gives it; None when it is missing or empty.
+
+    The kernel ends it with a newline, before which all is the name's, blanks too.
+    """
+    try:
+        return os.fsdecode(attribute.read_bytes().removesuffix(b"\n")) or None
+    except OSError:
+        return None
+
+
 def read_number(attribute: Path) -> int | None:
     """None when it is not known or no number."""
     text = read_text(attribute)

@@ -9,17 +9,10 @@ same unless both are as long as their devices say, and not equally long.
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.machine.backing import Loop, read_loops
+from cliffwatch.machine.backing import Loop, opened, read_loops
 from cliffwatch.machine.inventory import Drive, list_drives
-from cliffwatch.machine.mounts import Mount, foreign_mounts, mount_of, read_mounts
+from cliffwatch.machine.relays import UNKNOWN, Relay, relay_by_mounts, relay_by_type
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory
-
-#: File systems whose files may be those of another one on this machine.
-_RELAYS = frozenset({"overlay", "aufs", "ecryptfs", "nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "ceph", "afs"})
-#: These do not keep the inode of a file that has two names either.
-_FUSE = "fuse"
-#: The source of the mount that serves a modelled drive, whose content is that drive's alone.
-_MODELLED_DRIVE = "cliffwatch-drive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,34 +74,19 @@ def _may_be_one_file(one: Loop, other: Loop, proc: Path) -> bool:
     if None not in (one.end_bytes, other.end_bytes) and one.end_bytes != other.end_bytes:
         return False
     if one.backing.file.device == other.backing.file.device:
-        return any(kind.startswith(_FUSE) for kind in _relays_of(one, proc))
-    return bool(_relays_of(one, proc) or _relays_of(other, proc))
+        return relay_of_loop(one, proc).gives_inodes
+    return relay_of_loop(one, proc).is_relayed or relay_of_loop(other, proc).is_relayed
 
 
-def _relays_of(loop: Loop, proc: Path) -> set[str]:
-    """The kind of file system that the file is on, in whichever mount namespace, where the file may be another's."""
+def relay_of_loop(loop: Loop, proc: Path = PROC) -> Relay:
+    """Whether the file behind the loop device, which is known, may be another one's."""
     assert loop.backing is not None, "what a loop device lies on is known here"
-    number = loop.backing.file.major_minor
-    if not number.startswith("0:"):
-        return set()  # On a device of its own, as the file system below an overlay mostly is.
-    mounts = [mount for mount in _all_mounts(proc) if mount.major_minor == number]
-    if not mounts:
-        # Over several file systems an overlay gives numbers that are in no list. So does btrfs.
-        try:
-            mounts = [mount_of(loop.backing_file, proc)]
-        except OSError:
-            return {"unknown"}
-    return {mount.file_system for mount in mounts if _is_relay(mount)}
-
-
-def _all_mounts(proc: Path) -> list[Mount]:
-    return [*read_mounts(proc), *(each.mount for each in foreign_mounts(proc))]
-
-
-def _is_relay(mount: Mount) -> bool:
-    if mount.file_system.startswith(_FUSE):
-        return mount.source != _MODELLED_DRIVE
-    return mount.file_system in _RELAYS
+    listed = relay_by_mounts(loop.backing.file.device, proc)
+    if listed is not None:
+        return listed
+    # Its name may lead to something else by now.
+    with opened(loop.backing_file, loop.backing.file) as descriptor:
+        return UNKNOWN if descriptor is None else relay_by_type(descriptor)
 
 
 def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:

@@ -4,14 +4,18 @@ A use of a part is a use of the whole, so each question is asked of the device, 
 these, and so on upwards.
 """
 
+import os
+import re
+import stat
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from cliffwatch.machine.backing import FileIdentity, Loop, read_loops
+from cliffwatch.machine.backing import FileIdentity, Loop, backing_by_name, read_loops
 from cliffwatch.machine.inventory import devices_of
-from cliffwatch.machine.mounts import foreign_mounts, read_mounts, unescape
-from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, number_of, read_text
+from cliffwatch.machine.mounts import Mount, foreign_mounts, lines_of, read_mounts, unescape
+from cliffwatch.machine.relays import relay_by_mounts, relay_by_type
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, number_of, read_name, read_text
 from cliffwatch.machine.writing import DeviceWriter, writing_processes
 
 
@@ -27,8 +31,9 @@ class StackedDevice:
 
     @property
     def description(self) -> str:
-        """Such as `md0 (raid1) on sda1` or `dm-0 (LVM-…) on sdb`."""
-        detail = read_text(self.directory / "md" / "level") or read_text(self.directory / "dm" / "uuid")
+        """Such as `md0 (raid1) on sda1`, `dm-0 (LVM-…) on sdb` or `loop2 (/data/disk.img) on sda1`."""
+        attributes = ("md/level", "dm/uuid", "loop/backing_file")
+        detail = next(filter(None, (read_text(self.directory / each) for each in attributes)), None)
         name = f"{self.name} ({detail})" if detail else self.name
         return f"{name} on {self.below}"
 
@@ -72,21 +77,38 @@ def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
     return list(found.values())
 
 
-def mount_points(layers: list[StackedDevice], sys: Path = SYS, proc: Path = PROC) -> list[str]:
-    """Where one of the devices is mounted; for a mount that this process does not see, with one that does."""
-    numbers = {layer.major_minor for layer in layers}
-    found = [str(mount.mount_point) for mount in read_mounts(proc) if numbers.intersection(devices_of(mount, sys))]
+def mount_points(layers: list[StackedDevice], sys: Path = SYS, proc: Path = PROC) -> list[tuple[StackedDevice, str]]:
+    """Which of the devices is mounted, and where; for a mount that this process does not see, with one that does."""
+
+    def mounted(mount: Mount) -> StackedDevice | None:
+        numbers = devices_of(mount, sys)
+        return next((layer for layer in layers if layer.major_minor in numbers), None)
+
+    found = [(layer, str(mount.mount_point)) for mount in read_mounts(proc) if (layer := mounted(mount)) is not None]
+    if found:
+        return found
     # Most namespaces are copies of this one; one name of a mount is enough.
-    elsewhere = [each for each in foreign_mounts(proc) if numbers.intersection(devices_of(each.mount, sys))]
-    return found or [str(each) for each in elsewhere]
+    return [(layer, str(each)) for each in foreign_mounts(proc) if (layer := mounted(each.mount)) is not None]
+
+
+def mounts_of_files(proc: Path = PROC) -> list[str]:
+    """File systems, in any namespace, that the kernel reads from files that no loop device shows: EROFS can, from Linux
+    6.12 on, and of the files that hold its data mountinfo names none."""
+
+    def lies_on_files(mount: Mount) -> bool:
+        return mount.file_system == "erofs" and mount.is_anonymous
+
+    found = [str(mount.mount_point) for mount in read_mounts(proc) if lies_on_files(mount)]
+    return found or [str(each) for each in foreign_mounts(proc) if lies_on_files(each.mount)]
 
 
 def swap_areas(layers: list[StackedDevice], files: Iterable[FileIdentity] = (), proc: Path = PROC) -> list[Path]:
     """The nodes and files that are swapped to and are one of the devices or files."""
     numbers, wanted = {layer.major_minor for layer in layers}, set(files)
-    rows = (proc / "swaps").read_text().splitlines()[1:]
+    rows = lines_of(proc / "swaps")[1:]
     found = []
-    for path in (Path(unescape(row.split()[0])) for row in rows):
+    # Blanks and tabs in a name are escaped, whatever else parts words is not.
+    for path in (Path(unescape(re.split("[ \t]", row, maxsplit=1)[0])) for row in rows):
         try:
             status = path.stat()
         except OSError:
@@ -102,12 +124,41 @@ def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter
     An exclusive open does not see those that opened without one: a virtual machine on the raw drive, a database, dd.
     """
     numbers = {layer.major_minor for layer in layers}
-    return writing_processes(lambda status: number_of(status) in numbers, proc)
+    names = frozenset(layer.name for layer in layers)
+    return writing_processes(lambda status, _: number_of(status) in numbers, proc, names=names)
 
 
-def file_writers(file: FileIdentity, proc: Path = PROC) -> list[DeviceWriter]:
-    """Processes that have the file open for writing, or mapped for it, under whichever name."""
-    return writing_processes(lambda status: FileIdentity.of(status) == file, proc, file)
+@dataclass(frozen=True, slots=True)
+class FileWriters:
+    """Processes that write to a file: `known` have it open for writing, or mapped for it; of what the others,
+    `possible`, have open so it cannot be known whether it is that file."""
+
+    known: tuple[DeviceWriter, ...]
+    possible: tuple[DeviceWriter, ...]
+
+
+def file_writers(
+    file: FileIdentity, size_bytes: int | None, is_relayed: bool, proc: Path = PROC, names: frozenset[str] = frozenset()
+) -> FileWriters:
+    """Who writes to the file, under whichever name. `names` are known ones; a size that is None is not known.
+
+    A file that its file system only passes on (`relays`) has another device and inode where it is kept: so any file of
+    the size may be it that is on such a file system, or, where the file itself is (`is_relayed`), on whichever.
+    """
+
+    def is_it(status: os.stat_result, _: Path) -> bool:
+        return FileIdentity.of(status) == file
+
+    def may_be_it(status: os.stat_result, place: Path) -> bool:
+        if is_it(status, place):
+            return True
+        if not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
+            return False
+        return is_relayed or (relay_by_mounts(status.st_dev, proc) or relay_by_type(place)).is_relayed
+
+    found = writing_processes(may_be_it, proc, file, names)
+    known = writing_processes(is_it, proc, file, names) if found else []
+    return FileWriters(tuple(known), tuple(each for each in found if each not in known))
 
 
 def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
@@ -128,13 +179,15 @@ def _loops(layer: StackedDevice, loops: list[Loop]) -> Iterator[StackedDevice]:
     # A loop device does not claim the device that it lies on, and is not among its holders; nor is one whose file is on
     # a file system of the device.
     for loop in loops:
-        if loop.backing is not None and layer.major_minor in (loop.backing.block_device, loop.backing.file.major_minor):
+        # A name proves nothing, but where it leads to the device, that is what to believe.
+        backing = loop.backing or backing_by_name(loop.backing_file)
+        if backing is not None and layer.major_minor in (backing.block_device, backing.file.major_minor):
             yield StackedDevice(loop.name, loop.major_minor, loop.directory, layer.name)
 
 
 def _compressed(layer: StackedDevice, sys: Path) -> Iterator[StackedDevice]:
     # Compressed memory that writes back what is idle claims the device and is not among its holders either.
     for entry in sorted((sys / "block").glob("zram*")):
-        device = read_text(entry / "backing_dev") or ""
+        device = read_name(entry / "backing_dev") or ""
         if device.startswith("/") and device_number(device) == layer.major_minor:
             yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)

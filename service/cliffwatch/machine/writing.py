@@ -5,12 +5,16 @@ import os
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 
 from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.mounts import lines_of
+from cliffwatch.machine.rings import ring_holds
 from cliffwatch.machine.sysfs import PROC, read_text
 
-Wanted = Callable[[os.stat_result], bool]
+#: Of the status of a file, and a path that leads to the file itself: whether it is wanted.
+Wanted = Callable[[os.stat_result, Path], bool]
 
 #: The number of kcmp, by machine: it says whether two threads have one table of open files.
 _KCMP = {"x86_64": 312, "aarch64": 272}
@@ -28,18 +32,22 @@ class DeviceWriter:
         return f"process {self.process_id} ({self.command})"
 
 
-def writing_processes(is_wanted: Wanted, proc: Path = PROC, file: FileIdentity | None = None) -> list[DeviceWriter]:
+def writing_processes(
+    is_wanted: Wanted, proc: Path = PROC, file: FileIdentity | None = None, names: frozenset[str] = frozenset()
+) -> list[DeviceWriter]:
     """Processes that have what is wanted open or mapped for writing, as far as this user may look. `file` is what is
-    wanted, where that is a file: a mapping that cannot be examined is identified by its numbers."""
+    wanted, where that is a file: a mapping that cannot be examined is identified by its numbers. `names` is what it is
+    called, for where only names are said."""
     found = []
     for process in proc.iterdir():
-        if process.name.isdecimal() and (_has_open(process, is_wanted) or _has_mapped(process, is_wanted, file)):
+        if process.name.isdecimal() and (_has_open(process, is_wanted, names) or _has_mapped(process, is_wanted, file)):
             found.append(DeviceWriter(int(process.name), read_text(process / "comm") or "unknown"))
     return sorted(found, key=lambda writer: writer.process_id)
 
 
-def _has_open(process: Path, is_wanted: Wanted) -> bool:
-    return any(_writes_to(each, is_wanted) for holder in _holders(process) for each in _descriptors(holder))
+def _has_open(process: Path, is_wanted: Wanted, names: frozenset[str]) -> bool:
+    descriptors = (each for holder in _holders(process) for each in _descriptors(holder))
+    return any(_writes_to(each, is_wanted) or ring_holds(each, is_wanted, names) for each in descriptors)
 
 
 def _holders(process: Path) -> list[Path]:
@@ -71,40 +79,57 @@ def _descriptors(holder: Path) -> list[Path]:
 
 def _writes_to(descriptor: Path, is_wanted: Wanted) -> bool:
     try:
-        if not is_wanted(descriptor.stat()):
+        if not is_wanted(descriptor.stat(), descriptor):
             return False
-        information = (descriptor.parent.parent / "fdinfo" / descriptor.name).read_text()
+        information = lines_of(descriptor.parent.parent / "fdinfo" / descriptor.name)
     except OSError:
         return False
-    flags = next(line.split()[1] for line in information.splitlines() if line.startswith("flags:"))
+    flags = next(line.split()[1] for line in information if line.startswith("flags:"))
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def _has_mapped(process: Path, is_wanted: Wanted, file: FileIdentity | None) -> bool:
-    """Whether the process has it mapped so that what it writes there arrives: proc_pid_maps(5)."""
-    for line in _mappings(process):
+    """Whether the process has it mapped so that what it writes there arrives, at present or once it asks for that:
+    proc_pid_maps(5)."""
+    holder, mappings = _mappings(process)
+    for line in mappings:
         addresses, access, _, device, inode = line.split(maxsplit=5)[:5]
-        if inode == "0" or access[1] != "w" or access[3] != "s":
+        if inode == "0" or access[3] != "s":
             continue
         start, end = (int(address, 16) for address in addresses.split("-"))
         try:
             # The device that is printed is not that of stat on every file system.
-            is_it = is_wanted((process / "map_files" / f"{start:x}-{end:x}").stat())
+            mapped = process / "map_files" / f"{start:x}-{end:x}"
+            is_it = is_wanted(mapped.stat(), mapped)
         except OSError:
             major, minor = (int(part, 16) for part in device.split(":"))
             is_it = file is not None and (f"{major}:{minor}", int(inode)) == (file.major_minor, file.inode)
-        if is_it:
+        if is_it and (access[1] == "w" or _may_become_writable(holder, addresses)):
             return True
     return False
 
 
-def _mappings(process: Path) -> list[str]:
-    """Of the first thread that says: one that has ended has no memory any more."""
+def _mappings(process: Path) -> tuple[Path, list[str]]:
+    """Of the first thread that says: one that has ended has no memory any more. And which one that is."""
     for holder in (process, *_listed(process / "task")):
         try:
-            lines = (holder / "maps").read_text(errors="replace").splitlines()
+            lines = lines_of(holder / "maps")
         except OSError:
             continue
         if lines:
-            return lines
-    return []
+            return holder, lines
+    return process, []
+
+
+def _may_become_writable(holder: Path, addresses: str) -> bool:
+    """Whether a shared mapping is of a descriptor that may write, though that be closed: mprotect(2) allows it then.
+
+    True, too, where the kernel does not say.
+    """
+    try:
+        lines = lines_of(holder / "smaps")
+    except OSError:
+        return True
+    mapping = dropwhile(lambda line: not line.startswith(f"{addresses} "), lines)
+    flags = next((line for line in mapping if line.startswith("VmFlags:")), None)
+    return flags is None or "mw" in flags.split()

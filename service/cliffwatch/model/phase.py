@@ -13,6 +13,11 @@ class Phase(StrEnum):
     COOL_DOWN = "cool_down"
 
 
+def phase_words(name: str) -> str:
+    """A phase as people write it: `warm_up` is `warm-up`."""
+    return name.replace("_", "-")
+
+
 #: Phases in which the engine makes load.
 LOAD_PHASES = (Phase.WARM_UP, Phase.BASELINE, Phase.SOAK)
 #: Phases that limits, detection and the verdict are about.

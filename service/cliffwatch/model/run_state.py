@@ -25,6 +25,8 @@ MEANINGS: dict[RunState, str] = {
     RunState.REPORTING: "the load is over and the report is being made",
     RunState.FINISHED: "nothing more will happen; the verdict says how it went",
 }
+#: Of a run that is in `running` and makes no load any more: it goes before what the state means.
+COOLING = "the load is over; caches are flushed and the drive comes to rest"
 
 
 TRANSITIONS: dict[RunState, frozenset[RunState]] = {

@@ -127,3 +127,18 @@ TARGET_FORMS = {
     "synthetic": "synthetic:NAME",
     "broker": "broker:HOST:PORT",
 }
+
+
+#: Fields of a target as people who type them know them.
+_FIELD_WORDS = {
+    "target": "target",
+    "target.bootstrap_servers": "brokers (--target broker:HOST:PORT)",
+    "target.confirmation": "confirmation (--confirm)",
+    "target.identity": "drive (--target device:SERIAL)",
+    "target.path": "directory (--target directory:/path)",
+}
+
+
+def field_words(field: str) -> str:
+    """A field of an order in words, with the option that sets it; any other field as it is."""
+    return _FIELD_WORDS.get(field, field)

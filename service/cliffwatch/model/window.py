@@ -8,12 +8,16 @@ import json
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, field_validator
 
+from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.histogram import Histogram
 
 #: How late or early a bound may be (relative to the window) and still be taken for the grid line it is nearest to.
 ALIGNMENT_TOLERANCE = 0.5
+#: Names of a run in all its windows. Engines have some ten latencies; counters and gauges come by drive, too.
+NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
+_NAME_LENGTH = 200
 #: The gauge that distinguishes a stall from a load that has nothing to do.
 OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
 #: The event by which a run's first engine says on which line of the grid its load began (`start`): when it was not
@@ -61,20 +65,50 @@ class _Line(BaseModel):
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
+#: What a journal can hold and give back.
+_Moment = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
+_Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
+_Name = Annotated[str, Field(max_length=_NAME_LENGTH)]
+
+
 class _WindowLine(_Line):
     type: Literal["window"]
     seq: int = Field(ge=0)
-    start: float
-    end: float
-    counters: dict[str, int]
-    gauges: dict[str, float] = {}
-    latency: dict[str, str] = {}
+    start: _Moment
+    end: _Moment
+    counters: Annotated[dict[_Name, _Count], Field(max_length=NAMES_LIMITS["counters"])]
+    gauges: Annotated[dict[_Name, float], Field(max_length=NAMES_LIMITS["gauges"])] = {}
+    latency: Annotated[dict[_Name, str], Field(max_length=NAMES_LIMITS["latency"])] = {}
+
+    @field_validator("gauges")
+    @classmethod
+    def _check_levels(cls, gauges: dict[str, float]) -> dict[str, float]:
+        for name, value in gauges.items():
+            if not is_level(name, value):
+                raise ValueError(f"{name[:40]!r} cannot be {value!r:.40}")
+        return gauges
+
+
+_NEVER_NEGATIVE = frozenset({"measured_seconds", "schedule_debt_seconds", OLDEST_OUTSTANDING})
+
+
+def is_count(value: object) -> bool:
+    """Whether an interval can have so many of something: what a journal can hold and give back."""
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def is_level(name: str, value: object) -> bool:
+    """Whether a gauge of this name can be at this value. What one clock is ahead of another is negative where it is
+    behind; the times that a verdict is made of are not."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not -(2.0**63) <= value <= 2.0**63:
+        return False
+    return value >= 0 or name not in _NEVER_NEGATIVE
 
 
 class _EventLine(_Line):
     type: Literal["event"]
-    at: float
-    name: str
+    at: _Moment
+    name: _Name
     detail: dict[str, Any] = {}
 
 

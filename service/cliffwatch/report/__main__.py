@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
             report = build(directory)
             # The verdict must not be lost to a disk that has no room for the files.
             verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
-            print(json.dumps(verdict | {"findings": report.raised}), flush=True)
+            print(json.dumps(verdict | {"findings": report.final, "unconfirmed": report.unconfirmed}), flush=True)
             write(given.to or directory, report)
     except MemoryError:
         print(f"the report of {directory} could not be made: {out_of_memory()}", file=sys.stderr)

@@ -30,7 +30,7 @@ def alert_spans(events: Iterable[Event]) -> list[AlertSpan]:
     for event in events:
         if event.type is not EventType.ALERT:
             continue
-        start = _moment(event, "starts_at") or event.at
+        start = event.moment("starts_at") or event.at
         key = (str(event.detail.get("fingerprint", event.name)), start)
         known = spans.get(key)
         resolved = event.detail.get("status", _FIRING) != _FIRING
@@ -43,12 +43,7 @@ def alert_spans(events: Iterable[Event]) -> list[AlertSpan]:
             # What it was when it began to fire.
             description=str(event.detail.get("description", "")) if known is None else known.description,
             start=start,
-            end=(_moment(event, "ends_at") or event.at) if resolved else None,
+            end=(event.moment("ends_at") or event.at) if resolved else None,
             received=event.at if known is None else known.received,
         )
     return sorted(spans.values(), key=lambda span: (span.start, span.name))
-
-
-def _moment(event: Event, name: str) -> float | None:
-    value = event.detail.get(name)
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

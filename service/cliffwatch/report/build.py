@@ -12,22 +12,30 @@ from cliffwatch.journal import files
 from cliffwatch.report.chart_series import ChartSeries, series_of
 from cliffwatch.report.collect import Collected, collect, evidence_of, recorded_verdict
 from cliffwatch.report.document import document_of
-from cliffwatch.report.findings import ReportedFinding, client_limit, findings_of, summaries
+from cliffwatch.report.findings import (
+    ReportedFinding,
+    client_limit,
+    findings_of,
+    summaries,
+    unconfirmed,
+    window_seconds_of,
+)
 from cliffwatch.report.html import render
 from cliffwatch.report.limit_results import Judged, judge_limits, outcomes
-from cliffwatch.report.raised import raised_findings
+from cliffwatch.report.raised import final_findings, not_confirmed
 from cliffwatch.report.steady_section import not_steady, steadiness_of
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`document` is report.json; `series` is what report.html draws on top of it. `raised`: what became of the findings
-    that were raised while the run went on."""
+    """`document` is report.json; `series` is what report.html draws on top of it. `final` and
+    `unconfirmed` are for the event that finishes the run: its findings, and what was raised and is none."""
 
     verdict: Verdict
     document: dict[str, Any]
     series: ChartSeries
-    raised: list[dict[str, Any]]
+    final: list[dict[str, Any]]
+    unconfirmed: list[dict[str, Any]]
 
 
 def build(directory: Path) -> Report:
@@ -40,7 +48,10 @@ def build(directory: Path) -> Report:
     limits = judge_limits(run, found)
     verdict = verdict_on(run, found, limits, unanalysed)
     document = document_of(run, verdict, found, limits)
-    return Report(verdict, document, series_of(run, found), raised_findings(found, run.events))
+    final = final_findings(found, run.events, window_seconds_of(run))
+    # What a failed analysis did not look at is not refuted by it.
+    refuted = [] if unanalysed else not_confirmed(unconfirmed(run, found))
+    return Report(verdict, document, series_of(run, found), final, refuted)
 
 
 def verdict_on(

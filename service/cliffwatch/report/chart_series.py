@@ -3,7 +3,7 @@
 A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,17 +11,17 @@ import numpy as np
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.finding import Finding, Role
+from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
 from cliffwatch.analysis.stalls import stalls_in
 from cliffwatch.base.units import four_digits
 from cliffwatch.journal import Event, EventType, JournalWindow
-from cliffwatch.journal.note_text import note_text
+from cliffwatch.journal.event_text import event_text, gap_words
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.run_state import RunState
 from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.evidence_chart import evidence_columns
 from cliffwatch.report.findings import ReportedFinding
-from cliffwatch.report.format import detail, label
 from cliffwatch.report.heat import HeatMap
 from cliffwatch.report.layer_chart import LAYERS, Layers
 
@@ -29,6 +29,8 @@ from cliffwatch.report.layer_chart import LAYERS, Layers
 CHARTED = ("p50", "p99", "p999", "max")
 #: Beyond so many, marks hide the chart; the list of events below it has the rest.
 MARK_LIMIT = 500
+#: Characters of a mark at most; the table of events has the rest.
+TEXT_LIMIT = 160
 #: What an engine or a state change says in the ordinary course of a run needs no mark.
 _ORDINARY = frozenset({"started", "exited", "worker_cost", "load_ended"})
 _MARKED_STATES = frozenset({RunState.STOPPING.value, RunState.INTERRUPTED.value})
@@ -184,13 +186,30 @@ def _heat(run: Collected, primary: str | None) -> HeatMap | None:
 def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
     if run.load is None:
         return []
-    marks = [(event.at, event.type.value, _text(event)) for event in run.events if _is_marked(event)]
+    marks = [(event.at, event.type.value, _text(event)) for event in _last_updates(run.events) if _is_marked(event)]
     # At the time at which they started to fire, not at which they were received.
     marks += [
         (span.start, EventType.ALERT.value, f"alert: {span.name} {span.summary}") for span in alert_spans(run.events)
     ]
     inside = sorted(mark for mark in marks if zero <= mark[0] <= run.load.asked_end)
     return [(round(at - zero, 3), kind, text) for at, kind, text in inside[:MARK_LIMIT]]
+
+
+def _last_updates(events: Sequence[Event]) -> Iterator[Event]:
+    """The events with the last update of each finding only: the finding itself is drawn at its onset."""
+    last: dict[FindingKey, Event] = {}
+    for event in events:
+        if (key := _updated(event)) is not None:
+            last[key] = event
+    for event in events:
+        key = _updated(event)
+        if key is None or last[key] is event:
+            yield event
+
+
+def _updated(event: Event) -> FindingKey | None:
+    """Which finding an event is an update of; None where it is none."""
+    return key_in(event.detail) if (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE) else None
 
 
 def _is_marked(event: Event) -> bool:
@@ -200,10 +219,8 @@ def _is_marked(event: Event) -> bool:
 
 
 def _text(event: Event) -> str:
-    if event.type is EventType.NOTE and (words := note_text(event.name, event.detail)) is not None:
-        return f"note: {words}"
-    reported = detail(event.detail, limit=160)
-    return f"{event.type.value}: {label(event.name)}" + (f" ({reported})" if reported else "")
+    words = event_text(event.type.value, event.name, event.detail)
+    return f"{event.type.value}: {words if len(words) <= TEXT_LIMIT else words[: TEXT_LIMIT - 1] + '…'}"
 
 
 def _short(number: float) -> float | int:
@@ -230,5 +247,7 @@ def as_data(series: ChartSeries, document: dict[str, Any]) -> dict[str, Any]:
         "findings": series.findings,
         "end": coverage.get("asked_seconds", 0),
         "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
-        "gaps": [[gap["start_seconds"], gap["end_seconds"], gap["reason"]] for gap in coverage.get("gaps", ())],
+        "gaps": [
+            [gap["start_seconds"], gap["end_seconds"], gap_words(gap["reason"])] for gap in coverage.get("gaps", ())
+        ],
     }

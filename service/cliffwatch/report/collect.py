@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
+from cliffwatch.analysis.stalls import slowest_in
 from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
-from cliffwatch.journal.events import TARGET_DISPLACED
+from cliffwatch.journal.events import TARGET_DISPLACED, is_found_at_end
 from cliffwatch.journal.state import RunStatus, advance
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
@@ -96,7 +97,7 @@ class Collected:
         if not found:
             return None
         flushed = sum(
-            int(event.detail.get(name, 0))
+            round(event.number(name) or 0)
             for event in self.events
             if event.type is EventType.DEVICE and event.name == "flushed"
         )
@@ -169,6 +170,7 @@ def evidence_of(run: Collected) -> RunEvidence:
         lost_latencies=recorded - read,
         journal_faults=len(run.faults),
         unfinished_seconds=_unfinished_seconds(run.windows),
+        slowest=_slowest(run),
         displaced=_displaced(run),
     )
 
@@ -187,13 +189,21 @@ def _unfinished_seconds(windows: Sequence[JournalWindow]) -> float | None:
     return windows[-1].oldest_outstanding_seconds if windows and windows[-1].stalled else None
 
 
+def _slowest(run: Collected) -> tuple[float, float] | None:
+    """How long the slowest operation took, and how long after the load's start it was over."""
+    if run.load is None or run.coverage is None:
+        return None
+    slowest = slowest_in(run.windows, run.coverage.gaps)
+    return None if slowest is None else (slowest.seconds, max(0.0, slowest.at - run.load.start))
+
+
 def share_of(run: Collected, direction: str) -> Share | None:
     """What the kernel charges to the engine's process of what was `written` or `read`, over the windows that know it.
 
     The last window of an engine seldom does, because its process is gone when that is taken.
     """
     volume = run.facts.get("file_system")
-    if isinstance(volume, dict) and volume.get("type") in UNCHARGED:
+    if isinstance(volume, dict) and str(volume.get("type")) in UNCHARGED:
         return None
     charged, device = f"engine_{direction}_bytes", f"device_{direction}_bytes"
     known = [window.counters for window in run.windows if {charged, device} <= window.counters.keys()]
@@ -260,10 +270,12 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
 
 
 def events_until_finished(reader: JournalReader) -> list[Event]:
-    """What comes in after a run has finished is not part of it, and would change a report that people have read."""
+    """What comes in after a run has finished is not part of it, and would change a report that people have read; so
+    would what a report itself found."""
     events = []
     for stored in as_far_as_readable(reader, files.EVENTS, reader.events()):
-        events.append(stored.event)
+        if not is_found_at_end(stored.event):
+            events.append(stored.event)
         if stored.event.type is EventType.STATE and stored.event.name == RunState.FINISHED:
             break
     return events
@@ -323,8 +335,7 @@ def load_of(
 def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan) -> float:
     """When what is judged began: with the baseline, or with the soak where there is none; within the load."""
     judged = (event for event in events if event.type is EventType.PHASE and event.name in JUDGED_PHASES)
-    begun = [event.detail.get("start") for event in judged]
-    found = [float(start) for start in begun if isinstance(start, int | float)]
+    found = [start for event in judged if (start := event.moment("start")) is not None]
     planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)
     return min(max(min(found, default=planned), load.start), load.asked_end)
 
@@ -336,8 +347,8 @@ def first_measured(
 
     How long an engine took to begin is no fault of the run. What else that window lacks has a gap that records it.
     """
-    reported = (event.detail.get("start") for event in events if event.type is EventType.ENGINE and event.name == BEGUN)
-    start = next((float(start) for start in reported if isinstance(start, int | float)), None)
+    reported = (event.moment("start") for event in events if event.type is EventType.ENGINE and event.name == BEGUN)
+    start = next((start for start in reported if start is not None), None)
     if first is None or start != first.start or any(gap.start < first.end and gap.end > first.start for gap in gaps):
         return None
     return MeasuredInterval(first.end - first.seconds, first.end, first.seconds)
@@ -348,9 +359,9 @@ def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
     gaps = []
     for event in events:
         if event.type is EventType.GAP:
-            start, end = event.detail.get("start"), event.detail.get("end")
-            if isinstance(start, int | float) and isinstance(end, int | float):
-                gaps.append(Gap(float(start), float(end), event.name))
+            start, end = event.moment("start"), event.moment("end")
+            if start is not None and end is not None:
+                gaps.append(Gap(start, end, event.name))
     return gaps
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from cliffwatch.analysis.stalls import stall_seconds
 from cliffwatch.journal import files
+from cliffwatch.journal.checksum import opened
 from cliffwatch.model.operation import primary_latency
 
 #: Windows that are looked at, found by their place in the file.
@@ -53,11 +54,12 @@ def _spread_lines(path: Path) -> list[bytes]:
 def _point(line: bytes) -> CurvePoint | None:
     """None for a line that holds no window."""
     try:
-        body = json.loads(line)
+        body = json.loads(opened(line))
         measured: dict[str, dict[str, float | None]] = body["latency"]
         name, end = primary_latency(list(measured)), float(body["end"])
         seconds = body["gauges"].get("measured_seconds", end - float(body["start"]))
         stall = stall_seconds(body["counters"], body["gauges"], seconds)
-        return CurvePoint(end, measured[name].get("p99") if name is not None else None, stall)
+        # Of a stall there may be requests that were completed, of operations that were not.
+        return CurvePoint(end, measured[name].get("p99") if name is not None and stall is None else None, stall)
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

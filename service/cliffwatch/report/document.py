@@ -5,7 +5,6 @@ It is a function of the journal alone, so making it again gives the same bytes. 
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from itertools import zip_longest
 from typing import Any
 
 from cliffwatch.analysis.stalls import Stall, stalls_in
@@ -15,7 +14,6 @@ from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
@@ -25,6 +23,7 @@ from cliffwatch.report.findings_document import findings_document, limits_docume
 from cliffwatch.report.headline import headline
 from cliffwatch.report.layer_chart import layers_document
 from cliffwatch.report.limit_results import Judged
+from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.steady_section import steadiness_of, steady_document
 from cliffwatch.report.timestamps import timestamp
 
@@ -135,17 +134,7 @@ def _stalls(run: Collected, stalls: Sequence[Stall]) -> list[dict[str, Any]]:
 
 def _phases(run: Collected) -> list[dict[str, Any]]:
     """Each phase in the order it came: planned bounds where an event has them, else those of its windows."""
-    bounds: dict[str, tuple[float, float]] = {}
-    entered = [event for event in run.events if event.type is EventType.PHASE]
-    for event, following in zip_longest(entered, entered[1:]):
-        # Preparing takes as long as it takes: it ends where the next phase begins.
-        start = float(event.detail.get("start", event.at))
-        begins = start if following is None else float(following.detail.get("start", following.at))
-        end = float(event.detail.get("end", begins))
-        # A warm-up that waits for the steady state ends when it is reached, which is before its planned end.
-        is_cut = event.name == Phase.WARM_UP and start < begins < end
-        # A load that was moved, and one that was resumed, record a phase again: the last record holds.
-        bounds[event.name] = (start, begins if is_cut else end)
+    bounds = phase_bounds(run.events)
     measured: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         measured.setdefault(window.phase, []).append(window)
@@ -274,13 +263,13 @@ def _events(run: Collected) -> dict[str, Any]:
 
 def _event(event: Event, run: Collected) -> dict[str, Any]:
     body: dict[str, Any] = {
-        "at": timestamp(event.at),
+        "at": timestamp(event.happened_at),
         "type": event.type.value,
         "name": event.name,
         "detail": event.detail,
     }
     if run.load is not None:
-        body["at_seconds"] = _elapsed(run, event.at)
+        body["at_seconds"] = _elapsed(run, event.happened_at)
     return body
 
 
@@ -303,7 +292,10 @@ def _alert(span: AlertSpan, run: Collected) -> dict[str, Any]:
 
 def _watching_cost(run: Collected) -> dict[str, Any]:
     event = run.last_event(EventType.ENGINE, "worker_cost")
-    return dict(event.detail) if event is not None else {}
+    cpu_seconds = event.number("cpu_seconds") if event is not None else None
+    resident = event.number("max_resident_bytes") if event is not None else None
+    body = {"cpu_seconds": cpu_seconds, "max_resident_bytes": None if resident is None else round(resident)}
+    return {name: value for name, value in body.items() if value is not None and value >= 0}
 
 
 def _reproduction(order: RunOrder, workload_yaml: str) -> dict[str, Any]:

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, explain
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
-from cliffwatch.analysis.journal_series import ENDED_NOTE, notices_from_events, samples_from_windows
+from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
@@ -53,13 +52,16 @@ def raised_in(run: Collected) -> tuple[ReportedFinding, ...]:
     return () if judged is None else _explained(run, replay(*judged), judged[0])
 
 
+def window_seconds_of(run: Collected) -> float:
+    return run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
+
+
 def _judged(run: Collected) -> tuple[list[Series], list[Sample], list[Notice], float] | None:
     """Series, samples, notices and the length of a window; None where there is nothing to look at."""
     windows = [window for window in run.windows if window.seconds > 0]
     if run.load is None or not windows:
         return None
-    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
-    return *samples_from_windows(windows), notices_from_events(run.events), window_seconds
+    return *samples_from_windows(windows), notices_from_events(run.events), window_seconds_of(run)
 
 
 def _explained(run: Collected, findings: Iterable[Finding], series: Sequence[Series]) -> tuple[ReportedFinding, ...]:
@@ -75,12 +77,13 @@ def with_detection(finding: Finding, events: Sequence[Event], window_seconds: fl
 
     It began where that did if it `eased_before`.
     """
-    reach = EASED_WINDOWS * window_seconds
-    reported = (event for event in events if event.type is EventType.FINDING and _is_about(event, finding, reach))
+    reported = (
+        event for event in events if event.type is EventType.FINDING and is_about(event, finding, window_seconds)
+    )
     first = min(reported, key=lambda event: event.at, default=None)
     if first is None:
         return replace(finding, detected=None)
-    kind, onset = FindingKind(first.detail.get("kind", first.name)), float(first.detail.get("onset", first.at))
+    kind, onset = FindingKind(_kind_of(first)), _onset_of(first)
     raised = replace(finding, kind=kind, onset=onset, detected=first.at, until=_end_of(first, events))
     is_earlier = eased_before(raised, finding, window_seconds)
     return replace(finding, detected=first.at, onset=onset if is_earlier else finding.onset)
@@ -88,24 +91,28 @@ def with_detection(finding: Finding, events: Sequence[Event], window_seconds: fl
 
 def _end_of(reported: Event, events: Sequence[Event]) -> float | None:
     """When the finding of an event was over; None while it lasted."""
-    for event in events:
+    key = key_in(reported.detail)
+    for event in events if key is not None else ():
         is_end = (event.type, event.name) == (EventType.NOTE, ENDED_NOTE)
-        if is_end and _named(event) == _named(reported):
-            return float(event.detail.get("until", event.at))
+        if is_end and key_in(event.detail) == key:
+            until = event.moment("until")
+            return event.at if until is None else until
     return None
 
 
-def _named(event: Event) -> list[Any]:
-    """By what a finding is known; journals made elsewhere may lack some of it."""
-    named = event.detail.get("raised", event.detail)
-    return [named.get(key) for key in ("kind", "series", "onset")]
+def _kind_of(event: Event) -> str:
+    return str(event.detail.get("kind", event.name))
 
 
-def _is_about(event: Event, finding: Finding, reach_seconds: float) -> bool:
+def _onset_of(event: Event) -> float:
+    onset = event.moment("onset")
+    return event.at if onset is None else onset
+
+
+def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
     """Whether a finding event is about this finding. A drift's beginning is seen differently as it goes on."""
-    kind, onset = str(event.detail.get("kind", event.name)), event.detail.get("onset", event.at)
-    if not isinstance(onset, int | float):
-        return False
+    reach_seconds = EASED_WINDOWS * window_seconds
+    kind, onset = _kind_of(event), _onset_of(event)
     sudden = {each.value for each in SUDDEN}
     is_same_kind = kind == finding.kind or {kind, finding.kind.value} <= sudden
     is_near = finding.kind is FindingKind.DRIFT or abs(onset - finding.onset) <= reach_seconds
@@ -126,12 +133,11 @@ def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
 
 def unconfirmed(run: Collected, found: Sequence[ReportedFinding]) -> list[Event]:
     """What was raised while the run went on and the whole run does not bear out."""
-    window_seconds = run.order.workload.window if run.order else WINDOW_SECONDS_ASSUMED
     return [
         event
         for event in run.events
         if event.type is EventType.FINDING
-        and not any(_is_about(event, each.finding, EASED_WINDOWS * window_seconds) for each in found)
+        and not any(is_about(event, each.finding, window_seconds_of(run)) for each in found)
     ]
 
 

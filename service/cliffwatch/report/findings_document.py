@@ -5,7 +5,7 @@ from typing import Any
 
 from cliffwatch.analysis.causes import Suspect
 from cliffwatch.analysis.finding import Role, Size
-from cliffwatch.analysis.layers import TITLES, LayerComparison, LayerTimes
+from cliffwatch.analysis.layers import LayerComparison, LayerTimes
 from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.limit_results import SPAN_LIMIT, Judged
@@ -31,6 +31,8 @@ def limits_document(judged: Sequence[Judged], zero: float) -> list[dict[str, Any
         row: dict[str, Any] = {"limit": each.text, "held": each.held}
         if each.unjudged:
             row["unjudged"] = each.unjudged
+        if each.margin:
+            row["margin"] = each.margin
         row["broken"] = [
             _interval("start", span.start, zero)
             | _interval("end", span.end, zero)
@@ -118,7 +120,7 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
 def _layer(layers: LayerComparison) -> dict[str, Any]:
     body: dict[str, Any] = {}
     if layers.grew is not None:
-        body |= {"name": layers.grew.value, "title": TITLES[layers.grew], "share": layers.share}
+        body |= {"name": layers.grew.value, "title": layers.title, "share": layers.share}
         body["sentence"] = layers.sentence
     if layers.gap:
         body["gap"] = layers.gap

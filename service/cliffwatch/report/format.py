@@ -1,16 +1,20 @@
 """Quantities as people read them: the filters of the report's pages, and the numbers in its sentences."""
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from cliffwatch.analysis.verdict import percent, span
-from cliffwatch.base.units import format_byte_rate, format_count, format_latency, format_rate, format_size
-from cliffwatch.journal.note_text import note_text
-
-#: Keys of event details that hold moments, in seconds since the epoch.
-_MOMENTS = frozenset({"start", "end", "at", "load_start", "load_stop", "starts_at", "ends_at"})
+from cliffwatch.analysis.verdict import percent
+from cliffwatch.base.units import (
+    format_byte_rate,
+    format_count,
+    format_latency,
+    format_length,
+    format_rate,
+    format_size,
+)
+from cliffwatch.journal.event_text import event_text
 
 
 def marked(text: str) -> Markup:
@@ -29,8 +33,8 @@ def latency(seconds: float | None) -> str:
 
 
 def duration(seconds: float) -> str:
-    """`35h59m50s`; a minus sign for what came before the zero."""
-    return f"−{span(-seconds)}" if seconds < 0 else span(seconds)
+    """`35h59m50s`, `4 s`; a minus sign for what came before the zero."""
+    return f"−{format_length(-seconds)}" if seconds < 0 else format_length(seconds)
 
 
 def elapsed(seconds: float) -> str:
@@ -91,35 +95,6 @@ def _unit(name: str, content: Any) -> str:
     return next((unit for unit in units if name.endswith(unit)), "")
 
 
-def series_words(name: str) -> str:
-    """A series as people read it: `end_to_end.p99` is `end to end p99`."""
-    return name.replace(".", " ").replace("_", " ")
-
-
-def detail(content: dict[str, Any], limit: int = 400) -> str:
-    """An event's detail on one line: `status 1, seconds 3.2`. What is longer than `limit` is cut, visibly."""
-    parts = []
-    for name, item in content.items():
-        if item in (None, ""):
-            continue
-        if name in _MOMENTS and isinstance(item, int | float):
-            text = datetime.fromtimestamp(item, UTC).strftime("%H:%M:%S UTC")
-        else:
-            text = _flat(item) if isinstance(item, dict | list) else value(name, item)
-        parts.append(f"{label(name, item)} {text}")
-    line = ", ".join(parts)
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def event_detail(event: dict[str, Any]) -> str:
-    """An event's detail on one line: in words where it is a note that has some, else as `detail` puts it."""
-    words = note_text(event["name"], event["detail"]) if event["type"] == "note" else None
-    return detail(event["detail"]) if words is None else words
-
-
-def _flat(item: Any) -> str:
-    if isinstance(item, dict):
-        return " ".join(f"{label(str(name))} {_flat(inner)}" for name, inner in item.items())
-    if isinstance(item, list):
-        return " ".join(_flat(inner) for inner in item)
-    return str(item)
+def event_words(event: dict[str, Any]) -> str:
+    """What happened in an event of report.json, on one line."""
+    return event_text(event["type"], event["name"], event["detail"])

@@ -3,7 +3,7 @@
 Drawn here and not by the page's script, so that it prints and needs no script.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,9 +17,9 @@ from cliffwatch.telemetry.reader import Floats, Samples
 COLUMN_LIMIT = 144
 #: The least share of a moment's requests that each shade stands for, the palest first.
 SHADES = (0.0, 0.001, 0.01, 0.1, 0.4)
-_LEFT, _TOP, _WIDTH, _ROW, _FOOT = 66.0, 4.0, 880.0, 12.0, 20.0
-#: So many bounds and times are written beside the axes.
-_ROW_LABELS, _TIME_LABELS = 8, 8
+_WIDTH, _ROW = 880.0, 12.0
+#: So many bounds and times are written beside the axes; of the times every fourth where the page is narrow.
+_ROW_LABELS, _TIME_LABELS, _NARROW_EVERY = 8, 8, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def _column_titles(heat: HeatMap, width: float, height: float) -> list[str]:
         half, most = (_up_to(heat.bounds[int(np.argmax(below[:, column] >= share - 1e-9))]) for share in (0.5, 0.99))
         span = f"{formats.elapsed(float(heat.edges[column]))} to {formats.elapsed(float(heat.edges[column + 1]))}"
         parts.append(
-            f'<rect x="{_LEFT + column * width:.1f}" y="{_TOP:g}" width="{width:.2f}" height="{height:g}" '
+            f'<rect x="{column * width:.1f}" y="0" width="{width:.2f}" height="{height:g}" '
             f'fill-opacity="0"><title>{span}: half of the requests took {half}, 99 % {most}</title></rect>'
         )
     return parts
@@ -82,37 +82,47 @@ def _up_to(bound: float) -> str:
 
 
 def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
-    """The map as SVG, with a line at each of the `onsets`, in seconds since the load began."""
+    """The map, with a line at each of the `onsets`, in seconds since the load began.
+
+    The cells are SVG that becomes as wide as the page has room for; the labels beside it keep their size.
+    """
     rows, columns = heat.shares.shape
-    bottom = _TOP + rows * _ROW
-    width = _WIDTH / columns
+    height, width = rows * _ROW, _WIDTH / columns
     parts = [
-        f'<svg class="heat" viewBox="0 0 960 {bottom + _FOOT:g}" role="img" '
-        'aria-label="How the latency of the drives&#39; requests was spread over time">',
-        f'<rect class="heat-ground" x="{_LEFT:g}" y="{_TOP:g}" width="{_WIDTH:g}" height="{bottom - _TOP:g}"/>',
+        '<div class="heat"><div class="heat-bounds">',
+        *_bound_labels(heat),
+        f'</div><svg viewBox="0 0 {_WIDTH:g} {height:g}" preserveAspectRatio="none" style="height: {height:g}px" '
+        'role="img" aria-label="How the latency of the drives&#39; requests was spread over time">',
+        f'<rect class="heat-ground" width="{_WIDTH:g}" height="{height:g}"/>',
     ]
     shades: list[list[str]] = [[] for _ in SHADES]
     for row, column in np.argwhere(np.nan_to_num(heat.shares) > 0):
         shade = sum(bool(heat.shares[row, column] >= least) for least in SHADES) - 1
-        place = f"M{_LEFT + column * width:.1f} {bottom - (row + 1) * _ROW:g}"
+        place = f"M{column * width:.1f} {height - (row + 1) * _ROW:g}"
         shades[shade].append(f"{place}h{width:.2f}v{_ROW:g}h-{width:.2f}z")
     parts += [f'<path class="heat-{number}" d="{"".join(cells)}"/>' for number, cells in enumerate(shades) if cells]
-    every = -(-rows // _ROW_LABELS)
-    for row in range(0, rows, every):
-        words = formats.latency(heat.bounds[row]) if np.isfinite(heat.bounds[row]) else "more"
-        parts.append(f'<text x="{_LEFT - 6:g}" y="{bottom - (row + 1) * _ROW + 9:g}" text-anchor="end">{words}</text>')
+    parts += _column_titles(heat, width, height)
     end = float(heat.edges[-1])
+    parts += [
+        f'<path class="heat-onset" d="M{_WIDTH * onset / end:.1f} 0V{height:g}"/>'
+        for onset in onsets
+        if 0 <= onset <= end
+    ]
+    parts += ['</svg><div class="heat-times">', *_time_labels(end), "</div></div>"]
+    # Numbers, and words of our own making.
+    return Markup("".join(parts))  # noqa: S704
+
+
+def _bound_labels(heat: HeatMap) -> Iterator[str]:
+    rows = len(heat.bounds)
+    for row in range(0, rows, -(-rows // _ROW_LABELS)):
+        words = formats.latency(heat.bounds[row]) if np.isfinite(heat.bounds[row]) else "more"
+        yield f'<span style="top: {(rows - row - 1) * _ROW:g}px">{words}</span>'
+
+
+def _time_labels(end: float) -> Iterator[str]:
     for number in range(_TIME_LABELS + 1):
         share = number / _TIME_LABELS
-        words = formats.elapsed(end * share)
-        anchor = "end" if number == _TIME_LABELS else "middle"
-        parts.append(
-            f'<text x="{_LEFT + _WIDTH * share:.1f}" y="{bottom + 15:g}" text-anchor="{anchor}">{words}</text>'
-        )
-    parts += _column_titles(heat, width, bottom - _TOP)
-    for onset in onsets:
-        if 0 <= onset <= end:
-            at = _LEFT + _WIDTH * onset / end
-            parts.append(f'<path class="heat-onset" d="M{at:.1f} {_TOP:g}V{bottom:g}"/>')
-    # Numbers, and words of our own making.
-    return Markup("".join([*parts, "</svg>"]))  # noqa: S704
+        narrow = ' class="between"' if number % _NARROW_EVERY else ""
+        place = "right: 0" if number == _TIME_LABELS else f"left: {share:.1%}"
+        yield f'<span{narrow} style="{place}">{formats.elapsed(end * share)}</span>'

@@ -16,11 +16,15 @@ from markupsafe import Markup
 
 from cliffwatch.analysis.verdict import percent
 from cliffwatch.base.units import format_number, format_ratio
+from cliffwatch.journal.event_text import gap_words
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
+from cliffwatch.model.series_name import series_words
 from cliffwatch.report import format as formats
 from cliffwatch.report.chart_series import ChartSeries, as_data
 from cliffwatch.report.heat import drawn
+from cliffwatch.report.limit_results import times_more
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: What the report and the service's pages look alike by.
@@ -132,9 +136,10 @@ def environment(templates: Path) -> Environment:
         "moment": formats.moment,
         "number": format_number,
         "label": formats.label,
-        "detail": formats.detail,
-        "event_detail": formats.event_detail,
+        "gap_words": gap_words,
+        "event_words": formats.event_words,
         "percent": percent,
+        "phase_words": phase_words,
         "marked": formats.marked,
     }
     return made
@@ -143,7 +148,8 @@ def environment(templates: Path) -> Environment:
 def _report_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["trusted"] = Markup
-    made.filters["series_words"] = formats.series_words
+    made.filters["series_words"] = series_words
+    made.filters["times_more"] = times_more
     made.globals["plain_value"] = formats.value
     return made
 

@@ -19,6 +19,7 @@ from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.format import byte_rate, elapsed, latency
+from cliffwatch.report.limit_margin import is_beyond, margin
 from cliffwatch.telemetry.catalogue import HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.telemetry.increases import increase
 
@@ -44,11 +45,15 @@ class BrokenSpan:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of one limit. `unjudged` says why it could not be judged; empty where it could."""
+    """What became of one limit. `unjudged` says why it could not be judged; empty where it could.
+
+    `margin` is how far the worst value was from the bound, in words; empty where that is not known.
+    """
 
     text: str
     broken: tuple[BrokenSpan, ...] = ()
     unjudged: str = ""
+    margin: str = ""
 
     @property
     def held(self) -> bool:
@@ -81,9 +86,13 @@ def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ..
             result.append(LimitOutcome(f'The limit "{each.text}" could not be judged: {each.unjudged}.', False))
         elif each.broken:
             first = each.broken[0]
-            more = f", and {len(each.broken) - 1} times more" if len(each.broken) > 1 else ""
+            more = f", and {times_more(len(each.broken) - 1)}" if len(each.broken) > 1 else ""
             result.append(LimitOutcome(f'The limit "{each.text}" was broken {_place(first, zero)}{more}.', True))
     return tuple(result)
+
+
+def times_more(count: int) -> str:
+    return "once more" if count == 1 else f"{count:,} times more"
 
 
 def _place(span: BrokenSpan, zero: float) -> str:
@@ -121,9 +130,24 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     if not found and not sliding(windows, limit.over_seconds):
         return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
     worst = [_percentile(reader, windows, name, limit, breach) for breach in found]
-    return Judged(
-        limit.text, tuple(_broken(b, latency(w), limit.over_seconds) for b, w in zip(found, worst, strict=True))
-    )
+    spans = tuple(_broken(b, latency(w), limit.over_seconds) for b, w in zip(found, worst, strict=True))
+    if spans:
+        return Judged(limit.text, spans, margin=margin(limit, max((w for w in worst if w is not None), default=None)))
+    return Judged(limit.text, margin=_least_margin(windows, name, limit))
+
+
+def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> str:
+    """Of a limit that held. The percentile of a span is at most the highest of its windows'; where that is beyond the
+    bound, nothing is said."""
+    key = _STORED[limit.measure]
+    highest = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
+    highest += [
+        waiting.max_seconds
+        for window in windows
+        if (waiting := outstanding(window, limit)) is not None and waiting.max_seconds is not None
+    ]
+    worst = max(highest, default=None)
+    return "" if worst is None or is_beyond(limit, worst) else f"at least {margin(limit, worst)}"
 
 
 def _worth_reading(windows: Sequence[JournalWindow], name: str, limit: Limit) -> Sequence[JournalWindow]:
@@ -195,7 +219,8 @@ def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
         for (first, behind), rate in zip(slides, rates, strict=True)
         if rate < (limit.bound or 0.0)
     ]
-    return Judged(limit.text, tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds) for b in joined(broken)))
+    spans = tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds) for b in joined(broken))
+    return Judged(limit.text, spans, margin=margin(limit, float(rates.min())))
 
 
 def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> Judged:
@@ -205,7 +230,7 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
     by_drive = {samples.labels.get("device", ""): samples for samples in run.telemetry.of(HOST_WRITTEN)}
     slides = sliding(windows, limit.over_seconds)
     broken: list[BrokenSpan] = []
-    is_known = False
+    highest: list[float] = []
     for media in run.telemetry.of(MEDIA_WRITTEN):
         host = by_drive.get(media.labels.get("device", ""))
         if host is None or len(media.times) < 2 or not slides:
@@ -219,14 +244,17 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = increase(media, starts, ends, np.inf)[0] / increase(host, starts, ends, np.inf)[0]
         ratios = np.where(long_enough & np.isfinite(ratios), ratios, np.nan)
-        is_known = is_known or bool((~np.isnan(ratios)).any())
+        highest += ratios[~np.isnan(ratios)].tolist()
         beyond = [
             span_of(windows[a:b], float(ratio), limit.over_seconds)
             for (a, b), ratio in zip(slides, ratios, strict=True)
             if ratio > (limit.bound or 0.0)
         ]
         broken += [_broken(each, format_amplification(each.badness), limit.over_seconds) for each in joined(beyond)]
-    return Judged(limit.text, tuple(sorted(broken, key=lambda span: span.start))) if is_known else unknown
+    if not highest:
+        return unknown
+    spans = tuple(sorted(broken, key=lambda span: span.start))
+    return Judged(limit.text, spans, margin=margin(limit, max(highest)))
 
 
 def _findings(limit: Limit, found: Sequence[ReportedFinding], end: float) -> Judged:

@@ -78,7 +78,10 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
 
 def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
     limit = source.mean("host_dirty_limit_bytes").after
+    before, after = source.spans.words
     return Measures(
+        span_before=before,
+        span_after=after,
         operations_per_second=source.rate("operations"),
         engine_written_bytes_per_second=source.rate("written_bytes"),
         service_latency_seconds=Change(layers[0].service_seconds, layers[1].service_seconds),
@@ -240,6 +243,7 @@ def _layer_times(
         queue_seconds=None if whole is None or queue is None else whole * queue,
         device_seconds=None if whole is None else whole * (1 - (queue or 0.0)),
         requests_per_operation=requests / count if count and is_watched else None,
+        span=source.spans.words[index],
     )
 
 

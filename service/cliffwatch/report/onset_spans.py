@@ -8,6 +8,7 @@ import numpy as np
 from cliffwatch.analysis.causes.measures import Change
 from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.thresholds import DEVICE_ROSE
+from cliffwatch.base.units import format_duration
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.collect import Collected
@@ -32,7 +33,7 @@ class RunDrive:
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """The windows that are compared; either may be empty.
+    """The windows that are compared; either may be empty. `is_at_end`: those after are the last ones.
 
     `since` is `after` with the windows that the onset lies in, where what happens only once is counted.
     """
@@ -40,6 +41,16 @@ class Spans:
     before: Windows
     after: Windows
     since: Windows
+    is_at_end: bool = False
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Over which time both are, for sentences about what was measured in them."""
+        before, after = (
+            format_duration(round(sum(window.seconds for window in windows))) for windows in (self.before, self.after)
+        )
+        following = f"over the last {after}" if self.is_at_end else f"over {after} after it"
+        return f"over {before} before the onset", following
 
 
 def drives_of(run: Collected) -> list[RunDrive]:
@@ -63,7 +74,7 @@ def spans_around(windows: Windows, finding: Finding) -> Spans:
     before = [window for window in loaded if window.end <= finding.onset + 1e-6]
     after = [window for window in windows if window.start >= finding.onset - 1e-6 and window.end <= until + 1e-6]
     if finding.kind is FindingKind.DRIFT:
-        return Spans(before[:SPAN_WINDOWS], after[-SPAN_WINDOWS:], after)
+        return Spans(before[:SPAN_WINDOWS], after[-SPAN_WINDOWS:], after, is_at_end=True)
     guarded = before[-SPAN_WINDOWS - GUARD_WINDOWS : -GUARD_WINDOWS] if len(before) > GUARD_WINDOWS else before
     rest = after[GUARD_WINDOWS : SPAN_WINDOWS + GUARD_WINDOWS] if len(after) > GUARD_WINDOWS else after
     first = guarded[-1].end if guarded else finding.onset

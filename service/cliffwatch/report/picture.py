@@ -19,15 +19,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
 from cliffwatch.base.memory_limit import limit_memory, memory_errors
 from cliffwatch.base.units import format_share
 from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report import format as formats
 from cliffwatch.report.build import Report, build
 from cliffwatch.report.chart_series import ChartSeries, Column
+from cliffwatch.report.picture_axes import even_bytes, log_ticks, widened
 from cliffwatch.report.picture_text import Writing, plain
 from cliffwatch.report.process import MEMORY_LIMIT_BYTES, out_of_memory
 
@@ -185,11 +187,12 @@ class _Picture:
             ages = [np.nan if age is None else float(age) for age in self._series.outstanding]
             axes.plot(self._series.elapsed, ages, ".", color=ONSET, markersize=3)
         self._baseline(axes)
+        lowest, highest = widened(*axes.get_ylim())
         # Room for the names of phases and findings above the lines.
-        lowest, highest = axes.get_ylim()
-        axes.set_ylim(lowest, highest * (highest / lowest) ** 0.3)
-        axes.yaxis.set_major_locator(LogLocator(base=10, numticks=8))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        highest *= (highest / lowest) ** 0.3
+        axes.set_ylim(lowest, highest)
+        axes.yaxis.set_major_locator(FixedLocator(log_ticks(lowest, highest)))
+        axes.yaxis.set_minor_locator(NullLocator())
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.latency(value / 1e6)))
         axes.tick_params(labelbottom=False)
         self._dress(axes, labelled=True)
@@ -205,7 +208,7 @@ class _Picture:
                 self._plot(axes, rates[key], label, tone, 1.1)
                 highest = max([highest, *(value for value in rates[key] if value is not None)])
         axes.set_ylim(0, highest * 1.15 or 1)
-        axes.yaxis.set_major_locator(_even_bytes(highest) if name == "bytes" else MaxNLocator(3))
+        axes.yaxis.set_major_locator(even_bytes(highest) if name == "bytes" else MaxNLocator(3))
         show = formats.byte_rate if name == "bytes" else formats.rate
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: show(value)))
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: formats.elapsed(value)))
@@ -229,7 +232,7 @@ class _Picture:
             if name in self._series.layers:
                 return self._series.layers[name], label
         column = self._series.evidence.get("device_write_latency")
-        return (column, "device write, mean") if column is not None else None
+        return (column, "write latency of the drive, mean") if column is not None else None
 
     def _plot(self, axes: Axes, column: Sequence[float | None], label: str, tone: str, width: float) -> None:
         """Nothing is drawn across what was not measured; a window between two gaps is a point."""
@@ -261,7 +264,7 @@ class _Picture:
             if end > start and index % 2 == 0:
                 axes.axvspan(start, end, color=PHASE, linewidth=0, zorder=0)
             if end > start and labelled:
-                words = plain(formats.label(phase["name"]))
+                words = plain(phase_words(phase["name"]))
                 if self._writing.extent(words, 8.5) < (end - start) / self._end * WIDTH:
                     axes.text(
                         start + 0.003 * self._end, 0.965, words, transform=across, color=QUIET, fontsize=8.5, va="top"
@@ -339,12 +342,6 @@ def _legend(axes: Axes, bottom: float) -> None:
             borderpad=0.1,
             labelcolor=TEXT,
         )
-
-
-def _even_bytes(highest: float) -> FixedLocator:
-    """At most four ticks, at powers of two: sizes are 1024-based."""
-    step = 2.0 ** np.ceil(np.log2(max(1.0, highest) / 3))
-    return FixedLocator(list(np.arange(0, highest * 1.15 + step / 2, step)))
 
 
 def _cause_of(document: dict[str, Any]) -> str:

@@ -4,8 +4,8 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from cliffwatch.base import durable, locks
@@ -20,16 +20,21 @@ _PATIENCE_SECONDS = 300.0
 _LOG = logging.getLogger(__name__)
 
 
-def picture_of(directory: Path, cache: Path, report: Path | None = None) -> bytes:
+def picture_of(
+    directory: Path,
+    cache: Path,
+    report: Path | None = None,
+    turn: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> bytes:
     """The picture that belongs to the report in `directory`, as PNG; `report`: where that one is instead.
 
-    `cache` is where the drawing library keeps its list of fonts. Raises Problem: report_not_ready without a report,
-    internal when the picture cannot be drawn.
+    `cache` is where the drawing library keeps its list of fonts; `turn` is held while one is drawn or waited for.
+    Raises Problem: report_not_ready without a report, internal when the picture cannot be drawn, or what `turn` raises.
     """
     place = report or directory
     if (kept := _kept(place)) is not None:
         return kept
-    with one_at_a_time(cache):
+    with turn(), one_at_a_time(cache):
         # Whoever held the lock before may have drawn this very picture.
         if (kept := _kept(place)) is not None:
             return kept

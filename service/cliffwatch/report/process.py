@@ -24,9 +24,9 @@ DISK_FULL, UNWRITABLE = 4, 5
 class ReportOutcome:
     """What became of it: the verdict (None: it was not found), and why the files are not there (empty: they are).
 
-    `findings` are those that were raised while the run went on, as the report has them (`report.raised`). `disk_full`:
-    there was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing, for that reason
-    or because it fails or was made read-only.
+    `findings` are the report's, `unconfirmed` what was raised and is none of them (`report.raised`). `disk_full`: there
+    was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing, for that reason or
+    because it fails or was made read-only.
     """
 
     verdict: VerdictName | None
@@ -35,6 +35,7 @@ class ReportOutcome:
     disk_full: bool = False
     unwritable: bool = False
     findings: tuple[dict[str, Any], ...] = ()
+    unconfirmed: tuple[dict[str, Any], ...] = ()
 
 
 def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> ReportOutcome:
@@ -76,10 +77,10 @@ def make_report(directory: Path, to: Path | None = None, timeout_seconds: float 
     try:
         body = json.loads(done.stdout)
         verdict, reasons = VerdictName(body["verdict"]), tuple(str(reason) for reason in body["reasons"])
-        findings = tuple(dict(each) for each in body["findings"])
+        findings, refuted = (tuple(dict(each) for each in body[name]) for name in ("findings", "unconfirmed"))
     except (ValueError, KeyError, TypeError):
         return ReportOutcome(None, (), failure or "it printed no verdict", full, unwritable)
-    return ReportOutcome(verdict, reasons, failure, full, unwritable, findings)
+    return ReportOutcome(verdict, reasons, failure, full, unwritable, findings, refuted)
 
 
 def out_of_memory() -> str:

@@ -1,6 +1,9 @@
-"""What became of the findings that were raised while a run went on: each as the whole run, and so its report, has it.
+"""The findings of a run that is over, for the event that finishes it: whatever showed findings live then shows the
+report's, and no other.
 
-The event that finishes a run carries them, so that whatever showed a finding live can show the report's.
+A finding that was raised while the run went on is named by how it was raised. One that only the whole run shows gets an
+event of its own, so that there is none that lists of findings leave out. One that was raised and that the whole run
+does not bear out is named as not confirmed.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,32 +12,55 @@ from typing import Any
 from cliffwatch.analysis.journal_series import key_in
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType
-from cliffwatch.report.findings import ReportedFinding
+from cliffwatch.report.findings import ReportedFinding, is_about
 
 #: More are not findings any more but the run's state; the report has them all.
 RAISED_LIMIT = 50
 _KEYS = ("kind", "series", "onset")
 
 
-def raised_findings(found: Iterable[ReportedFinding], events: Sequence[Event]) -> list[dict[str, Any]]:
-    """`raised` names a finding as it was raised; the rest is the report's, with times in seconds since the epoch."""
-    raised = {
-        event.at: event for event in events if event.type is EventType.FINDING and set(_KEYS) <= set(event.detail)
-    }
+def final_findings(
+    found: Iterable[ReportedFinding], events: Sequence[Event], window_seconds: float
+) -> list[dict[str, Any]]:
+    """Each finding of the report, with times in seconds since the epoch. `raised` names it as it was raised; where it
+    was not, it is absent."""
+    raised = _raised(events)
     rows = []
     for each in found:
-        event = raised.get(each.finding.detected) if each.finding.detected is not None else None
+        mine = (one for one in raised if one.at == each.finding.detected)
+        event = next((one for one in mine if is_about(one, each.finding, window_seconds)), None)
+        named = {}
         if event is not None:
-            rows.append({"raised": dict(zip(_KEYS, key_in(event.detail), strict=True))} | _restated_fields(each))
+            raised.remove(event)
+            named = {"raised": _name_of(event)}
+        rows.append(named | _fields(each))
     return rows[:RAISED_LIMIT]
 
 
-def _restated_fields(each: ReportedFinding) -> dict[str, Any]:
+def not_confirmed(unconfirmed: Iterable[Event]) -> list[dict[str, Any]]:
+    """What was raised while the run went on and is no finding of its report."""
+    rows = []
+    for event in _raised(unconfirmed):
+        summary = str(event.detail.get("summary") or event.name)
+        said = f"Not confirmed by the whole run: {summary[0].lower()}{summary[1:]}"
+        rows.append({"raised": _name_of(event), "confirmed": False, "summary": said})
+    return rows[:RAISED_LIMIT]
+
+
+def _raised(events: Iterable[Event]) -> list[Event]:
+    return [event for event in events if event.type is EventType.FINDING and key_in(event.detail) is not None]
+
+
+def _name_of(event: Event) -> dict[str, Any]:
+    return dict(zip(_KEYS, key_in(event.detail) or (), strict=True))
+
+
+def _fields(each: ReportedFinding) -> dict[str, Any]:
     finding, series = each.finding, each.series
     body: dict[str, Any] = {"kind": finding.kind.value, "series": series.name, "onset": finding.onset}
     figures = {"baseline": finding.baseline, "level": finding.level, "ratio": finding.ratio}
     if finding.size is not None:
         figures |= {"worst": finding.size.worst, "worst_ratio": finding.size.worst_ratio}
-    body |= {name: six_digits(value) for name, value in figures.items()}
+    body |= {name: six_digits(value) for name, value in (figures | {"confidence": finding.confidence}).items()}
     names = {"operation": series.operation, "quantile": series.quantile, "until": finding.until}
     return body | {"summary": each.sentence} | {name: value for name, value in names.items() if value is not None}

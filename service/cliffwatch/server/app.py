@@ -9,7 +9,6 @@ from typing import Any, Protocol
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from cliffwatch import __version__
 from cliffwatch.api import (
     alerts,
     discovery,
@@ -25,8 +24,9 @@ from cliffwatch.api import (
     workloads,
 )
 from cliffwatch.app import launcher
+from cliffwatch.app.admission import RunTurns, take_in
 from cliffwatch.app.alerts import AlertIntake
-from cliffwatch.app.index import index_missing
+from cliffwatch.app.drives import examined_drives
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
@@ -37,9 +37,12 @@ from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.errors import Code
 from cliffwatch.base.logs import LogRotator, logs_below
+from cliffwatch.base.questions import Questions, SharedAnswer
+from cliffwatch.base.version import VERSION
 from cliffwatch.http import problems
 from cliffwatch.http.context import API_PREFIX, Services
 from cliffwatch.http.figures import BodyLimit, HttpFigures, Measured
+from cliffwatch.http.stream_places import StreamPlaces
 from cliffwatch.labs.aging import routes as aging
 from cliffwatch.labs.bundle import routes as bundles
 from cliffwatch.labs.bundle.imports import ImportService
@@ -81,6 +84,8 @@ class Background(Protocol):
 
     def stop(self) -> None: ...
 
+    def busy_seconds(self) -> float: ...
+
 
 BackgroundFactory = Callable[[Database, Clock], Background]
 
@@ -95,9 +100,10 @@ def create_app(
     """The service. `reconciler` and `request_stop` are the ways to run workers; tests give their own."""
     app = FastAPI(
         title="Cliffwatch",
-        version=__version__,
+        version=VERSION,
         description="Soak tests that say, while they run, when, where and why latency fell off a cliff.",
         lifespan=_lifespan_of(settings, clock or SystemClock(), reconciler or _reconciler, request_stop),
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
@@ -113,7 +119,7 @@ def create_app(
         app.include_router(module.router, responses=problems.responses(*_OPEN))
     for module in _PAGES:
         app.include_router(module.router)
-    problems.declare(app)
+    problems.declare(app, lambda path: _PROTECTED if path.startswith(f"{API_PREFIX}/") else _OPEN)
     app.state.http.know(_templates(app))
     app.add_middleware(BodyLimit, streamed={bundles.IMPORT_PATH})
     app.add_middleware(Measured, figures=app.state.http)
@@ -132,13 +138,15 @@ def _lifespan_of(
             database_monitor = DatabaseMonitor(database)
             database_monitor.start()
             held.callback(database_monitor.stop)
-            service = RunService(settings, database, clock, request_stop)
+            questions = Questions(clock)
+            turns = RunTurns()
+            service = RunService(settings, database, clock, request_stop, questions, turns)
             scheduler = _scheduler(settings, database, clock, service)
             # First of all: it makes sure that no other service is at work here.
             scheduler.start()
             held.callback(scheduler.stop)
             service.sweep()
-            imports = ImportService(settings.runs_directory, database, clock)
+            imports = ImportService(settings.runs_directory, database, clock, turns)
             imports.sweep()
             workloads = WorkloadService(database, clock)
             workloads.add_built_in(BUILT_IN_WORKLOADS)
@@ -168,6 +176,9 @@ def _lifespan_of(
                 intake,
                 watch,
                 database_monitor,
+                SharedAnswer(lambda: examined_drives(settings.prometheus_url, clock.wall(), questions)),
+                reconciler.busy_seconds,
+                StreamPlaces(),
             )
             try:
                 yield
@@ -184,8 +195,8 @@ def _workers_logs(database: Database) -> list[Path]:
 
 
 def _scheduler(settings: Settings, database: Database, clock: Clock, service: RunService) -> Scheduler:
-    def submit(request: RunRequest, created_by: str, schedule_id: str) -> str:
-        return service.submit(request, created_by, schedule_id=schedule_id)[0]
+    def submit(request: RunRequest, created_by: str, schedule_id: str, confirmed_blocks: str | None) -> str:
+        return service.submit(request, created_by, schedule_id=schedule_id, confirmed_blocks=confirmed_blocks)[0]
 
     lock = SchedulerLock(settings.state_directory / "scheduler.lock", database.engine, clock)
     return Scheduler(database, clock, lock, settings.misfire_grace, submit)
@@ -193,8 +204,7 @@ def _scheduler(settings: Settings, database: Database, clock: Clock, service: Ru
 
 def _index_journals(settings: Settings, database: Database) -> None:
     """Index the journals that are not indexed yet."""
-    with database.session() as session:
-        report = index_missing(session, settings.runs_directory)
+    report = take_in(database, settings.runs_directory)
     for run_id, faults in report.faults.items():
         _LOG.warning("the journal of run %s is damaged: %s", run_id, "; ".join(faults))
 

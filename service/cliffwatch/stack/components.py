@@ -14,7 +14,7 @@ from pathlib import Path
 from cliffwatch_drive_exporter.commands import PROGRAM as NVME
 from cliffwatch_drive_exporter.controllers import find_controllers
 
-from cliffwatch.base.checkout import PROBE_DIRECTORY
+from cliffwatch.base.resources import PROBE_DIRECTORY
 from cliffwatch.model.settings import Settings
 
 HOST = "127.0.0.1"

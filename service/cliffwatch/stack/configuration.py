@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.base.units import format_duration
 
 #: Where the repository keeps rules, templates and runbooks.
@@ -43,13 +43,15 @@ def prometheus_configuration(
     scrape_interval_seconds: float = 5.0,
     host: str = "local",
     alerts_directory: Path = ALERTS_DIRECTORY,
+    alerts_seen_at: Path | None = None,
 ) -> str:
     """Prometheus' configuration as YAML.
 
     Addresses are `host:port`. `exporters` maps a job (`node`, `ebpf`, `drive`) to its address; a job without one is
     left out, and nothing is missed from it. `token_file` holds the token for the service's discovery. `host` is the
     name that the exporters' series have as `instance`, and the label `host` of workers that discovery gives none. Rules
-    are evaluated as often as targets are scraped. Raises ValueError for a job that is not an exporter's.
+    are evaluated as often as targets are scraped; `alerts_seen_at` is where Prometheus finds their directory when it
+    has a view of its own of the machine's files. Raises ValueError for a job that is not an exporter's.
     """
     exporters = exporters or {}
     if unknown := sorted(set(exporters) - set(EXPORTERS)):
@@ -60,7 +62,7 @@ def prometheus_configuration(
         "scrape_timeout": format_duration(min(scrape_interval_seconds, LONGEST_SCRAPE_SECONDS)),
         "evaluation_interval": format_duration(scrape_interval_seconds),
     }
-    document["rule_files"] = [str(alerts_directory / "rules" / "*.yaml")]
+    document["rule_files"] = [str((alerts_seen_at or alerts_directory) / "rules" / "*.yaml")]
     addresses = {
         **exporters,
         "cliffwatch-service": service_address,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from cliffwatch.base.checkout import ALERTS_DIRECTORY
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.durable import write_durably
+from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes

@@ -9,28 +9,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Dialect, Engine, create_engine, event, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from cliffwatch import __version__
-from cliffwatch.base.checkout import MIGRATIONS_DIRECTORY
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.resources import MIGRATIONS_DIRECTORY
+from cliffwatch.base.version import VERSION
+from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
+from cliffwatch.store.sqlite_file import Identity, LogIdentities, SqliteFile
 
 #: How long a writer waits for another one before it gives up: whoever asked is answered that the database is busy.
 PATIENCE_SECONDS = 3.0
-#: How long a request waits for a connection, and a connection for PostgreSQL.
-_CONNECT_SECONDS = 5
 _READ_ONLY = "cliffwatch_read_only"
 _PATIENCE = "cliffwatch_patience_seconds"
 #: What a database raises that is locked, away, or cannot be written.
@@ -40,8 +38,9 @@ DATABASE_ERRORS = (OperationalError, InterfaceError, PoolTimeoutError)
 class Database:
     """An engine and the two ways to use it."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, file: SqliteFile | None = None) -> None:
         self.engine = engine
+        self._file = file
 
     @property
     def path(self) -> Path | None:
@@ -68,6 +67,11 @@ class Database:
                 yield session
             connection.rollback()
 
+    def require_file(self, identity: Identity | None, log_identities: LogIdentities | None = None) -> None:
+        """Open no other file of SQLite's from now on, and no other write-ahead log: whoever would gets an error."""
+        if self._file is not None:
+            self._file.require(identity, log_identities)
+
     def reopen(self) -> None:
         """Have every transaction from now on use the file that has the name now."""
         self.engine.dispose()
@@ -76,33 +80,25 @@ class Database:
         self.engine.dispose()
 
 
-def open_database(url: str) -> Database:
-    """The database behind a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name."""
+def open_database(url: str, *, limits_answers: bool = True) -> Database:
+    """The database behind a URL: sqlite:////absolute/file or postgresql+psycopg://user@host/name.
+
+    With `limits_answers`, a PostgreSQL that takes `postgresql.ANSWER_SECONDS` for a statement counts as away.
+    """
     parsed = make_url(url)
     if parsed.get_backend_name() != "sqlite":
-        # Said, because a database that keeps text as it comes would have it read as bytes.
-        options: dict[str, object] = {"connect_timeout": _CONNECT_SECONDS, "client_encoding": "utf8"}
-        if "options" not in parsed.query:
-            options |= {"options": f"-c lock_timeout={round(PATIENCE_SECONDS * 1000)}"}
-        return Database(
-            create_engine(
-                parsed,
-                pool_pre_ping=True,
-                pool_size=10,
-                max_overflow=30,
-                pool_timeout=_CONNECT_SECONDS,
-                connect_args=options,
-            )
-        )
+        return Database(open_postgresql(parsed, PATIENCE_SECONDS, limits_answers=limits_answers))
     if parsed.database:
         Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(parsed, pool_size=10, max_overflow=30, pool_timeout=_CONNECT_SECONDS)
+    engine = create_engine(parsed, pool_size=10, max_overflow=30, pool_timeout=CONNECT_SECONDS)
+    file = None
     if parsed.database and parsed.database != ":memory:" and not parsed.query:
-        event.listen(engine, "do_connect", _SqliteFile(Path(parsed.database)).connect)
+        file = SqliteFile(Path(parsed.database))
+        event.listen(engine, "do_connect", file.connect)
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     event.listen(engine, "handle_error", _forget_read_only)
-    return Database(engine)
+    return Database(engine, file)
 
 
 def take_turns(session: Session, subject: str) -> None:
@@ -120,7 +116,8 @@ def upgrade(url: str, revision: str = "head") -> None:
     Raises Problem: database_newer for tables that a newer version made, database_unavailable for what is no database or
     does not keep its text as UTF-8.
     """
-    database = open_database(url)
+    # A change of a large table takes as long as it takes.
+    database = open_database(url, limits_answers=False)
     try:
         with database.engine.connect() as connection:
             _require_utf8(connection)
@@ -134,7 +131,7 @@ def upgrade(url: str, revision: str = "head") -> None:
 
 def downgrade(url: str, revision: str) -> None:
     """Take the tables back to an earlier revision, or to `base`, which has none."""
-    database = open_database(url)
+    database = open_database(url, limits_answers=False)
     try:
         with database.engine.connect() as connection:
             command.downgrade(_configuration(connection), revision)
@@ -151,10 +148,13 @@ def _unusable(url: str, error: DatabaseError) -> Problem:
     """It is damaged, something else is in its place, or another program holds it."""
     reason = " ".join(str(error.orig).split())
     name = make_url(url).render_as_string(hide_password=True)
-    remedy = (
-        "see that it is whole and that no other program holds it, or move it away: a start makes another of the "
-        "journals, without schedules and tokens"
-    )
+    if str(getattr(error.orig, "sqlite_errorname", "")).startswith("SQLITE_READONLY"):
+        remedy = "let the service's user write the file and its directory, on a file system that is mounted read-write"
+    else:
+        remedy = (
+            "see that it is whole and that no other program holds it, or move it away: a start makes another of the "
+            "journals, without schedules and tokens"
+        )
     return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
 
 
@@ -180,7 +180,7 @@ def _require_known(connection: Connection) -> None:
     if present is not None and present not in known:
         raise Problem(
             Code.DATABASE_NEWER,
-            f"the database is at schema {present}, and Cliffwatch {__version__} knows schemas up to "
+            f"the database is at schema {present}, and Cliffwatch {VERSION} knows schemas up to "
             f"{_newest_revision()}; start the newer Cliffwatch that made it, or give this one another database with "
             "CLIFFWATCH_DATABASE_URL",
         )
@@ -198,25 +198,12 @@ def _configuration(connection: Connection) -> Config:
     return configuration
 
 
-class _SqliteFile:
-    """A database file that is made once: when it is gone later, an empty one must not take its place unnoticed."""
-
-    def __init__(self, path: Path) -> None:
-        self._uri = f"file:{quote(str(path.absolute()))}"
-        self._mode = "rwc"
-
-    def connect(
-        self, dialect: Dialect, record: ConnectionPoolEntry, arguments: list[object], options: dict[str, Any]
-    ) -> sqlite3.Connection:
-        connection: sqlite3.Connection = sqlite3.connect(f"{self._uri}?mode={self._mode}", uri=True, **options)
-        self._mode = "rw"
-        return connection
-
-
 def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
     # The driver's own idea of when to begin would let a read and the write that follows from it fall apart.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
+    # The log is synced at each commit: with less, what was answered could be gone after a power cut.
+    connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
 
 

@@ -5,32 +5,108 @@ and PostgreSQL.
 """
 
 import json
-from typing import Any
+import math
+from typing import Annotated, Any, ClassVar
 
-from sqlalchemy import BigInteger, Dialect, Float, ForeignKey, Index, Integer, MetaData, Text, UniqueConstraint
+from sqlalchemy import (
+    BigInteger,
+    Dialect,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
-from sqlalchemy.types import TypeDecorator
+from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cliffwatch.base.finite_json import finite, lenient_json
 
 
 class Json(TypeDecorator[Any]):
-    """A JSON value as text. Values are replaced, never changed in place.
+    """A JSON array or object as text, by `kind`. Values are replaced, never changed in place.
 
-    Text that is no JSON, which only damage explains, is read as None: one row cannot keep the others from being read.
+    Text that is none, which only damage explains, is read as None, or as an empty one where it `has` to be one: one row
+    cannot keep the others from being read.
     """
 
     impl = Text
     cache_ok = True
 
+    def __init__(self, kind: type[dict[str, Any]] | type[list[Any]], *, has: bool) -> None:
+        super().__init__()
+        self.kind = kind
+        self.has = has
+
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         return None if value is None else json.dumps(finite(value), separators=(",", ":"), sort_keys=True)
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
-        try:
-            return None if value is None else lenient_json(value)[0]
-        except (ValueError, TypeError):
+        if value is None:
             return None
+        try:
+            found = lenient_json(value)[0]
+        except (ValueError, TypeError):
+            found = None
+        return found if isinstance(found, self.kind) else self.kind() if self.has else None
+
+
+class _Sound(TypeDecorator[Any]):
+    """A column of which something of another kind, which only damage explains, is read as `instead`.
+
+    SQLite keeps whatever is written into a column, and one row cannot keep the others from being read.
+    """
+
+    impl: TypeEngine[Any] | type[TypeEngine[Any]] = Text
+    cache_ok = True
+    kinds: ClassVar[tuple[type, ...]] = ()
+
+    def __init__(self, instead: float | str | None) -> None:
+        super().__init__()
+        self.instead = instead
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        is_sound = isinstance(value, self.kinds) and (not isinstance(value, float) or math.isfinite(value))
+        return value if value is None or is_sound else self.instead
+
+
+class _SoundNumber(_Sound):
+    impl = Float(53)
+    cache_ok = True
+    kinds = (float, int)
+
+
+class _SoundCount(_Sound):
+    impl = Integer
+    cache_ok = True
+    kinds = (int,)
+
+
+class _SoundBytes(_SoundCount):
+    impl = BigInteger
+    cache_ok = True
+
+
+class _SoundText(_Sound):
+    impl = String
+    cache_ok = True
+    kinds = (str,)
+
+
+_Number = Annotated[float, mapped_column(_SoundNumber(0.0))]
+_NumberOrNone = Annotated[float | None, mapped_column(_SoundNumber(None))]
+_Count = Annotated[int, mapped_column(_SoundCount(0))]
+_CountOrNone = Annotated[int | None, mapped_column(_SoundCount(None))]
+_Bytes = Annotated[int, mapped_column(_SoundBytes(0))]
+_Object = Annotated[dict[str, Any], mapped_column(Json(dict, has=True))]
+_ObjectOrNone = Annotated[dict[str, Any] | None, mapped_column(Json(dict, has=False))]
+_List = Annotated[list[Any], mapped_column(Json(list, has=True))]
+_ListOrNone = Annotated[list[Any] | None, mapped_column(Json(list, has=False))]
+_Words = Annotated[str, mapped_column(_SoundText(""))]
+_WordsOrNone = Annotated[str | None, mapped_column(_SoundText(None))]
 
 
 class BaseRow(DeclarativeBase):
@@ -44,7 +120,7 @@ class BaseRow(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map = {float: Float(53), dict[str, Any]: Json, list[str]: Json, list[Any]: Json}  # noqa: RUF012  SQLAlchemy reads it
+    type_annotation_map = {float: Float(53)}  # noqa: RUF012  SQLAlchemy reads it
 
 
 class WorkloadRow(BaseRow):
@@ -54,12 +130,12 @@ class WorkloadRow(BaseRow):
     __table_args__ = (UniqueConstraint("name", "version"),)
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    version: Mapped[int]
-    document: Mapped[dict[str, Any]]
+    name: Mapped[_Words]
+    version: Mapped[_Count]
+    document: Mapped[_Object]
     #: SHA-256 of the normalised document: says whether a submitted one is a new version.
     digest: Mapped[str]
-    created_at: Mapped[float]
+    created_at: Mapped[_Number]
 
 
 class RunRow(BaseRow):
@@ -74,42 +150,42 @@ class RunRow(BaseRow):
     )
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    directory: Mapped[str]
-    workload_name: Mapped[str]
+    directory: Mapped[_Words]
+    workload_name: Mapped[_Words]
     #: None where the workload came with the order and has no version.
-    workload_version: Mapped[int | None]
-    engine: Mapped[str]
-    target: Mapped[str]
+    workload_version: Mapped[_CountOrNone]
+    engine: Mapped[_Words]
+    target: Mapped[_Words]
     #: What two runs must not share: the drive or the directory behind the target.
-    target_key: Mapped[str]
+    target_key: Mapped[_Words]
     #: Digest of the request that made the run; distinguishes a repeated request from another one with the same id.
     request_digest: Mapped[str]
-    state: Mapped[str]
-    since: Mapped[float]
-    phase: Mapped[str | None]
-    verdict: Mapped[str | None]
-    reasons: Mapped[list[str]]
+    state: Mapped[_Words]
+    since: Mapped[_Number]
+    phase: Mapped[_WordsOrNone]
+    verdict: Mapped[_WordsOrNone]
+    reasons: Mapped[_List]
     stop_requested: Mapped[bool]
-    created_at: Mapped[float]
-    started_at: Mapped[float | None]
-    finished_at: Mapped[float | None]
-    load_start: Mapped[float | None]
-    load_stop: Mapped[float | None]
+    created_at: Mapped[_Number]
+    started_at: Mapped[_NumberOrNone]
+    finished_at: Mapped[_NumberOrNone]
+    load_start: Mapped[_NumberOrNone]
+    load_stop: Mapped[_NumberOrNone]
     #: Seconds of load that were asked for.
-    planned_seconds: Mapped[float]
+    planned_seconds: Mapped[_Number]
     #: No foreign key: a run outlives the schedule that asked for it.
     schedule_id: Mapped[str | None] = mapped_column(index=True)
-    created_by: Mapped[str]
+    created_by: Mapped[_Words]
     #: None for a run of this service's own.
-    imported_at: Mapped[float | None]
-    windows: Mapped[int]
-    last_window_end: Mapped[float | None]
+    imported_at: Mapped[_NumberOrNone]
+    windows: Mapped[_Count]
+    last_window_end: Mapped[_NumberOrNone]
     #: Fields of RunFigures and points of a Curve (cliffwatch.report); None until the run is over and has a report.
-    figures: Mapped[dict[str, Any] | None]
-    curve: Mapped[list[Any] | None]
+    figures: Mapped[_ObjectOrNone]
+    curve: Mapped[_ListOrNone]
     #: Just behind the last event that was read, and that event's id (its line).
-    events_offset_bytes: Mapped[int] = mapped_column(BigInteger)
-    last_event_id: Mapped[int]
+    events_offset_bytes: Mapped[_Bytes]
+    last_event_id: Mapped[_Count]
 
 
 class FindingRow(BaseRow):
@@ -120,26 +196,28 @@ class FindingRow(BaseRow):
 
     run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
     event_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    at: Mapped[float]
+    at: Mapped[_Number]
     #: The event's name: the kind of finding.
-    name: Mapped[str]
-    detail: Mapped[dict[str, Any]]
+    name: Mapped[_Words]
+    detail: Mapped[_Object]
 
 
 class ScheduleRow(BaseRow):
-    """When to queue which run. `request` is the body that creates the run."""
+    """When to queue which run. `request` is the body that creates the run, and `target_blocks` what its drive was made
+    of when that was given: None for other targets, and for schedules that were made before it was asked."""
 
     __tablename__ = "schedules"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(unique=True)
-    request: Mapped[dict[str, Any]]
-    trigger: Mapped[dict[str, Any]]
+    name: Mapped[str] = mapped_column(_SoundText(""), unique=True)
+    request: Mapped[_Object]
+    target_blocks: Mapped[_WordsOrNone]
+    trigger: Mapped[_Object]
     enabled: Mapped[bool]
     #: None when it will not fire again, or is disabled.
-    next_fire_at: Mapped[float | None]
-    created_at: Mapped[float]
-    created_by: Mapped[str]
+    next_fire_at: Mapped[_NumberOrNone]
+    created_at: Mapped[_Number]
+    created_by: Mapped[_Words]
 
 
 class FiringRow(BaseRow):
@@ -150,10 +228,10 @@ class FiringRow(BaseRow):
 
     id: Mapped[int] = mapped_column(primary_key=True)
     schedule_id: Mapped[str] = mapped_column(ForeignKey("schedules.id", ondelete="CASCADE"))
-    due_at: Mapped[float]
-    outcome: Mapped[str]
-    run_id: Mapped[str | None]
-    detail: Mapped[str]
+    due_at: Mapped[_Number]
+    outcome: Mapped[_Words]
+    run_id: Mapped[_WordsOrNone]
+    detail: Mapped[_Words]
 
 
 class KeptAlertRow(BaseRow):
@@ -166,9 +244,9 @@ class KeptAlertRow(BaseRow):
     fingerprint: Mapped[str] = mapped_column(primary_key=True)
     starts_at: Mapped[float] = mapped_column(primary_key=True)
     status: Mapped[str] = mapped_column(primary_key=True)
-    received_at: Mapped[float]
+    received_at: Mapped[_Number]
     #: The line for the journal, as JSON.
-    event: Mapped[dict[str, Any]]
+    event: Mapped[_Object]
 
 
 class TokenRow(BaseRow):
@@ -177,8 +255,8 @@ class TokenRow(BaseRow):
     __tablename__ = "tokens"
 
     id: Mapped[str] = mapped_column(primary_key=True)
-    name: Mapped[str]
-    scope: Mapped[str]
+    name: Mapped[_Words]
+    scope: Mapped[_Words]
     hash: Mapped[str]
-    created_at: Mapped[float]
-    revoked_at: Mapped[float | None]
+    created_at: Mapped[_Number]
+    revoked_at: Mapped[_NumberOrNone]

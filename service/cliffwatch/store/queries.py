@@ -65,10 +65,11 @@ def findings_page(
 
 
 def first_findings(session: Session, run_ids: Sequence[str], names: Sequence[str]) -> dict[str, FindingRow]:
-    """By run id, the finding of one of these names that was raised first; runs without one are left out."""
+    """By run id, the finding of one of these names that was raised first and not refuted since; runs without one are
+    left out."""
     query = select(FindingRow).where(FindingRow.run_id.in_(run_ids), FindingRow.name.in_(names))
     rows = session.scalars(query.order_by(FindingRow.run_id, FindingRow.event_id.desc()))
-    return {row.run_id: row for row in rows}
+    return {row.run_id: row for row in rows if (row.detail or {}).get("confirmed", True)}
 
 
 def workloads_page(session: Session, limit: int, after: Key | None = None) -> list[WorkloadRow]:

@@ -2,7 +2,9 @@
 
 A part has the columns time (float64, seconds since the epoch), series (a name in `SERIES`), labels (a JSON object) and
 value (float64). Its times lie on the run's grid: a sample stands at the end of the step that it was scraped in, and a
-step without a sample has no row. The part's own metadata says which interval it holds, so index.json can be lost.
+step without a sample has no row. The part's own metadata says which interval it holds, so index.json can be lost, and
+has a checksum of the rows, so that a digit that changed on the disk is damage and no other sample. Parts that are older
+than it have none.
 """
 
 import json
@@ -12,10 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cliffwatch.base import durable
+from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.journal.checksum import checksum, opened, sealed
 
 DIRECTORY = "telemetry"
 INDEX = "index.json"
@@ -113,7 +118,7 @@ class Index:
     def read(cls, directory: Path) -> "Index | None":
         """None when there is no index. Raises Unreadable."""
         try:
-            body = json.loads((directory / INDEX).read_text(encoding="utf-8"))
+            body, _ = lenient_json((directory / INDEX).read_bytes())
             grid = SampleGrid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
             if grid.step_milliseconds <= 0:
                 raise ValueError("the step is not positive")
@@ -156,9 +161,11 @@ def write_part(directory: Path, name: str, table: pa.Table, grid: SampleGrid, po
         "step_seconds": grid.step_milliseconds / 1000,
         "first": points.first,
         "last": points.last,
+        "content_crc32": _checksum(table),
     }
     with durable.replacement(directory / name) as file:
-        pq.write_table(table.replace_schema_metadata({_METADATA: json.dumps(body).encode()}), file, compression="zstd")
+        described = table.replace_schema_metadata({_METADATA: sealed(json.dumps(body)).encode()})
+        pq.write_table(described, file, compression="zstd")
     return Part(name, points, table.num_rows)
 
 
@@ -166,10 +173,10 @@ def describe_part(path: Path) -> tuple[SampleGrid, Part]:
     """What a part says of itself. Raises Unreadable."""
     try:
         metadata = pq.read_metadata(path)
-        body = json.loads((metadata.metadata or {})[_METADATA])
+        body, _ = lenient_json(opened((metadata.metadata or {})[_METADATA]))
         grid = SampleGrid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
         return grid, Part(path.name, Points(int(body["first"]), int(body["last"])), metadata.num_rows)
-    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+    except (OSError, pa.ArrowException, ValueError, KeyError, TypeError, OverflowError) as error:
         raise UnreadablePart(f"{path.name} cannot be read: {error}"[:300]) from error
 
 
@@ -177,9 +184,37 @@ def read_part(path: Path) -> pa.Table:
     """The rows of a part. Raises Unreadable."""
     try:
         with pq.ParquetFile(path) as file:
-            return file.read(columns=SCHEMA.names).cast(SCHEMA).combine_chunks()
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+            body, _ = lenient_json(opened((file.metadata.metadata or {})[_METADATA]))
+            table = file.read(columns=SCHEMA.names).cast(SCHEMA).combine_chunks()
+        _check(table)
+        if body.get("content_crc32") not in (None, _checksum(table)):
+            raise ValueError("its checksum is another one: it was changed after it was written")
+        return table
+    except (OSError, pa.ArrowException, ValueError, KeyError, AttributeError, IndexError) as error:
         raise UnreadablePart(f"{path.name} cannot be read: {error}"[:300]) from error
+
+
+def _checksum(table: pa.Table) -> str:
+    """Of the rows, however Parquet packs them: its own checksums leave out what it says of its pages."""
+    rows = table.cast(SCHEMA).combine_chunks()
+    content = [rows.column(name).to_numpy().tobytes() for name in ("time", "value")]
+    for name in ("series", "labels"):
+        for chunk in rows.column(name).cast(pa.string()).chunks:
+            content += [buffer.to_pybytes() for buffer in chunk.buffers() if buffer is not None]
+    return checksum(b"".join(content))
+
+
+def _check(table: pa.Table) -> None:
+    """Raises ValueError where a row is not whole, or labels are no JSON object."""
+    table.validate(full=True)
+    if any(table.column(name).null_count for name in SCHEMA.names):
+        raise ValueError("a row of it has no time, series, labels or value")
+    if not np.isfinite(table.column("time").to_numpy()).all():
+        raise ValueError("a time of it is not finite")
+    for chunk in table.column("labels").chunks:
+        for text in chunk.dictionary.to_pylist():
+            if text is None or not isinstance(lenient_json(text)[0], dict):
+                raise ValueError("labels of it are no JSON object")
 
 
 def remove_unfinished(directory: Path) -> None:

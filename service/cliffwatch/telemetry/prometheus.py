@@ -1,6 +1,5 @@
 """Asking Prometheus, and believing nothing it says before it is checked: it may hang, lie, or be something else."""
 
-import json
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -8,6 +7,8 @@ from typing import Any
 import httpx
 import numpy as np
 from numpy.typing import NDArray
+
+from cliffwatch.base.finite_json import lenient_json
 
 #: Prometheus itself refuses to answer with more points than this for one series.
 POINT_LIMIT = 11_000
@@ -84,11 +85,11 @@ class Prometheus:
             words = str(error) or type(error).__name__
             raise QueryFailed(f"Prometheus at {self._url} does not answer: {words}"[:_WORDS]) from error
         try:
-            body = json.loads(content)
+            body, _ = lenient_json(content)
             if body["status"] == "success":
                 return body["data"]
             words = str(body["error"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise QueryFailed(f"what answers at {self._url} is not Prometheus, or not ready ({status})") from error
         raise QueryFailed(f"Prometheus refused: {words}"[:_WORDS])
 

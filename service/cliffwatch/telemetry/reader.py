@@ -89,7 +89,8 @@ def read(directory: Path, names: Collection[str] | None = None) -> Telemetry | N
             of_part, part = describe_part(parts_directory / name)
             if grid is not None and of_part != grid:
                 raise UnreadablePart(f"{name} is not of this run")
-            _collect(read_part(parts_directory / name), names, pieces)
+            for key, chunk in _collected(read_part(parts_directory / name), names):
+                pieces.setdefault(key, []).append(chunk)
         except UnreadablePart as error:
             faults.append(str(error))
             continue
@@ -111,22 +112,22 @@ def read(directory: Path, names: Collection[str] | None = None) -> Telemetry | N
     )
 
 
-def _collect(
-    table: pa.Table, names: Collection[str] | None, pieces: dict[tuple[str, str], list[tuple[Floats, Floats]]]
-) -> None:
-    """Take the rows apart by series and labels. Those of one series follow each other."""
+def _collected(table: pa.Table, names: Collection[str] | None) -> list[tuple[tuple[str, str], tuple[Floats, Floats]]]:
+    """The rows by series and labels. Those of one series follow each other."""
     if table.num_rows == 0:
-        return
+        return []
     columns = {name: table.column(name).chunk(0) for name in table.column_names}
     times, values = (columns[name].to_numpy(zero_copy_only=False) for name in ("time", "value"))
     series, labels = columns["series"], columns["labels"]
     of_series, of_labels = series.indices.to_numpy(), labels.indices.to_numpy()
     begins = np.flatnonzero(np.diff(of_series, prepend=-1) | np.diff(of_labels, prepend=-1))
+    found = []
     for begin, end in zip(begins, [*begins[1:], table.num_rows], strict=True):
         name = series.dictionary[of_series[begin]].as_py()
         if names is None or name in names:
             key = (name, labels.dictionary[of_labels[begin]].as_py())
-            pieces.setdefault(key, []).append((times[begin:end], values[begin:end]))
+            found.append((key, (times[begin:end], values[begin:end])))
+    return found
 
 
 def _samples(labels: str, chunks: list[tuple[Floats, Floats]]) -> Samples:

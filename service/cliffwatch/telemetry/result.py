@@ -3,6 +3,8 @@
 import json
 from dataclasses import dataclass
 
+from cliffwatch.base.finite_json import lenient_json
+
 
 @dataclass(frozen=True, slots=True)
 class Result:
@@ -18,8 +20,8 @@ class Result:
     @classmethod
     def from_line(cls, line: str | bytes) -> "Result":
         """Raises ValueError when the line is no result."""
-        body = json.loads(line)
+        body, _ = lenient_json(line)
         try:
             return cls(int(body["rows"]), int(body["parts"]), str(body["missing"]))
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a result: {error!r}") from error

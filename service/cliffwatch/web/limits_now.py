@@ -1,7 +1,8 @@
 """A workload's limits while its run goes on: the value of each at this moment, and how far it is from its bound.
 
-Values are of the same spans that the report judges, percentiles read off merged histograms. A watch follows a run's
-journal and keeps no more than a limit's span of it, so that a page asks for little however long the run is.
+The spans that are judged, when one broke a limit and what it was at worst are the report's (`analysis/limit_spans.py`),
+percentiles read off merged histograms. A watch follows a run's journal and keeps no more than a limit's span of it, so
+that a page asks for little however long the run is.
 """
 
 import threading
@@ -9,18 +10,20 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from cliffwatch.analysis.limit_spans import JUDGED_FROM
+from cliffwatch.analysis.limit_spans import JUDGED_FROM, Breach, begun, extended, is_above, span_of
 from cliffwatch.analysis.stalls import outstanding
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.base.units import format_amplification, format_share
+from cliffwatch.base.units import format_amplification
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import byte_rate, duration, elapsed, latency
+from cliffwatch.report.limit_margin import is_beyond, margin
 
 #: Windows that are read for one answer; a watch that is further behind says so and goes on with the next one.
 BATCH = 2000
@@ -30,13 +33,17 @@ WATCHED_RUNS = 8
 
 @dataclass(frozen=True, slots=True)
 class LimitNow:
-    """A limit as a page shows it: its text, the value, its margin, what the value is of, and whether it was broken."""
+    """A limit as a page shows it: its text, the value, its margin, what the value is of, and whether it was broken.
+
+    `again` says that one that was broken holds at this moment.
+    """
 
     text: str
     value: str
     margin: str
     note: str
     broken: bool
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,28 +59,60 @@ class _Slider:
 
     def __init__(self, limit: Limit, origin: float) -> None:
         self.limit = limit
-        self.broken_at: float | None = None
         self._origin = origin
         self._inside: deque[JournalWindow] = deque()
         self._merged = Histogram()
         self._seconds = 0.0
         self._bytes = 0
         self._name = limit.operation
+        # Of a limit over a span: its first breach, its latest, what these were at worst, and how many there were.
+        self._first: Breach | None = None
+        self._latest: Breach | None = None
+        self._worst_of_first: float | None = None
+        self._breaches = 0
 
     def add(self, window: JournalWindow, reader: JournalReader) -> None:
         self._name = self._name or primary_latency(list(window.latency))
         # A window of the span is remembered by where it stands, not with all that it says.
         counters = {name: value for name, value in window.counters.items() if name in ("bytes", "operations")}
         gauges = {name: value for name, value in window.gauges.items() if name == OLDEST_OUTSTANDING}
-        kept = replace(window, gauges=gauges, latency={}, counters=counters)
+        latency = {name: summary for name, summary in window.latency.items() if name == self._name}
+        kept = replace(window, gauges=gauges, latency=latency, counters=counters)
+        over = self.limit.over_seconds
+        # A span begins with a window, and is over when the next window would end behind it.
+        while over is not None and self._inside and self._inside[0].start + over + 1e-6 < window.end:
+            self._judge(over)
+            gone = self._inside.popleft()
+            self._take(gone, reader, -1, gone.seconds)
         self._take(window, reader, 1, window.seconds)
-        if self.limit.over_seconds is not None:
+        if over is not None:
             self._inside.append(replace(kept, gauges=gauges | {"measured_seconds": window.seconds}))
-            while self._inside[0].start < window.end - self.limit.over_seconds - 1e-6:
-                gone = self._inside.popleft()
-                self._take(gone, reader, -1, gone.seconds)
-        if self.broken_at is None and self.is_judged and self.is_beyond:
-            self.broken_at = window.end
+            if window.end >= self._inside[0].start + over - 1e-6:
+                self._judge(over)
+
+    def _judge(self, over_seconds: float) -> None:
+        """Take into account the span that begins with the first window kept. Once more is no harm."""
+        badness = self._badness if self.is_judged else None
+        if badness is None:
+            return
+        span = span_of(self._inside, badness, over_seconds)
+        longer = None if self._latest is None else extended(self._latest, span)
+        if longer is None:
+            self._breaches += 1
+        self._latest = longer or begun(span)
+        if self._breaches == 1:
+            if longer is None or longer.worst_start == span.start:
+                self._worst_of_first = self.value
+            self._first = self._latest
+
+    @property
+    def _badness(self) -> float | None:
+        """By how much the limit is broken by what is kept; None where it holds."""
+        if self.limit.subject is LimitSubject.THROUGHPUT:
+            return -(self.value or 0.0) if self.is_beyond else None
+        count = self._merged.count
+        above = count - self._merged.cumulative_counts([self.limit.bound or 0.0])[0]
+        return above / count if is_above(count, above, self.limit.quantile) else None
 
     def _take(self, window: JournalWindow, reader: JournalReader, sign: int, seconds: float) -> None:
         self._seconds += sign * seconds
@@ -113,12 +152,21 @@ class _Slider:
 
     def now(self) -> LimitNow:
         show = latency if self.limit.subject is LimitSubject.LATENCY else byte_rate
-        note = self.note
-        if self.broken_at is not None:
-            note += f"; broken at {elapsed(self.broken_at - self._origin)}"
-        return LimitNow(
-            self.limit.text, show(self.value), margin(self.limit, self.value), note, self.broken_at is not None
-        )
+        is_broken, note = self._first is not None, self.note
+        if self._first is not None:
+            start, worst = self._first.start - self._origin, show(self._worst_of_first)
+            note += f"; {first_words(start, worst, self._breaches)}"
+        elif self.limit.over_seconds is None:
+            # The whole load is one span, and broken by no window of it: it may hold yet.
+            is_broken = self.is_beyond
+        value, away = show(self.value), margin(self.limit, self.value)
+        return LimitNow(self.limit.text, value, away, note, is_broken, is_broken and not self.is_beyond)
+
+
+def first_words(start_seconds: float, worst: str, breaches: int) -> str:
+    """When a limit was broken first: the start of the window that broke it, as the report has it."""
+    again = f", {breaches - 1} {'time' if breaches == 2 else 'times'} more" if breaches > 1 else ""
+    return f"first at {elapsed(start_seconds)} ({worst} at worst){again}"
 
 
 class LimitWatch:
@@ -176,22 +224,6 @@ class WatchedLimits:
             return watch
 
 
-def is_beyond(limit: Limit, value: float) -> bool:
-    bound = limit.bound or 0.0
-    return value < bound if limit.subject is LimitSubject.THROUGHPUT else value > bound
-
-
-def margin(limit: Limit, value: float | None) -> str:
-    """How far a value is from its bound, on which side."""
-    if value is None or not limit.bound:
-        return ""
-    share = format_share(abs(value - limit.bound) / limit.bound)
-    if is_beyond(limit, value):
-        where = "below" if limit.subject is LimitSubject.THROUGHPUT else "above"
-        return f"{share} {where} the bound"
-    return f"{share} to the bound"
-
-
 def _of_outside(limit: Limit, outside: Outside) -> LimitNow:
     if limit.subject is LimitSubject.FINDINGS:
         count = sum(1 for kind in outside.found if limit.kind in (kind, "degradation"))
@@ -201,3 +233,14 @@ def _of_outside(limit: Limit, outside: Outside) -> LimitNow:
     if value is None:
         return LimitNow(limit.text, "–", "", "not measured: no drive of this run reports media bytes", False)
     return LimitNow(limit.text, format_amplification(value), margin(limit, value), note, is_beyond(limit, value))
+
+
+def judged_limit(row: dict[str, Any]) -> LimitNow:
+    """A limit of a run that is over, from its report's row: whether it held, and when it was first broken."""
+    broken = row["broken"]
+    value = "broken" if broken else "held" if row["held"] else "not judged"
+    note = row.get("unjudged", "")
+    if broken:
+        breaches = len(broken) + row.get("broken_omitted", 0)
+        note = first_words(broken[0]["start_seconds"], broken[0]["worst"], breaches)
+    return LimitNow(row["limit"], value, row.get("margin", ""), note, bool(broken))

@@ -16,9 +16,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment
 
-from cliffwatch import __version__
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.version import VERSION
 from cliffwatch.http.problems import database_problem, disk_problem, request_faults
+from cliffwatch.model.target import field_words
 from cliffwatch.report.html import VERDICTS, environment
 from cliffwatch.store.database import DATABASE_ERRORS
 from cliffwatch.web.drive_figures import health_figures
@@ -40,7 +41,7 @@ HEADERS = {
 def show(request: Request, template: str, visitor: Visitor | None, status: int = 200, **content: Any) -> HTMLResponse:
     """A page. `content` is what its template names."""
     page = _ENVIRONMENT.get_template(template).render(
-        path=request.url.path, visitor=visitor, version=__version__, form_word_field=FORM_WORD, **content
+        path=request.url.path, visitor=visitor, version=VERSION, form_word_field=FORM_WORD, **content
     )
     return HTMLResponse(page.encode("utf-8", "replace"), status, HEADERS)
 
@@ -119,6 +120,7 @@ def moment(seconds: float | datetime | None) -> str:
 def _page_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["moment"] = moment
+    made.filters["field_words"] = field_words
     made.filters["health_figures"] = health_figures
     made.globals["verdict_marks"] = {str(name): mark for name, (mark, _) in VERDICTS.items()}
     return made

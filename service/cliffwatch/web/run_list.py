@@ -7,15 +7,17 @@ from itertools import pairwise
 from pathlib import Path
 from statistics import median
 
+from pydantic import TypeAdapter, ValidationError
+
 from cliffwatch.analysis.stalls import stall_of, stall_words
 from cliffwatch.analysis.verdict import DEGRADING_KINDS
 from cliffwatch.base.units import format_ratio
 from cliffwatch.http.context import Services
 from cliffwatch.http.run_resource import RunSummary, run_summary
-from cliffwatch.journal import JournalReader
+from cliffwatch.journal import JournalReader, moment_in, number_in
 from cliffwatch.model.operation import primary_latency
-from cliffwatch.model.run_state import RunState
-from cliffwatch.report.curve import Curve, CurvePoint, curve_of
+from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.report.curve import Curve, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import first_findings, unfinished_runs
@@ -24,6 +26,8 @@ from cliffwatch.web.firing import FiringAlert, FollowedAlerts, of_no_run
 CURVE_WIDTH, CURVE_HEIGHT = 120, 24
 #: Points of a curve so many times their usual distance apart have time between them that was not measured.
 _GAP_STEPS = 3
+#: Those that were kept before a stall was part of them have two figures.
+_KEPT: TypeAdapter[Curve] = TypeAdapter(Curve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,23 +151,26 @@ def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | 
 
 
 def _points(row: RunRow) -> Curve:
-    if row.curve is not None:
-        # Those that were kept before a stall was part of them have two figures.
-        return [CurvePoint(*point) for point in row.curve]
-    return curve_of(Path(row.directory))
+    if row.curve is None:
+        return curve_of(Path(row.directory))
+    try:
+        return _KEPT.validate_python(row.curve)
+    except ValidationError:
+        return []  # which only damage explains
 
 
 def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: SmallCurve | None) -> ListedRun:
     figures = run.figures
     if figures is not None:
         onset = figures.onset
+        none = "–" if run.verdict == VerdictName.FAILED or not row.windows else "none"
         return ListedRun(
             run,
             latency(figures.p99_seconds),
             byte_rate(figures.bytes_per_second),
             rate(figures.operations_per_second),
             "whole load",
-            elapsed(onset.seconds) if onset else "none" if row.windows else "–",
+            elapsed(onset.seconds) if onset else none,
             f"{onset.kind} {format_ratio(onset.ratio)}" if onset else "",
             curve,
         )
@@ -183,13 +190,13 @@ def _newest(row: RunRow) -> tuple[str, str, str, str]:
     moved = byte_rate(window.counters["bytes"] / seconds if "bytes" in window.counters else None)
     stall = stall_of(window)
     span = "last window" if stall is None else stall_words(stall).partition(",")[0]
-    return latency(window.latency[name].get("p99") if name else None), moved, operations, span
+    return latency(window.latency[name].get("p99") if name and stall is None else None), moved, operations, span
 
 
 def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
     """When a run under way was found to degrade, and how much."""
     if finding is None:
         return ("–" if row.state == RunState.FINISHED.value or row.windows == 0 else "none so far"), ""
-    onset = float(finding.detail.get("onset", finding.at)) - (row.load_start or row.created_at)
-    ratio = finding.detail.get("ratio")
-    return elapsed(onset), finding.name if ratio is None else f"{finding.name} {format_ratio(float(ratio))}"
+    onset, ratio = moment_in(finding.detail, "onset"), number_in(finding.detail, "ratio")
+    after = (finding.at if onset is None else onset) - (row.load_start or row.created_at)
+    return elapsed(after), finding.name if ratio is None else f"{finding.name} {format_ratio(ratio)}"

@@ -1,5 +1,6 @@
 """What a live page asks for every few seconds: time left, the run's drives, and its limits with their margins."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,17 +11,18 @@ from fastapi.responses import JSONResponse
 from cliffwatch.app.index import read_order
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Context, RunId, Services, find_run
-from cliffwatch.http.run_resource import run_resource
-from cliffwatch.journal import JournalReader
+from cliffwatch.http.run_resource import RunSummary, run_resource
+from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.limits import LimitSubject
-from cliffwatch.model.run_state import RunState
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.format import elapsed
+from cliffwatch.report.remedies import remedy_of
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import findings_page
 from cliffwatch.telemetry.drive_health import drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
-from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits
+from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
 from cliffwatch.web.page import HEADERS, PageRoute
 from cliffwatch.web.session import AnyVisitor
 
@@ -36,22 +38,35 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
     watched = request.app.state.watched_limits
     assert isinstance(watched, WatchedLimits), "the application makes one"
     body: dict[str, Any] = {"drives": [], "drives_missing": "", "limits": [], "reading": False}
-    body["left"] = time_left(row, services.clock.wall())
+    body["origin"] = row.load_start if row.load_start is not None else row.created_at
+    run = run_resource(row, services.clock.wall())
+    # Both of one moment, so that they add up to the planned length.
+    body |= {"elapsed_seconds": run.elapsed_seconds, "left": time_left(run)}
     if row.state != RunState.FINISHED.value:
         names = _drive_names(reader)
         body |= _drives(services, names)
         body |= _limits(services, row, reader, watched, names)
+    else:
+        verdict = VerdictName(row.verdict) if row.verdict else None
+        body["limits"] = [asdict(judged_limit(limit)) for limit in _reported_limits(services, run_id)]
+        body["remedy"] = remedy_of(verdict, row.reasons or [], run_id)
     return JSONResponse(body, headers=HEADERS)
 
 
-def time_left(row: RunRow, now: float) -> str | None:
-    """Until the end of load; None where no load goes on."""
-    if row.state in (RunState.REPORTING.value, RunState.FINISHED.value):
+def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
+    """As the run's report judged them; none while it has no report."""
+    try:
+        limits: list[dict[str, Any]] = json.loads(services.reports.read(run_id, files.REPORT_JSON)).get("limits", [])
+    except (Problem, ValueError):
+        return []
+    return limits
+
+
+def time_left(run: RunSummary) -> str | None:
+    """Until the end of load, in seconds that add up to its length with those elapsed; None where no load goes on."""
+    if run.state in (RunState.REPORTING, RunState.FINISHED) or run.elapsed_seconds is None:
         return None
-    run = run_resource(row, now)
-    if run.elapsed_seconds is None:
-        return None
-    return elapsed(max(0.0, run.planned_seconds - run.elapsed_seconds))
+    return elapsed(max(0, round(run.planned_seconds) - round(run.elapsed_seconds)))
 
 
 def _drive_names(reader: JournalReader) -> list[str] | None:

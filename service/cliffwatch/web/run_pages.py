@@ -1,5 +1,7 @@
 """Runs: the list, one run live, its series, and its report."""
 
+from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -9,15 +11,20 @@ from fastapi.responses import JSONResponse
 from pydantic import BeforeValidator
 from sse_starlette import EventSourceResponse
 
+from cliffwatch.analysis.journal_series import BASELINE_NOTE
 from cliffwatch.http.context import Context, RunId, find_run
 from cliffwatch.http.journal_resource import report_page, report_picture
 from cliffwatch.http.live_stream import live_stream
 from cliffwatch.http.paging import PageToken
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import listed_rows
-from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal import Event, EventType, JournalReader, StoredEvent
+from cliffwatch.journal.event_text import event_text
 from cliffwatch.model.document import Name
-from cliffwatch.model.run_state import MEANINGS, RunState, VerdictName
+from cliffwatch.model.phase import Phase
+from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
+from cliffwatch.report.phases import phase_bounds
+from cliffwatch.report.remedies import remedy_of
 from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
@@ -26,8 +33,10 @@ from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
 _PAGE_SIZE = 25
-#: Events that a live page lists; the report and the API have all of them.
+#: Events that a live page lists, besides those that make its bands, its marks and its findings and are few; the report
+#: and the API have all of them.
 _EVENTS_SHOWN = 200
+_KEPT_TYPES = frozenset({EventType.STATE, EventType.PHASE, EventType.FINDING})
 #: What a live page lists of a run's events: the rest is for events.jsonl.
 _SHOWN_TYPES = frozenset(
     {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
@@ -85,7 +94,10 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
         "run.html",
         visitor,
         run=run,
-        meaning=MEANINGS[run.state] + (f", after {', '.join(run.waits_for)}" if run.waits_for else ""),
+        meaning=_meaning(run),
+        remedy=remedy_of(run.verdict, run.reasons, run.id),
+        meant=_meant(run),
+        meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         window=window_seconds,
     )
@@ -97,14 +109,15 @@ def show_series(run_id: RunId, services: Context, visitor: AnyVisitor) -> Respon
     row = find_run(services, run_id)
     origin = row.load_start if row.load_start is not None else row.created_at
     directory = Path(row.directory)
-    events, last_event = _events(directory, origin)
+    shown = _events(directory, origin)
     series = columns_of(directory, origin)
     body = series | {
         "origin": origin,
         "has_begun": row.load_start is not None,
         "planned_seconds": row.planned_seconds,
-        "events": events,
-        "position": f"{last_event}.{series['last_window']}",
+        "events": shown.events,
+        "phases": shown.phases,
+        "position": f"{shown.last}.{series['last_window']}",
         "run": _facts_of(run_resource(row, services.clock.wall())),
     }
     return JSONResponse(body, headers=HEADERS)
@@ -119,7 +132,7 @@ async def follow(
     after: Annotated[str, Query(pattern=r"^\d{1,12}\.-?\d{1,12}$")] = "0.-1",
 ) -> EventSourceResponse:
     """The API's own stream, from `after` on; a browser that comes again names the place itself."""
-    return await live_stream(services, run_id, request.headers.get("last-event-id") or after)
+    return await live_stream(services, visitor.caller, run_id, request.headers.get("last-event-id") or after)
 
 
 @router.get("/runs/{run_id}/report")
@@ -139,6 +152,26 @@ def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
     return go_to(f"/runs/{run_id}")
 
 
+def _meant(run: Run) -> str:
+    """What the sentence beside the state is about: the state, or the phase in which a running one makes no load."""
+    is_cooling = run.state is RunState.RUNNING and run.phase == Phase.COOL_DOWN
+    return Phase.COOL_DOWN.value if is_cooling else run.state.value
+
+
+def _meaning(run: Run) -> str:
+    """What the run's state means, and why it is in it where the journal says so."""
+    if _meant(run) == Phase.COOL_DOWN:
+        return COOLING
+    meaning = MEANINGS[run.state]
+    if run.waits_for:
+        return f"{meaning}, after {', '.join(run.waits_for)}"
+    if run.state is not RunState.INTERRUPTED:
+        return meaning
+    events = (stored.event for stored in JournalReader(Path(run.directory)).events())
+    reasons = [event.detail.get("reason") for event in events if event.type is EventType.STATE]
+    return f"{meaning} ({reasons[-1]})" if reasons and reasons[-1] else meaning
+
+
 _FACTS = {"state", "phase", "verdict", "reasons", "progress_ratio", "elapsed_seconds", "windows", "figures"}
 
 
@@ -146,21 +179,39 @@ def _facts_of(run: Run | RunSummary) -> dict[str, Any]:
     return run.model_dump(mode="json", include=_FACTS)
 
 
-def _events(directory: Path, origin: float) -> tuple[list[dict[str, Any]], int]:
-    """The newest events worth showing, and the number of the last of all."""
-    shown: list[dict[str, Any]] = []
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """The newest events worth showing, the number of the last of all, and each phase's name, start and end."""
+
+    events: list[dict[str, Any]]
+    last: int
+    phases: list[tuple[str, float, float]]
+
+
+def _events(directory: Path, origin: float) -> _Shown:
+    kept: list[StoredEvent] = []
+    others: deque[StoredEvent] = deque(maxlen=_EVENTS_SHOWN)
+    entered: list[Event] = []
     last = 0
     for stored in JournalReader(directory).events():
         last = stored.id
-        if stored.event.type in _SHOWN_TYPES:
-            event = stored.event
-            shown.append(
-                {
-                    "elapsed": round(event.at - origin, 3),
-                    "type": event.type.value,
-                    "name": event.name,
-                    "detail": event.detail,
-                }
-            )
-            del shown[:-_EVENTS_SHOWN]
-    return shown, last
+        if stored.event.type is EventType.PHASE:
+            entered.append(stored.event)
+        if stored.event.type in _KEPT_TYPES or stored.event.name == BASELINE_NOTE:
+            kept.append(stored)
+        elif stored.event.type in _SHOWN_TYPES:
+            others.append(stored)
+    events = [_shown(stored.event, origin) for stored in sorted([*kept, *others], key=lambda each: each.id)]
+    phases = [(name, start - origin, end - origin) for name, (start, end) in phase_bounds(entered).items()]
+    phases.sort(key=lambda phase: phase[1])
+    return _Shown(events, last, phases)
+
+
+def _shown(event: Event, origin: float) -> dict[str, Any]:
+    return {
+        "elapsed": round(event.happened_at - origin, 3),
+        "type": event.type.value,
+        "name": event.name,
+        "detail": event.detail,
+        "text": event_text(event.type.value, event.name, event.detail),
+    }

@@ -9,9 +9,10 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import Context, Services, ShortId
 from cliffwatch.http.paging import LIST_LIMIT
-from cliffwatch.http.schedule_resource import listed_schedules
+from cliffwatch.http.schedule_resource import ScheduleBody, listed_schedules
 from cliffwatch.http.workload_resource import listed_workloads
 from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
+from cliffwatch.model.trigger import fire_times
 from cliffwatch.web.page import PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
 from cliffwatch.web.start import TARGET_KINDS, target_of
@@ -76,15 +77,23 @@ def _schedule(form: dict[str, str]) -> ScheduleRequest:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
 
 
+def _is_spent(schedule: ScheduleBody, now: float) -> bool:
+    """Whether it will never fire again, turned on or not: then nothing is left to do but remove it."""
+    return schedule.trigger is not None and not fire_times(schedule.trigger.trigger(), now, 1)
+
+
 def _schedules(
     request: Request, services: Services, visitor: Visitor, form: dict[str, str], problem: Problem | None = None
 ) -> Response:
+    listed = listed_schedules(services, LIST_LIMIT).items
+    now = services.clock.wall()
     return show(
         request,
         "schedules.html",
         visitor,
         200 if problem is None else problem.kind.status,
-        schedules=listed_schedules(services, LIST_LIMIT).items,
+        schedules=listed,
+        spent={schedule.id for schedule in listed if _is_spent(schedule, now)},
         workloads=listed_workloads(services, LIST_LIMIT).items,
         form=form,
         problem=problem,

@@ -19,6 +19,7 @@ FILES = {
     "theme.css": (THEME, "text/css"),
     "app.css": (_HERE / "static" / "app.css", "text/css"),
     "app.js": (_HERE / "static" / "app.js", "text/javascript"),
+    "charts.js": (_HERE / "static" / "charts.js", "text/javascript"),
     "format.js": (_HERE / "static" / "format.js", "text/javascript"),
     "live.js": (_HERE / "static" / "live.js", "text/javascript"),
     "icon.svg": (_HERE / "static" / "icon.svg", "image/svg+xml"),

@@ -4,8 +4,11 @@ import signal
 import sys
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from cliffwatch.base import locks
-from cliffwatch.base.errors import Problem
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.base.privacy import keep_private
 from cliffwatch.journal import files
 from cliffwatch.model.settings import read_settings
@@ -32,6 +35,13 @@ def _take_lock(path: Path) -> bool:
     return True
 
 
+def _refuse(directory: Path, problem: Problem) -> int:
+    """On one line: the service puts the last line of the log into the run's journal."""
+    reason = "; ".join(line.strip() for line in str(problem).splitlines())
+    print(f"the run in {directory} cannot be executed: {reason}", file=sys.stderr)
+    return CANNOT_RUN
+
+
 def main(arguments: list[str]) -> int:
     keep_private()
     directory = Path(arguments[0]).resolve()
@@ -44,9 +54,11 @@ def main(arguments: list[str]) -> int:
             close(directory)
             return 0
         context = RunContext.open(directory, read_settings(), wake_fd, signals)
+    except ValidationError as error:
+        # Written by another version, or by hand.
+        return _refuse(directory, Problem(Code.WORKLOAD_INVALID, f"{files.ORDER} is not valid", faults_of(error)))
     except Problem as problem:
-        print(f"the run in {directory} cannot be executed: {problem}", file=sys.stderr)
-        return CANNOT_RUN
+        return _refuse(directory, problem)
     context.beat_now()
     execute_run(context)
     return 0

@@ -13,7 +13,7 @@ from cliffwatch.report.collect import order_in
 from cliffwatch.worker.heartbeat import Heartbeat
 from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.restarts import GIVEN_UP
-from cliffwatch.worker.run_files import remove_files
+from cliffwatch.worker.run_files import LEFT_BEHIND, remove_files
 
 
 def is_given_up(directory: Path) -> bool:
@@ -34,11 +34,9 @@ def close(directory: Path) -> None:
     Heartbeat.of_this_process().write(directory)
     order = order_in(JournalReader(directory))
     if order is not None:
-        remove_files(order, record_event)
+        remove_files(order, directory, record_event)
     else:
-        record_event(
-            EventType.NOTE, "files_left_behind", path="", message=f"{files.ORDER} does not say where the engine wrote"
-        )
+        record_event(EventType.NOTE, LEFT_BEHIND, path="", message=f"{files.ORDER} does not say where the engine wrote")
     change_state(log, RunState.REPORTING, time.time())
     judgement = judge_run(directory, record_event, time.sleep)
     change_state(log, RunState.FINISHED, time.time(), judgement.detail())

@@ -8,8 +8,9 @@ from cliffwatch.base import durable
 from cliffwatch.journal import JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
-from cliffwatch.model.window import EngineWindow
+from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
+from cliffwatch.worker.engine_names import NameLimit
 
 #: So many windows wait, some MB each at most; of more, the oldest are lost, and a gap says so.
 WAITING_LIMIT = 60
@@ -30,14 +31,19 @@ class WindowCommitter:
     ) -> None:
         """`kept(window, committed, previous_end)` is called for each; `previous_end` is None for the first of all."""
         self._context = context
+        #: Files that were taken out of the journal, of which no event says so yet.
+        self._displaced: list[str] = []
         self._phase_at = phase_at
         self._kept = kept
+        self._names = NameLimit()
         self._waiting: deque[EngineWindow] = deque()
         self._full_since: float | None = None
         #: Windows lost since the last that was kept.
         self.lost = 0
 
     def add(self, window: EngineWindow) -> None:
+        for kind in self._names.fit(window):
+            self._context.record_event(EventType.NOTE, "names_limited", kind=kind, limit=NAMES_LIMITS[kind])
         self._waiting.append(window)
         self.write()
         while len(self._waiting) > WAITING_LIMIT:
@@ -62,8 +68,13 @@ class WindowCommitter:
 
     def _write(self, window: EngineWindow) -> bool:
         context = self._context
-        previous_end = context.windows.last.end if context.windows.last else None
+        displaced = context.windows.displaced()
         try:
+            if displaced is not None:
+                # What was taken out of the journal is where it was taken; what is measured from now on is not lost too.
+                context.windows = context.windows.begun_again()
+                self._displaced.append(displaced)
+            previous_end = context.windows.last.end if context.windows.last else None
             committed = context.windows.append(window, self._phase_at(window.start))
         except OverlapError as error:
             context.record_event(EventType.JOURNAL, "window_refused", message=str(error))
@@ -73,6 +84,10 @@ class WindowCommitter:
                 raise
             self._full_since = context.run_clock.now() if self._full_since is None else self._full_since
             return False
+        while self._displaced:
+            # Said once there is room for it.
+            context.record_event(EventType.JOURNAL, "file_displaced", file=self._displaced[0])
+            del self._displaced[0]
         if self._full_since is not None:
             seconds = round(context.run_clock.now() - self._full_since, 3)
             context.record_event(

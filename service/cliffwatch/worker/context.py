@@ -1,5 +1,6 @@
 """What every stage of a run needs: the order, the journal, the clocks, the figures."""
 
+import errno
 import os
 import select
 import signal
@@ -30,6 +31,8 @@ HEARTBEAT_SECONDS = 2.0
 FULL_DISK_PAUSE_SECONDS = 1.0
 #: Events that are kept in memory while there is no room for them; of more, the oldest go.
 UNWRITTEN_LIMIT = 1000
+#: How long a change of state waits for a journal that its path does not lead to: the disk may be mounted again.
+AWAY_SECONDS = 120.0
 
 
 @dataclass(slots=True)
@@ -63,9 +66,12 @@ class RunContext:
         order = RunOrder.model_validate(reader.document(files.ORDER))
         engine, load = engine_of(order.workload), load_of(order.workload)
         windows = WindowLog(directory, order.created_at)
-        measured_until = windows.last.end if windows.last else 0.0
+        # A clock that was set back does not bring back what has been measured, nor the time before the load.
+        begun = status_of(stored.event for stored in reader.events())
+        load_start = 0.0 if begun is None or begun.load_start is None else begun.load_start
+        not_before = windows.last.end if windows.last else load_start
         is_virtual = engine.is_virtual(load)
-        clock: Clock = VirtualClock(max(order.created_at, measured_until)) if is_virtual else SystemClock()
+        clock: Clock = VirtualClock(max(order.created_at, not_before)) if is_virtual else SystemClock()
         figures = WorkerFigures(
             run_id=order.run_id,
             workload=order.workload.name,
@@ -83,7 +89,7 @@ class RunContext:
             engine=engine,
             load=load,
             clock=clock,
-            run_clock=RunClock(clock, not_before=measured_until),
+            run_clock=RunClock(clock, not_before=not_before),
             events=EventLog(directory),
             windows=windows,
             figures=figures,
@@ -116,7 +122,7 @@ class RunContext:
             try:
                 self.events.append(self._unwritten[0])
             except OSError as error:
-                if not durable.is_temporary(error):
+                if not _may_pass(error):
                     raise
                 return False
             self._unwritten.popleft()
@@ -129,14 +135,18 @@ class RunContext:
         return status
 
     def enter(self, state: RunState, **detail: Any) -> RunStatus:
-        """Change the run's state, as soon as the journal can be written. Raises Problem(wrong_state)."""
+        """Change the run's state, as soon as the journal can be written. Raises Problem(wrong_state), OSError."""
+        patient_until = SystemClock().monotonic() + AWAY_SECONDS
         while True:
             try:
                 if self.catch_up():
                     return change_state(self.events, state, self.run_clock.now(), detail)
             except OSError as error:
-                if not durable.is_temporary(error):
+                if not _may_pass(error):
                     raise
+            if SystemClock().monotonic() > patient_until:
+                # Room is waited for as long as it takes; a journal that is still away is not.
+                self.directory.stat()
             self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
     def beat(self) -> None:
@@ -154,8 +164,9 @@ class RunContext:
         try:
             heartbeat.write(self.directory)
         except OSError as error:
-            # The last one stands: it names the same worker.
-            if not durable.is_full(error):
+            # The last one stands: it names the same worker. Whether the run can go on is for its windows and events to
+            # say, unless nobody will ever read them. Files that were taken away are begun again once there is room.
+            if not durable.is_full(error) and self.windows.displaced() is not None:
                 raise
 
     def take_signal(self) -> bool:
@@ -198,3 +209,9 @@ def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
     for number in numbers:
         signal.signal(number, lambda received_number, _: received.append(received_number))
     return read_fd, received
+
+
+def _may_pass(error: OSError) -> bool:
+    """Whether the journal may be written to later: there is no room, somebody holds it, or its path leads nowhere, as
+    after it was moved or its file system unmounted."""
+    return durable.is_temporary(error) or error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)

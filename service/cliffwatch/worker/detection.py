@@ -7,6 +7,7 @@ detection and never the run.
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import log
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Series, Size
 from cliffwatch.analysis.forecast import Forecast, Trend, limit_for
 from cliffwatch.analysis.journal_series import (
+    BASELINE_NOTE,
     ENDED_NOTE,
     UPDATED_NOTE,
     FindingKey,
@@ -24,7 +26,7 @@ from cliffwatch.analysis.journal_series import (
 )
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.primary_series import primary_series
-from cliffwatch.analysis.sizes import restated
+from cliffwatch.analysis.sizes import about, restated
 from cliffwatch.analysis.wording import sentence_of
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import six_digits
@@ -32,8 +34,7 @@ from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.model.limits import Limit
 from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
 
-#: Names of the notes that detection leaves in the journal.
-BASELINE_NOTE = "baseline"
+#: Name of the note that detection has ended.
 FAILED_NOTE = "detection_failed"
 #: A finding whose onset is so few windows from that of one that was recorded is that one.
 SAME_ONSET_WINDOWS = 10
@@ -50,6 +51,33 @@ FINDINGS_LIMIT = 500
 SIZE_MOVED, UPDATES_LIMIT = 0.18, 1000
 
 RecordEvent = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stated:
+    """What the journal says of a finding by now: what it is about, how large it is, what changed with it."""
+
+    series: str
+    ratio: float
+    worst_ratio: float
+    affected: frozenset[str]
+
+    @classmethod
+    def of(cls, finding: Finding) -> "_Stated":
+        affected = frozenset(size.series for size in finding.affected)
+        return cls(finding.series, six_digits(finding.ratio), six_digits(finding.worst / finding.baseline), affected)
+
+    @classmethod
+    def of_detail(cls, detail: Mapping[str, Any]) -> "_Stated":
+        affected = frozenset(str(each["series"]) for each in detail.get("affected", ()))
+        return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
+
+    def is_news_to(self, before: "_Stated") -> bool:
+        """Whether it is another series, of another size, or one more that changed."""
+        if self.series != before.series or self.affected - before.affected:
+            return True
+        moved = (log(self.ratio / before.ratio), log(self.worst_ratio / before.worst_ratio))
+        return max(abs(each) for each in moved) > SIZE_MOVED
 
 
 class Detection:
@@ -77,8 +105,10 @@ class Detection:
         self._ended: list[FindingKey] = []
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
-        #: Ratio and worst ratio that were recorded last of what is active.
-        self._sizes: dict[FindingKey, tuple[float, float]] = {}
+        #: What was recorded last of what is active.
+        self._stated: dict[FindingKey, _Stated] = {}
+        #: The series that each was about when it was raised: its alert stays one alert, whatever joins it.
+        self._subjects: dict[FindingKey, str] = {}
         self._updates_reported = 0
         #: Those that are known before there is a detector.
         self._notices: list[Notice] = []
@@ -133,12 +163,14 @@ class Detection:
         for stored in reader.events():
             event = stored.event
             self._take_notice(event)
-            if event.type is EventType.FINDING and "onset" in event.detail:
-                self._recorded.append(key_in(event.detail))
-            elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE):
-                self._ended.append(key_in(event.detail))
-            elif (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE):
-                self._sizes[key_in(event.detail)] = (float(event.detail["ratio"]), float(event.detail["worst_ratio"]))
+            key = key_in(event.detail)
+            if event.type is EventType.FINDING and key is not None:
+                self._recorded.append(key)
+                self._subjects[key] = str(event.detail["series"])
+            elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE) and key is not None:
+                self._ended.append(key)
+            elif (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE) and key is not None:
+                self._stated[key] = _Stated.of_detail(event.detail)
             elif (event.type, event.name) == (EventType.NOTE, BASELINE_NOTE):
                 self._baselines.update(event.detail["levels"])
         if reader.last_window() is not None:
@@ -204,16 +236,16 @@ class Detection:
         return True
 
     def _take_finding(self, finding: Finding) -> None:
-        series = self._series[finding.series]
         key = (finding.kind.value, finding.series, finding.onset)
         if self._among(self._recorded, key) is None:
             self._recorded.append(key)
+            shown = restated(finding, self._series)
+            self._subjects[key] = shown.series
             if len(self._recorded) <= FINDINGS_LIMIT:
-                self._record_event(
-                    EventType.FINDING,
-                    finding.kind.value,
-                    **detail_of(finding, series, self._device_names, self._series),
-                )
+                detail = self._restated(key, finding)
+                if shown.series == finding.series:
+                    del detail["raised"]
+                self._record_event(EventType.FINDING, finding.kind.value, **detail)
         if finding.until is not None and self._among(self._ended, key) is None:
             self._ended.append(key)
             if len(self._ended) <= FINDINGS_LIMIT:
@@ -234,13 +266,12 @@ class Detection:
         if key not in self._active:
             return
         self._active[key] = finding
-        ratio, worst = self._sizes.setdefault(key, (finding.ratio, finding.worst / finding.baseline))
-        moved = max(abs(log(finding.ratio / ratio)), abs(log(finding.worst / finding.baseline / worst)))
-        if self._behind is None and moved > SIZE_MOVED:
+        present = _Stated.of(restated(finding, self._series))
+        if self._behind is None and present.is_news_to(self._stated.setdefault(key, present)):
             self._record_size(key, finding)
 
     def _record_size(self, key: FindingKey, finding: Finding) -> None:
-        self._sizes[key] = (finding.ratio, finding.worst / finding.baseline)
+        self._stated[key] = _Stated.of(restated(finding, self._series))
         self._updates_reported += 1
         if self._updates_reported <= UPDATES_LIMIT:
             self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
@@ -259,7 +290,7 @@ class Detection:
 
     def _record_sizes(self) -> None:
         for key, finding in self._active.items():
-            if self._sizes.get(key, (0.0, 0.0)) != (finding.ratio, finding.worst / finding.baseline):
+            if self._stated.get(key) != _Stated.of(restated(finding, self._series)):
                 self._record_size(key, finding)
 
     def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:
@@ -288,8 +319,11 @@ class Detection:
 
     def _make_figures(self) -> None:
         assert self._detector is not None, "called when there is one"
-        active = list(self._active.values())
+        active = [about(finding, self._subject_of(key)) for key, finding in self._active.items()]
         self._figures = figures_of(self._detector, self._series, active, self._forecasts(active))
+
+    def _subject_of(self, key: FindingKey) -> str:
+        return self._subjects.get(self._among(self._recorded, key) or key, key[1])
 
     def _forecasts(self, active: Sequence[Finding]) -> dict[str, Forecast]:
         """By series name, for what drifts."""

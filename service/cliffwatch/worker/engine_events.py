@@ -1,28 +1,54 @@
 """How many of an engine's events go into the journal: an engine may report one for every operation."""
 
 from collections import Counter
+from collections.abc import Mapping
+
+from cliffwatch.base.finite_json import json_text
 
 #: Of one name in one span.
 EVENTS_LIMIT = 100
+#: Of all names together, unless it is the first of its name.
+TOTAL_LIMIT = 500
+#: So many names are distinguished in one span.
+NAMES_LIMIT = 100
+#: What is held back of others.
+OTHERS = "others"
+#: The longest detail that goes into the journal, as JSON. An account of 1,000 partitions with long names, on which the
+#: verdict of a run at brokers rests, takes half of it.
+DETAIL_LIMIT_BYTES = 1024**2
+#: … and all details of one span.
+SPAN_LIMIT_BYTES = 4 * DETAIL_LIMIT_BYTES
 #: How long a span is, in seconds.
 SPAN_SECONDS = 60.0
 
 
 class EventLimit:
-    """Lets so many events of a name pass in a span of time; counts the others, by name, until they are recorded."""
+    """Lets so many events, and so much of them, pass in a span of time; counts the others, by name, until they are
+    recorded."""
 
     def __init__(self) -> None:
         self._since = float("-inf")
         self._passed: Counter[str] = Counter()
+        self._passed_bytes = 0
         self._held_back: Counter[str] = Counter()
 
-    def passes(self, name: str) -> bool:
+    def passes(self, name: str, detail: Mapping[str, object]) -> bool:
         """Whether one more event of the name goes into the journal."""
-        self._passed[name] += 1
-        if self._passed[name] <= EVENTS_LIMIT:
+        size_bytes = len(json_text(detail))
+        if self._fits(name, size_bytes):
+            self._passed[name] += 1
+            self._passed_bytes += size_bytes
             return True
-        self._held_back[name] += 1
+        is_known = name in self._held_back or len(self._held_back) < NAMES_LIMIT
+        self._held_back[name if is_known else OTHERS] += 1
         return False
+
+    def _fits(self, name: str, size_bytes: int) -> bool:
+        if size_bytes > DETAIL_LIMIT_BYTES or self._passed_bytes + size_bytes > SPAN_LIMIT_BYTES:
+            return False
+        if name not in self._passed:
+            return len(self._passed) < NAMES_LIMIT
+        return self._passed[name] < EVENTS_LIMIT and self._passed.total() < TOTAL_LIMIT
 
     def look(self, now: float) -> dict[str, int]:
         """What was held back in the span that is over, by name; empty while it lasts. `now` in seconds."""
@@ -33,5 +59,5 @@ class EventLimit:
     def finish(self, now: float) -> dict[str, int]:
         """As `look`, of the span so far, which ends with that."""
         recorded = dict(self._held_back)
-        self._since, self._passed, self._held_back = now, Counter(), Counter()
+        self._since, self._passed, self._passed_bytes, self._held_back = now, Counter(), 0, Counter()
         return recorded

@@ -9,6 +9,7 @@ import selectors
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +25,8 @@ _LAST_LINES, _LAST_CHARACTERS = 3, 500
 
 _LOG_LIMIT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16
+#: How long an engine's output is read once the engine is gone, where something else has it open.
+_OUTPUT_PATIENCE_SECONDS = 5.0
 
 
 class EngineProcess:
@@ -56,6 +59,7 @@ class EngineProcess:
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ)
         self._open = {self._stdout, self._stderr}
+        self._gone_at: float | None = None
         self.identity = ProcessIdentity.of(self._process.pid)
 
     def __enter__(self) -> "EngineProcess":
@@ -84,8 +88,15 @@ class EngineProcess:
 
     @property
     def is_finished(self) -> bool:
-        """True when all output was read and the process is gone."""
-        return not self._open and self._process.poll() is not None
+        """True when all output was read and the process is gone.
+
+        What it started may have its output open for as long as it likes, and is not waited for.
+        """
+        if self._process.poll() is None:
+            return False
+        now = time.monotonic()
+        self._gone_at = now if self._gone_at is None else self._gone_at
+        return not self._open or now - self._gone_at > _OUTPUT_PATIENCE_SECONDS
 
     def finish(self) -> tuple[int, list[EngineRecord]]:
         """Exit status (negative: the signal that ended it) and the records that only the end completes."""

@@ -23,7 +23,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import cliffwatch
+from cliffwatch.base.version import VERSION
 from cliffwatch.engines.contract import EngineFacts
 from cliffwatch.gate import Examination
 from cliffwatch.machine.inventory import Drive, Volume
@@ -68,7 +68,7 @@ def collect_facts(
         "device": _drive_facts(device) if device else None,
         "drives": [_drive_facts(drive) for drive in leaves],
         "engine": engine.ways,
-        "versions": {"cliffwatch": cliffwatch.__version__, "python": platform.python_version(), **engine.versions},
+        "versions": {"cliffwatch": VERSION, "python": platform.python_version(), **engine.versions},
         "warnings": [*examination.notes, *engine.warnings],
     }
 

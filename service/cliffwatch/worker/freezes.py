@@ -79,6 +79,10 @@ class FreezeWatch:
         with self._lock:
             over, self._late = self._late, []
         self._past += over
+        for freeze in over:
+            # A container that goes on may have its worker run a moment before its engine: that moment is the engine's.
+            self._ran_at = max(self._ran_at, freeze.end)
+            self._children_ran_at = max(self._children_ran_at, freeze.end)
         stopped_since = None if self._pid is None else self._stopped_since(self._pid)
         if stopped_since is None and self._since is not None:
             over += self._thaw()

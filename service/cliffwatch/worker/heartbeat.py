@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base import durable
+from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.base.regular_files import NotAFile, read_regular
 from cliffwatch.journal import files
 
 
@@ -45,8 +47,11 @@ class Heartbeat:
     def read(cls, directory: Path) -> "Heartbeat | None":
         """None when no worker has written one, or when it cannot be understood (then nobody is there to be found)."""
         try:
-            body = json.loads((directory / files.WORKER).read_text(encoding="utf-8"))
+            body, _ = lenient_json(read_regular(directory / files.WORKER))
             engine = ProcessIdentity.from_json(body["engine"]) if body["engine"] else None
-            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, body["metrics_port"])
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            port = body["metrics_port"]
+            if port is not None and not (isinstance(port, int) and 0 < port < 65536):
+                raise ValueError(f"{port!r} is no port")
+            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port)
+        except (FileNotFoundError, IsADirectoryError, NotAFile, ValueError, KeyError, TypeError, OverflowError):
             return None

@@ -11,8 +11,9 @@ from cliffwatch.analysis.steady_state import SteadyWatch
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
-from cliffwatch.base.retries import growing_pause_seconds
+from cliffwatch.base.errors import Problem
 from cliffwatch.engines.contract import EngineContext, Launch
+from cliffwatch.engines.run_time import run_time_variable
 from cliffwatch.gate import HeldTarget
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import TARGET_DISPLACED, EventType
@@ -26,16 +27,13 @@ from cliffwatch.worker.commit import JOURNAL_FULL, WindowCommitter
 from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
 from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
 from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.engine_deaths import EngineDeaths
 from cliffwatch.worker.engine_events import EventLimit
 from cliffwatch.worker.engine_process import EngineProcess, failure_text
 from cliffwatch.worker.frozen_windows import FrozenWindows
 from cliffwatch.worker.host import HostConditions
-from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after
+from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after, lead_seconds
 
-#: Pauses before an engine is started again, each twice as long as the one before.
-FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
-#: An engine is started so long before its first window, so that it is ready when the time comes.
-START_LEAD_SECONDS = 0.5
 POLL_SECONDS = 0.25
 #: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
@@ -43,10 +41,11 @@ NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted
 
 @dataclass(frozen=True, slots=True)
 class LoadOutcome:
-    """`message` says why a load failed."""
+    """`message` says why a load failed. `was_cleared`: what it wrote was looked at while the target was still held."""
 
     end: LoadEnd
     message: str = ""
+    was_cleared: bool = False
 
 
 class LoadPhase:
@@ -76,6 +75,8 @@ class LoadPhase:
         self._gap_reason = WORKER_INTERRUPTED if context.windows.last else "engine_started_late"
         self._engine_end: EngineEnd | None = None
         self._event_limit = EventLimit()
+        self._lead_seconds = lead_seconds(target.is_device)
+        self._refused: str | None = None
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
         self._freezes = FrozenWindows(context)
         self._is_displaced = False
@@ -95,7 +96,7 @@ class LoadPhase:
         return outcome
 
     def _execute(self) -> LoadOutcome:
-        failures, message = 0, ""
+        deaths, message = EngineDeaths(), ""
         while True:
             windows_before = self._context.figures.windows
             start = self._next_start()
@@ -103,6 +104,8 @@ class LoadPhase:
                 message = self._one_engine(start)
             else:
                 self._pause(self._timeline.load_stop - self._context.run_clock.now())
+            if self._refused is not None:
+                return LoadOutcome(LoadEnd.FAILED, self._refused)
             if self._stop is not None:
                 return LoadOutcome(self._stop)
             if self._engine_end is not None and not self._engine_end.restart:
@@ -110,15 +113,14 @@ class LoadPhase:
             if self._context.run_clock.now() >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
                 # Without a window there is nothing to see of it but what the engine said when it died.
                 return LoadOutcome(LoadEnd.COMPLETED, "" if self._context.windows.last else message)
-            # An engine that measured for a while earned its restarts back; one that dies at once is used up.
-            failures = 1 if self._context.figures.windows > windows_before else failures + 1
+            deaths.add(message, self._context.figures.windows > windows_before)
             total = self._context.figures.engine_restarts
             self._may_move = False
             self._context.record_event(EventType.ENGINE, "died", message=message, restarts=total)
             if total >= self._workload.engine_restarts:
-                return LoadOutcome(LoadEnd.FAILED, f"the engine died {total + 1} times; the last time: {message}")
+                return LoadOutcome(LoadEnd.FAILED, deaths.sentence(total + 1))
             self._context.figures.engine_restarts += 1
-            self._pause(growing_pause_seconds(failures, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS))
+            self._pause(deaths.pause_seconds)
             if self._stop is not None:
                 return LoadOutcome(self._stop)
             self._gap_reason = "engine_restarted"
@@ -131,9 +133,18 @@ class LoadPhase:
     def _window_seconds(self) -> float:
         return self._workload.window
 
+    def _may_start(self) -> bool:
+        """The last look before an engine is started: it may have waited for a whole window since the one before."""
+        try:
+            self._target.require_unused()
+        except Problem as problem:
+            self._context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
+            self._refused = str(problem)
+        return self._refused is None
+
     def _next_start(self) -> float | None:
         """When an engine that is started now would begin its first window; None when the load is over before."""
-        ready = grid_line_at_or_after(self._context.run_clock.now() + START_LEAD_SECONDS, self._window_seconds)
+        ready = grid_line_at_or_after(self._context.run_clock.now() + self._lead_seconds, self._window_seconds)
         start = max(ready, self._timeline.load_start)
         self._move_load(start)
         return start if start < self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE else None
@@ -160,12 +171,14 @@ class LoadPhase:
             return ""
         translator = context.engine.translator(context.load, engine_context)
         self._enter_phase(start)
-        self._pause(start - START_LEAD_SECONDS - context.run_clock.now())
-        if self._stop is not None:
+        self._pause(start - self._lead_seconds - context.run_clock.now())
+        if self._stop is not None or not self._may_start():
             return ""
         self._engine_end = None
-        self._target.check()
         self._device_io.restart()
+        if not context.is_virtual:
+            clock = run_time_variable(context.run_clock.ahead_of_monotonic)
+            launch = replace(launch, environment={**launch.environment, **clock})
         with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
             context.engine_identity = process.identity
             if self._host is not None:
@@ -234,9 +247,11 @@ class LoadPhase:
         if isinstance(record, EngineWindow):
             self._commit(record)
         elif isinstance(record, EngineEvent):
-            if record.name == BEGUN:
-                self._move_load(float(record.detail["start"]))
-            if self._event_limit.passes(record.name):
+            start = record.detail.get("start")
+            if record.name == BEGUN and isinstance(start, int | float):
+                self._move_load(min(start, self._timeline.load_stop))
+                self._may_move = False
+            if self._event_limit.passes(record.name, record.detail):
                 self._context.record_event(EventType.ENGINE, record.name, **record.detail)
         else:
             self._engine_end = record
@@ -351,9 +366,14 @@ class LoadPhase:
                 self._context.record_event(EventType.PHASE, name, start=start, end=end)
 
     def _look_at_clock(self) -> None:
-        jump = self._context.run_clock.jump()
-        if jump is not None:
-            self._context.record_event(EventType.CLOCK, "wall_clock_jumped", seconds=round(jump.seconds, 3))
+        shift = self._context.run_clock.shift()
+        if shift is None:
+            return
+        if shift.suspended_seconds:
+            slept = round(shift.suspended_seconds, 3)
+            self._context.record_event(EventType.CLOCK, "machine_suspended", seconds=slept)
+        if shift.set_seconds:
+            self._context.record_event(EventType.CLOCK, "wall_clock_jumped", seconds=round(shift.set_seconds, 3))
 
     def _look_at_target(self) -> None:
         """An engine that keeps its files open does not notice when they are taken away. Said once."""

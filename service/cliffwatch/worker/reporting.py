@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from cliffwatch.base.retries import growing_pause_seconds
-from cliffwatch.journal.events import EventType
+from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal.events import found_at_end
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.process import ReportOutcome, make_report
 
@@ -27,14 +28,15 @@ class Judgement:
     verdict: VerdictName
     reasons: list[str]
     analysed: bool = True
-    #: What was raised while the run went on, as the report has it.
+    #: What the report found, and what was raised while the run went on and is none of it.
     findings: tuple[dict[str, Any], ...] = ()
+    unconfirmed: tuple[dict[str, Any], ...] = ()
 
     def detail(self) -> dict[str, Any]:
         """The detail of the event that finishes the run."""
         detail: dict[str, Any] = {"verdict": self.verdict.value, "reasons": self.reasons}
-        if self.findings:
-            detail["findings"] = list(self.findings)
+        detail |= {"findings": list(self.findings)} if self.findings else {}
+        detail |= {"unconfirmed": list(self.unconfirmed)} if self.unconfirmed else {}
         return detail if self.analysed else detail | {"analysed": False}
 
 
@@ -55,6 +57,9 @@ def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable
             break
         wait(pause)
         made = make_report(directory)
+    known = [stored.event for stored in JournalReader(directory).events()] if made.findings else []
+    for event in found_at_end(made.findings, known, time.time()):
+        record_event(event.type, event.name, **event.detail)
     return _judgement(directory, made)
 
 
@@ -67,4 +72,4 @@ def unanalysed(directory: Path, why: str) -> Judgement:
 def _judgement(directory: Path, made: ReportOutcome) -> Judgement:
     if made.verdict is None:
         return unanalysed(directory, made.failure)
-    return Judgement(made.verdict, list(made.reasons), findings=made.findings)
+    return Judgement(made.verdict, list(made.reasons), findings=made.findings, unconfirmed=made.unconfirmed)

@@ -5,6 +5,7 @@ Every step reads what was done from the journal, so that a new worker goes on wh
 
 import subprocess
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
@@ -24,13 +25,13 @@ from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.facts import collect_facts
-from cliffwatch.worker.load import START_LEAD_SECONDS, WORKER_INTERRUPTED, LoadOutcome, LoadPhase
+from cliffwatch.worker.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
 from cliffwatch.worker.prepare import prepare
 from cliffwatch.worker.reporting import judge_run
-from cliffwatch.worker.run_files import remove_files
+from cliffwatch.worker.run_files import record_claim, remove_files
 from cliffwatch.worker.series_labels import devices_below, file_systems_of
 from cliffwatch.worker.target import clear, examine_again, keeps_files
-from cliffwatch.worker.timeline import Timeline
+from cliffwatch.worker.timeline import Timeline, lead_seconds
 
 
 def execute_run(context: RunContext) -> None:
@@ -48,7 +49,8 @@ def execute_run(context: RunContext) -> None:
         if keeps_files(context, outcome):
             context.record_event(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
-            remove_files(context.order, context.record_event)
+            was_cleared = outcome.was_cleared
+            remove_files(context.order, context.directory, context.record_event, was_cleared=was_cleared)
         context.record_event(
             EventType.ENGINE,
             "worker_cost",
@@ -96,9 +98,10 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             examination = examine_again(context)
             again = examination.path.exists()
             target = held.enter_context(hold(examination))
+            record_claim(target, context.record_event)
             _require_clear_plan(context, examination, target, again)
             context.figures.settle(devices_below(examination), file_systems_of(examination, context.directory))
-            files_made = prepare(context, _estimate(context, target, again))
+            files_made = _make_files(context, target, again)
         except Problem as problem:
             context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
             return LoadOutcome(LoadEnd.FAILED, str(problem))
@@ -107,7 +110,7 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
         if not resumed:
             found = context.engine.facts(context.load, _estimate(context, target, again))
             durable.write_json_durably(context.directory / files.FACTS, collect_facts(examination, found))
-        timeline = _timeline(context, status)
+        timeline = _timeline(context, status, target)
         context.figures.plan(timeline.load_start, timeline.load_stop)
         try:
             context.enter(RunState.RUNNING, load_start=timeline.load_start, load_stop=timeline.load_stop)
@@ -124,6 +127,14 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
         if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
             _cool_down(context, target, devices, outcome)
         clear(context, target, outcome)
+    return replace(outcome, was_cleared=True)
+
+
+def _make_files(context: RunContext, target: HeldTarget, again: bool) -> LoadOutcome:
+    """Prepare the target, and look at it again: that may have taken hours. Raises Problem."""
+    outcome = prepare(context, _estimate(context, target, again))
+    if outcome.end is LoadEnd.COMPLETED:
+        target.require_unused()
     return outcome
 
 
@@ -164,12 +175,12 @@ def _require_clear_plan(context: RunContext, examination: Examination, target: H
     require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=again))
 
 
-def _timeline(context: RunContext, status: RunStatus) -> Timeline:
+def _timeline(context: RunContext, status: RunStatus, target: HeldTarget) -> Timeline:
     """Planned anew from now, or as it was planned when the run first began."""
     phases, window = context.workload.phases, context.workload.window
     if status.load_start is not None and status.load_stop is not None:
         return Timeline(status.load_start, status.load_stop, phases)
-    return Timeline.plan(context.run_clock.now() + START_LEAD_SECONDS, phases, window)
+    return Timeline.plan(context.run_clock.now() + lead_seconds(target.is_device), phases, window)
 
 
 def _cool_down(context: RunContext, target: HeldTarget, devices: list[str], outcome: LoadOutcome) -> None:

@@ -1,21 +1,107 @@
-"""What an engine wrote into a directory goes when its run is over."""
+"""What an engine wrote into a directory goes when its run is over.
+
+The journal says where that is: the target's name may lead elsewhere by then, for a worker that comes after another.
+"""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate import remove_run_directory, run_directory
+from cliffwatch.gate import HeldTarget, remove_run_directory, run_directory
+from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
+from cliffwatch.machine.backing import FileIdentity
+from cliffwatch.machine.births import birth_of
 from cliffwatch.model.order import RunOrder
+from cliffwatch.model.request import Submission
+from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
 
+#: Event of a worker that made or took up the run's own directory.
+CLAIMED = "directory_claimed"
+#: Note of files that are still there after the run, with where and why.
+LEFT_BEHIND = "files_left_behind"
 
-def remove_files(order: RunOrder, record_event: Callable[..., None]) -> None:
-    """Remove them. What cannot be removed is recorded; it does not fail the run."""
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A directory that the run made. `identity` is None where the journal does not say it."""
+
+    path: Path
+    identity: str | None
+
+
+def record_claim(target: HeldTarget, record_event: Callable[..., None]) -> None:
+    """Write down which directory is the run's own, if it has one."""
+    if target.descriptor is not None and not target.is_device:
+        record_event(EventType.DEVICE, CLAIMED, path=str(target.path), directory=_identity(target.path))
+
+
+def remove_files(
+    order: RunOrder, journal: Path, record_event: Callable[..., None], *, was_cleared: bool = False
+) -> None:
+    """Remove them. What cannot be removed, or is not where it was made, is recorded; it does not fail the run.
+
+    `was_cleared`: the last directory was emptied while it was held, wherever it was then.
+    """
     if not isinstance(order.target, DirectoryTarget):
         return
-    path = run_directory(Path(order.target.path), order.run_id)
+    likely, made = _made(order, order.target, journal)
+    said = _said(journal)
+    present = {}
+    for path in dict.fromkeys([likely, *(each.path for each in made)]):
+        present[path] = _identity(path)
+        try:
+            remove_run_directory(path, order.run_id)
+        except (Problem, OSError) as error:
+            # Who held the target may have come to the same.
+            if (str(path), str(error)) not in said:
+                record_event(EventType.NOTE, LEFT_BEHIND, path=str(path), message=str(error))
+    for each in made[:-1] if was_cleared else made:
+        found = present[each.path]
+        if found is None or each.identity not in (None, found):
+            message = (
+                f"{each.path} is not there as it was made ({each.identity or 'by an earlier worker'}): it was moved, "
+                "its file system is not mounted, or somebody removed it; remove what is left of it"
+            )
+            record_event(EventType.NOTE, LEFT_BEHIND, path=str(each.path), message=message)
+
+
+def _said(journal: Path) -> set[tuple[object, object]]:
+    """Path and message of what is known already not to have been removed."""
+    events = (stored.event for stored in JournalReader(journal).events())
+    return {
+        (event.detail.get("path"), event.detail.get("message"))
+        for event in events
+        if event.type is EventType.NOTE and event.name == LEFT_BEHIND
+    }
+
+
+def _identity(path: Path) -> str | None:
+    """Which directory it is, as `inode 12 born …`; None when nothing is there."""
     try:
-        remove_run_directory(path, order.run_id)
-    except (Problem, OSError) as error:
-        record_event(EventType.NOTE, "files_left_behind", path=str(path), message=str(error))
+        identity = FileIdentity.of(path.lstat())
+    except OSError:
+        return None
+    return " ".join(filter(None, [f"inode {identity.inode}", birth_of(path, identity)]))
+
+
+def _made(order: RunOrder, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:
+    """Where the run's directory would be, and each that it made, as the journal has it."""
+    place, made, has_run = target.path, dict[_Made, None](), False
+    for number, stored in enumerate(JournalReader(journal).events()):
+        event = stored.event
+        if number == 0:
+            place = Submission.from_detail(event.detail, str(target)).target_path or place
+        has_run |= event.type is EventType.STATE and event.name == RunState.RUNNING
+        if event.type is EventType.DEVICE and event.name == CLAIMED and event.detail.get("path"):
+            each = _Made(Path(str(event.detail["path"])), event.detail.get("directory"))
+            # The newest comes last.
+            made.pop(each, None)
+            made[each] = None
+    likely = run_directory(Path(place), order.run_id)
+    if has_run and not made:
+        # Journals of before have no claims.
+        made[_Made(likely, None)] = None
+    return likely, list(made)

@@ -2,12 +2,13 @@
 
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate import Examination, HeldTarget, Objection, examine, place_of, require_clear
+from cliffwatch.gate import Examination, HeldTarget, Objection, examine, is_same_device, place_of, require_clear
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.request import Submission
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.load import LoadOutcome
+from cliffwatch.worker.run_files import LEFT_BEHIND
 
 
 def examine_again(context: RunContext) -> Examination:
@@ -25,7 +26,7 @@ def examine_again(context: RunContext) -> Examination:
             "directory itself"
         )
         require_clear([Objection("target_changed", message)])
-    if asked.target_blocks is not None and asked.target_blocks != examination.blocks:
+    if asked.target_blocks is not None and not is_same_device(asked.target_blocks, examination.blocks or ""):
         message = (
             f"{path} was another drive when the run was asked for ({asked.target_blocks}; now {examination.blocks}); "
             "look at what is on it, and submit the run again if that may be lost"
@@ -46,8 +47,8 @@ def clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None
     try:
         place = target.clear()
     except (Problem, OSError) as error:
-        context.record_event(EventType.NOTE, "files_left_behind", path=str(target.path), message=str(error))
+        context.record_event(EventType.NOTE, LEFT_BEHIND, path=str(target.path), message=str(error))
         return
     if place is not None:
         message = f"{target.path} was moved there while the run went on; its files were removed, remove what is left"
-        context.record_event(EventType.NOTE, "files_left_behind", path=str(place), message=message)
+        context.record_event(EventType.NOTE, LEFT_BEHIND, path=str(place), message=message)

@@ -6,6 +6,16 @@ from dataclasses import dataclass
 from cliffwatch.model.phase import LOAD_PHASES, Phase
 from cliffwatch.model.workload import Phases
 
+#: An engine is started so long before its first window, so that it is ready when the time comes.
+_START_LEAD_SECONDS = 0.5
+#: How long it may take to see that nobody uses a drive.
+_LOOK_SECONDS = 1.0
+
+
+def lead_seconds(is_device: bool) -> float:
+    """How long before its first window the start of an engine is begun with."""
+    return _START_LEAD_SECONDS + (_LOOK_SECONDS if is_device else 0.0)
+
 
 def grid_line_at_or_after(moment: float, window_seconds: float) -> float:
     """The first multiple of the window at or after `moment`. Windows lie between such lines and so never drift."""

@@ -40,7 +40,7 @@ def test_a_line_shows_the_client_and_the_drive_side_by_side(capsys: pytest.Captu
     clock.sleep(5)
     course.take(window(5, append=2.5, sync=0.001))
     last = capsys.readouterr().err.splitlines()[-1]
-    shown = "12 s soak p99 2.5 s 20.0 MiB/s write amplification 2.70 free blocks 0.6 %"
+    shown = "12 s soak p99 2.5 s 20.0 MiB/s write amplification 2.70 (last 10 s) free blocks 0.6 %"
     assert last.split() == shown.split()
     assert course.windows == [WindowFigures("soak", 0.004), WindowFigures("soak", 2.5)]
     assert course.amplifications == [("soak", 2.7)]
@@ -77,6 +77,17 @@ def test_alerts_are_shown_as_they_come(capsys: pytest.CaptureFixture[str]) -> No
     assert capsys.readouterr().err == (
         "  alert: CliffwatchLatencyCliff (firing, critical): The run's latency fell off a cliff.\n"
     )
+
+
+def test_a_stall_is_said_in_the_place_of_what_was_completed_meanwhile(capsys: pytest.CaptureFixture[str]) -> None:
+    course = DrillProgress(Meter(DriveFigures(0, 0, 0.5)), VirtualClock(0.0))
+    seen = window(0, write=0.07)
+    seen.window["counters"]["operations"] = 0
+    seen.window["gauges"] = {"oldest_outstanding_seconds": 12.0}
+    course.take(RunSeen(RUN))
+    course.take(seen)
+    assert "stalled, oldest operation due for 12 s" in course._line()
+    assert [each.p99_seconds for each in course.windows] == [None]
 
 
 def test_a_window_without_latency_has_none() -> None:

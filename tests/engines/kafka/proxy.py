@@ -1,4 +1,4 @@
-"""A TCP proxy that does to connections what networks do: delays, cuts, truncates, garbles."""
+"""A TCP proxy that does to connections what networks do: delays, cuts, truncates, garbles, loses."""
 
 import asyncio
 import threading
@@ -26,6 +26,8 @@ class Proxy:
         self.truncate_after_bytes: int | None = None
         #: Of what the broker answers, this many bytes more pass before one byte is changed; None for never.
         self.garble_after_bytes: int | None = None
+        #: Whether what the broker answers gets lost, while it still gets what it is asked.
+        self.swallows_answers = False
         self._thread = threading.Thread(target=self._loop.run_forever, name="proxy", daemon=True)
         self._thread.start()
         self._server = self._call(asyncio.start_server(self._serve, HOST, 0))
@@ -40,6 +42,7 @@ class Proxy:
         self.delay_seconds = 0.0
         self.truncate_after_bytes = None
         self.garble_after_bytes = None
+        self.swallows_answers = False
 
     def cut(self) -> None:
         """End all connections at once, in the middle of whatever passes."""
@@ -89,6 +92,8 @@ class Proxy:
     ) -> None:
         try:
             while chunk := await reader.read(CHUNK_BYTES):
+                if is_answer and self.swallows_answers:
+                    continue
                 if self.delay_seconds:
                     await asyncio.sleep(self.delay_seconds)
                 passed = self._spoil(chunk) if is_answer else chunk

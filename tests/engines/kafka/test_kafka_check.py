@@ -99,6 +99,29 @@ def test_a_file_of_the_connections_that_is_not_there_is_named(runs: RunService, 
         runs.plan(request(broker.bootstrap, security={"tls": {"ca_file": "/nowhere.pem"}}))
 
 
+@pytest.mark.parametrize("place", ["token", "secrets/../token", "/etc/hostname"])
+def test_no_file_but_a_secret_is_told_to_a_broker(runs: RunService, tmp_path: Path, place: str) -> None:
+    sasl = {"mechanism": "PLAIN", "username": "soak", "password_file": str(tmp_path / place)}
+    with socket.create_server((HOST, 0)) as stranger:
+        with pytest.raises(Problem) as refused:
+            runs.plan(request(f"{HOST}:{stranger.getsockname()[1]}", security={"sasl": sasl}))
+        stranger.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            stranger.accept()
+    assert refused.value.code is Code.BAD_REQUEST
+    assert [fault.field for fault in refused.value.faults] == ["load.security.sasl.password_file"]
+    assert str(tmp_path / "secrets") in refused.value.faults[0].message
+
+
+def test_a_secret_is_read(runs: RunService, tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets" / "password").write_text("secret\n", encoding="utf-8")
+    sasl = {"mechanism": "PLAIN", "username": "soak", "password_file": str(tmp_path / "secrets" / "password")}
+    (port,) = free_ports(1)
+    objections = runs.plan(request(f"{HOST}:{port}", security={"sasl": sasl})).objections
+    assert ["Connection refused" in objection.message for objection in objections] == [True]
+
+
 def test_a_broker_that_the_cluster_names_and_nobody_reaches_is_an_objection() -> None:
     found = {
         "servers": [{"address": "a:1", "fault": None}],

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from testkit.kafka_broker import Cluster
-from testkit.kafka_load import Outcome, configuration, finish, read_until, started
+from testkit.kafka_load import Outcome, configuration, finish, read_line, read_until, started
 from tests.engines.kafka.proxy import Proxy
 
 
@@ -35,6 +35,28 @@ def test_connections_that_are_cut_lose_and_repeat_nothing(broker: Cluster, proxy
     assert outcome.total("reconnects") >= 4
     assert {"disconnected", "reconnected"} <= {event["name"] for event in outcome.events}
     assert broker.topics() == set()
+
+
+def test_records_that_are_given_up_repeat_none_of_those_whose_answers_were_lost(broker: Cluster, proxy: Proxy) -> None:
+    """The broker has all of them. Under the new id that it takes to go on, it would not know them again."""
+    producer = {"rate": 500.0, "linger_seconds": 0.5, "request_timeout_seconds": 2.6, "delivery_timeout_seconds": 4.0}
+    document = configuration(proxy.address, seconds=9, producer=producer, topics={"partitions": 1})
+    outcome = Outcome(0)
+    with started(document) as process:
+        read_until(process, outcome, 1)
+        proxy.swallows_answers = True
+        # The first of five batches is too old, and those after it are not yet.
+        while not outcome.events_named("records_failed"):
+            read_line(process, outcome)
+        proxy.swallows_answers = False
+        proxy.cut()
+        rest = finish(process)
+    rest.windows, rest.events = outcome.windows + rest.windows, outcome.events + rest.events
+    found = rest.verification
+    assert (found["lost"], found["duplicated"], found["reordered"], found["corrupted"]) == (0, 0, 0, 0)
+    assert 0 < found["unacknowledged"] < 1000
+    assert found["acknowledged"] == rest.total("produced_records")
+    assert rest.total("producer_id_resets") >= 1
 
 
 @pytest.mark.parametrize("place", [1, 6, 30])

@@ -124,6 +124,27 @@ def test_a_backlog_is_built_and_drained_with_its_latency(broker: Cluster) -> Non
     assert max(window["gauges"]["backlog_records"] for window in outcome.windows) > 300
 
 
+def test_what_retention_takes_before_it_is_read_is_expired_and_not_lost(broker: Cluster) -> None:
+    broker.create_topic("kept-briefly", 6)
+    try:
+        topics = {"existing": ["kept-briefly"], "prefix": None}
+        pauses = [{"after_seconds": 1.0, "seconds": 9.0}]
+        document = configuration(broker.bootstrap, seconds=12, topics=topics, consumer={"pauses": pauses})
+        outcome = Outcome(0)
+        with started(document) as process:
+            read_until(process, outcome, 6)
+            broker.delete_records("kept-briefly", 6)
+            rest = finish(process)
+    finally:
+        broker.delete_topic("kept-briefly")
+    found = rest.verification
+    assert (rest.status, found["lost"], found["partitions_not_drained"]) == (0, 0, 0)
+    assert found["expired"] >= 1000
+    assert found["read"] + found["expired"] == found["acknowledged"] == 12_000
+    assert rest.total("offset_resets") >= 6
+    assert sum(partition["expired"] for partition in found["partitions"]) == found["expired"]
+
+
 def test_members_of_a_group_share_the_partitions_and_read_every_record_once(broker: Cluster) -> None:
     consumer = {"group": "soak", "consumers": 3}
     outcome = run(configuration(broker.bootstrap, seconds=4, producer={"rate": 500.0}, consumer=consumer))

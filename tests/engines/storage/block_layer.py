@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class BlockTraffic:
     """Writes and flushes of a load that appended `record_bytes`; `sizes` counts writes by the upper bound of their
     bucket."""
 
@@ -62,7 +62,7 @@ class Seen:
         return math.inf
 
 
-def apart(one: Seen, other: Seen) -> float:
+def apart(one: BlockTraffic, other: BlockTraffic) -> float:
     """The share of writes that would have to be of another size for both distributions to be the same."""
     bounds = one.sizes.keys() | other.sizes.keys()
     return sum(abs(one.shares.get(bound, 0.0) - other.shares.get(bound, 0.0)) for bound in bounds) / 2
@@ -98,11 +98,11 @@ class Watched:
             before, now = now, self._counters()
         return Reading(now, self.probe.scrape())
 
-    def since(self, before: Reading, record_bytes: int) -> Seen:
+    def since(self, before: Reading, record_bytes: int) -> BlockTraffic:
         """What was counted since `before`, while so many bytes of records were appended."""
         after = self.read()
         counted = after.counters - before.counters
-        return Seen(
+        return BlockTraffic(
             record_bytes,
             counted.write_bytes,
             counted.write_operations,
@@ -132,7 +132,7 @@ def watched_drive(probe: Probe, directory: Path, size_bytes: int = 1024 * MIB) -
     file.unlink()
 
 
-def table(columns: dict[str, Seen]) -> str:
+def table(columns: dict[str, BlockTraffic]) -> str:
     """Several loads side by side."""
     names = [f"{name:>16}" for name in columns]
     lines = [f"{'':46}{''.join(names)}"]

@@ -26,13 +26,13 @@ print(json.dumps([StorageEngine().plan(load, context).notes, facts.ways, facts.w
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FoundIo:
     notes: list[str]
     ways: dict[str, str]
     warnings: list[str]
 
 
-def ask(directory: Path, preexec: Callable[[], None] | None = None, **changes: Any) -> Said:
+def ask(directory: Path, preexec: Callable[[], None] | None = None, **changes: Any) -> FoundIo:
     done = subprocess.run(
         [sys.executable, "-c", ASK, str(directory), json.dumps(changes)],
         preexec_fn=preexec,
@@ -40,7 +40,7 @@ def ask(directory: Path, preexec: Callable[[], None] | None = None, **changes: A
         text=True,
         check=True,
     )
-    return Said(*json.loads(done.stdout))
+    return FoundIo(*json.loads(done.stdout))
 
 
 def test_where_io_uring_is_allowed_there_is_nothing_to_say(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from testkit.kafka_broker import start_cluster
 from testkit.loops import MIB
 from testkit.probe import Probe, build, running_probe
 from testkit.storage_engine import Outcome, running
-from tests.engines.storage.block_layer import Seen, apart, table, watched_drive
+from tests.engines.storage.block_layer import BlockTraffic, apart, table, watched_drive
 
 from cliffwatch.engines.storage.load import StorageLoad
 
@@ -36,7 +36,7 @@ TOPIC = {
 BOUND = 0.25
 
 
-def what_a_broker_does(probe: Probe, directory: Path) -> tuple[Seen, int]:
+def what_a_broker_does(probe: Probe, directory: Path) -> tuple[BlockTraffic, int]:
     """A broker with its log.dirs on a drive, under a steady load; and how many records its batches hold."""
     with watched_drive(probe, directory) as watched:
         settings = {
@@ -73,7 +73,7 @@ def produced(bootstrap: str) -> dict[str, object]:
     return document | {"topics": {"existing": ["truth"]}}
 
 
-def what_the_style_does(probe: Probe, directory: Path, batch_records: int) -> Seen:
+def what_the_style_does(probe: Probe, directory: Path, batch_records: int) -> BlockTraffic:
     """The engine on a drive made alike, which is read while the engine still runs, as it was while the broker did."""
     load = StorageLoad.model_validate(
         {
@@ -105,7 +105,7 @@ def is_over(outcome: Outcome) -> bool:
     return is_appended and outcome.windows[-1].counters["operations"] == 0
 
 
-def faults(kafka_seen: Seen, style_seen: Seen) -> list[str]:
+def faults(kafka_seen: BlockTraffic, style_seen: BlockTraffic) -> list[str]:
     """Figures of the style that are further from the broker's than the bound."""
     found = []
     for title, recorded in style_seen.figures.items():

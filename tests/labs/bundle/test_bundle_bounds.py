@@ -17,8 +17,10 @@ from tests.labs.bundle.packed import RUN_ID, content_of, finished, forged
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.memory_limit import ENVIRONMENT
+from cliffwatch.journal.checksum import sealed
 from cliffwatch.labs.bundle import bounds
 from cliffwatch.labs.bundle.unpack import unpack
+from cliffwatch.model.window import NAMES_LIMITS
 
 _OPEN = """
 import sys
@@ -94,11 +96,11 @@ def test_windows_of_more_names_than_engines_have_are_refused(
     windows = [json.loads(line) for line in content["windows.jsonl"].splitlines()]
     value = next(iter(windows[0][name].values()), 1)
     for window in windows:
-        window[name] |= {f"n{window['seq']}.{number}": value for number in range(bounds.NAMES_LIMITS[name] // 10)}
+        window[name] |= {f"n{window['seq']}.{number}": value for number in range(NAMES_LIMITS[name] // 10)}
     lines = b"".join(json.dumps(window).encode() + b"\n" for window in windows)
     with pytest.raises(Problem) as refused:
         unpack(io.BytesIO(forged(content | {"windows.jsonl": lines})), tmp_path / "journal")
-    assert f"more than {bounds.NAMES_LIMITS[name]} names of {name}" in str(refused.value)
+    assert f"more than {NAMES_LIMITS[name]} names of {name}" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +123,59 @@ def test_windows_that_are_reported_again_are_refused(
         unpack(io.BytesIO(forged(content | {"windows.jsonl": lines})), tmp_path / "journal")
     assert refused.value.code is Code.BUNDLE_INVALID
     assert "windows.jsonl line 2" in str(refused.value)
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"end": 0.0}, "seq, start and end do not make an interval"),
+        ({"counters": {"operations": -1}}, "one that nothing can have"),
+        ({"counters": {"operations": 10**300}}, "one that nothing can have"),
+        ({"gauges": {"measured_seconds": -1}}, "one that nothing can have"),
+        ({"latency": {"write": {"count": 1, "max": 1, "p50": -1e308}}}, "a latency lacks its count"),
+        ({"latency": {"write": {"count": 1, "max": 1e308}}}, "a latency lacks its count"),
+        ({"latency": {"write": {"count": 1, "p50": 1}}}, "a latency lacks its count"),
+        ({"latency_range": [5, 2**63]}, "latency_range is no range of bytes"),
+    ],
+)
+def test_a_window_that_nothing_can_have_measured_is_refused(
+    change: dict[str, object], words: str, tmp_path: Path, content: dict[str, bytes]
+) -> None:
+    """Nothing of it would be in a report, so that the verdict that the bundle claims stood alone."""
+    first, *others = content["windows.jsonl"].splitlines(keepends=True)
+    window = json.loads(first) | change
+    del window["crc32"]
+    lines = sealed(json.dumps(window)).encode()
+    with pytest.raises(Problem) as refused:
+        unpack(io.BytesIO(forged(content | {"windows.jsonl": lines + b"".join(others)})), tmp_path / "journal")
+    assert refused.value.code is Code.BUNDLE_INVALID
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (b"Tag=other,1.0,1.0,1.0,HISTFAAA\n" * 2000, "its latency_range holds 'other'"),
+        (b"Tag={name},1.0,1.0,1.0,HISTFAAA\n", "which it has not, or twice"),
+        (b"#" * (8 * 1024**2), "it may have 8.0 MiB"),
+    ],
+)
+def test_a_window_with_more_histograms_than_latencies_is_refused(
+    more: bytes, words: str, tmp_path: Path, content: dict[str, bytes]
+) -> None:
+    """Whoever reads them would decode each, and each takes far more memory than its line."""
+    *others, last = content["windows.jsonl"].splitlines(keepends=True)
+    window = json.loads(last)
+    more = more.replace(b"{name}", next(iter(window["latency"])).encode())
+    latency = content["latency.hlog"] + more
+    window |= {"latency_range": [window["latency_range"][0], len(latency)], "latency_crc32": None}
+    del window["crc32"]
+    changed = {"windows.jsonl": b"".join(others) + sealed(json.dumps(window)).encode(), "latency.hlog": latency}
+    with pytest.raises(Problem) as refused:
+        unpack(io.BytesIO(forged(content | changed)), tmp_path / "journal")
+    assert refused.value.code is Code.BUNDLE_INVALID
+    assert f"windows.jsonl line {len(others) + 1}" in str(refused.value)
     assert words in str(refused.value)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from testkit.journals import rewritten
 from testkit.recorded_runs import JournalPlan
 from testkit.waiting import wait_until
 from tests.api.harness import ORDER, WORKLOAD, Api, serving
@@ -114,6 +115,18 @@ def test_an_upload_has_a_limit_and_other_requests_keep_theirs(
     assert elsewhere.call("POST", "/runs", content=b" " * 2_000_000).status_code == 413
 
 
+def test_an_upload_has_its_limit_whatever_it_calls_itself(
+    elsewhere: Api, packed: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What called itself JSON was read into memory whole, up to any size, before anything looked at it."""
+    headers = {"Content-Type": "application/json"}
+    with monkeypatch.context() as limited:
+        limited.setattr(routes, "UPLOAD_LIMIT_BYTES", 10_000)
+        answer = elsewhere.post("/runs/import", content=b'{"large": "' + b"x" * 20_000, headers=headers)
+        assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert elsewhere.post("/runs/import", content=packed, headers=headers).status_code == 201
+
+
 def test_an_upload_stops_before_the_disk_is_full(
     elsewhere: Api, packed: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +157,21 @@ def test_a_disk_that_takes_no_more_is_named_and_nothing_is_left(
         assert f"the disk below {few_inodes} takes no more (No space left on device)" in answer.json()["detail"]
         assert list(few_inodes.iterdir()) == []
         assert api.get("/runs").json()["items"] == []
+
+
+@pytest.mark.parametrize(("trouble", "words"), [("read-only", "Read-only file system"), ("away", "disk/runs")])
+def test_a_disk_that_is_not_to_be_written_is_named_and_it_is_tried_again(
+    trouble: str, words: str, few_inodes: Path, tmp_path: Path, packed: bytes
+) -> None:
+    (runs := few_inodes / "runs").mkdir()
+    with serving(read_settings(state_directory=tmp_path / "state", runs_directory=runs)) as api:
+        if trouble == "away":
+            runs.rmdir()
+        else:
+            subprocess.run(["mount", "-o", "remount,ro", str(few_inodes)], check=True)
+        answer = bring(api, packed)
+        assert (answer.status_code, answer.json()["code"]) == (503, "journal_unwritable")
+        assert words in answer.json()["detail"]
 
 
 def test_of_those_who_bring_the_same_run_at_once_one_succeeds(elsewhere: Api, packed: bytes) -> None:
@@ -192,9 +220,9 @@ def test_an_imported_run_survives_that_the_index_is_made_again(elsewhere: Api, p
 def test_versions_of_workloads_elsewhere_do_not_displace_those_here(elsewhere: Api, tmp_path: Path) -> None:
     """Each service counts the versions of its workloads for itself."""
     directory = finished(tmp_path / RUN_ID)
-    first, rest = (directory / "events.jsonl").read_text().split("\n", 1)
-    event = json.loads(first) | {"detail": {"workload_version": 1, "target_key": "x", "request_digest": "0"}}
-    (directory / "events.jsonl").write_text(json.dumps(event) + "\n" + rest)
+    first, rest = (directory / "events.jsonl").read_bytes().split(b"\n", 1)
+    event = rewritten(first, detail={"workload_version": 1, "target_key": "x", "request_digest": "0"})
+    (directory / "events.jsonl").write_bytes(event + rest)
     mine = WORKLOAD | {"name": "steady-append"}
     assert elsewhere.put("/workloads/steady-append", mine).status_code == 201
     assert bring(elsewhere, bundle_of(directory)).status_code == 201

@@ -11,9 +11,9 @@ import pytest
 from testkit.recorded_runs import make_journal
 from tests.labs.bundle.packed import RUN_ID, bundle_of, finished, members, plain
 
-from cliffwatch import __version__
-from cliffwatch.base.checkout import DASHBOARDS_DIRECTORY
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.resources import DASHBOARDS_DIRECTORY
+from cliffwatch.base.version import VERSION
 from cliffwatch.labs.bundle.pack import pack
 from cliffwatch.report.build import build
 
@@ -33,7 +33,7 @@ def test_a_bundle_holds_every_file_of_the_run_with_its_sum(tmp_path: Path) -> No
     manifest = json.loads(found.pop(f"{RUN_ID}/manifest.json"))
     assert manifest["run_id"] == RUN_ID
     assert manifest["verdict"] == "pass"
-    assert manifest["cliffwatch_version"] == __version__
+    assert manifest["cliffwatch_version"] == VERSION
     assert [f"{RUN_ID}/{file['path']}" for file in manifest["files"]] == list(found)
     for file in manifest["files"]:
         content = found[f"{RUN_ID}/{file['path']}"]

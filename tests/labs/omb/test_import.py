@@ -1,5 +1,6 @@
 """Workload and driver files of the benchmark and its forks, taken over; nothing passed over in silence."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,8 @@ def test_a_payload_file_is_measured(tmp_path: Path) -> None:
     assert found.workload.load["producer"]["random_ratio"] < 0.05
     (tmp_path / "payload.data").unlink()
     assert any("payloadFile" in warning for warning in imported(tmp_path, text).warnings)
+    os.mkfifo(tmp_path / "payload.data")
+    assert any("payload.data cannot be read" in warning for warning in imported(tmp_path, text).warnings)
 
 
 def test_no_secret_comes_over(tmp_path: Path) -> None:

@@ -39,6 +39,8 @@ from cliffwatch.base.units import (
 
 STRONG, FAIR, WEAK = 3.0, 2.0, 1.0
 
+#: What the kernel counts for a request: from when it came to the block layer until it was done.
+_WRITE_LATENCY = "write latency at the block layer (queue and device)"
 #: What says that an engine was started again: its death, and the gap until another one measured.
 RESTART_EVENTS = ("engine_died", "engine_restarted")
 
@@ -58,6 +60,10 @@ def _from_to(change: Change, words: Callable[[float], str]) -> str:
     return f"from {words(before)} to {words(after)}"
 
 
+def _over(span: str) -> str:
+    return f" {span}" if span else ""
+
+
 def _device_rose(measures: Measures) -> bool:
     return measures.device_write_latency_seconds.rose(DEVICE_ROSE)
 
@@ -71,29 +77,29 @@ def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
     """A slow drive speaks for what is in it or on it."""
     change = measures.device_write_latency_seconds
     if _device_rose(measures):
-        yield Evidence(f"The drive's write latency rose {_from_to(change, format_latency)}.", weight)
+        yield Evidence(f"The {_WRITE_LATENCY} rose {_from_to(change, format_latency)}.", weight)
     elif _device_same(measures):
-        yield Evidence(f"The drive's write latency did not rise: {_from_to(change, format_latency)}.", -STRONG)
+        yield Evidence(f"The {_WRITE_LATENCY} did not rise: {_from_to(change, format_latency)}.", -STRONG)
 
 
 def _drive_as_before(measures: Measures) -> Iterator[Evidence]:
     """A slow drive speaks against what is above it."""
     change = measures.device_write_latency_seconds
     if _device_same(measures):
-        yield Evidence(f"The drive's write latency did not rise: {_from_to(change, format_latency)}.", FAIR)
+        yield Evidence(f"The {_WRITE_LATENCY} did not rise: {_from_to(change, format_latency)}.", FAIR)
     elif _device_rose(measures):
-        yield Evidence(f"The drive's write latency rose {_from_to(change, format_latency)}.", -FAIR)
+        yield Evidence(f"The {_WRITE_LATENCY} rose {_from_to(change, format_latency)}.", -FAIR)
 
 
 def garbage_collection(measures: Measures) -> Iterator[Evidence]:
     amplification = measures.write_amplification
     if amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
-        words = _from_to(amplification, format_amplification)
+        before, after = (format_amplification(each) for each in amplification.values or ())
+        words = f"from {before}{_over(measures.span_before)} to {after}{_over(measures.span_after)}"
         yield Evidence(f"Write amplification rose {words}.", STRONG, shows=True)
     elif amplification.values is not None:
-        yield Evidence(
-            f"Write amplification did not rise: it is {format_amplification(amplification.values[1])}.", -STRONG
-        )
+        present = f"{format_amplification(amplification.values[1])}{_over(measures.span_after)}"
+        yield Evidence(f"Write amplification did not rise: it is {present}.", -STRONG)
     clean = measures.free_blocks_ratio
     if clean.fell(FREE_BLOCKS_FELL, by=0.005):
         yield Evidence(f"Free blocks fell {_from_to(clean, format_share)}.", FAIR, shows=True)
@@ -107,7 +113,7 @@ def garbage_collection(measures: Measures) -> Iterator[Evidence]:
         yield Evidence(f"The write load on the drive did not increase: {_from_to(given, format_byte_rate)}.", WEAK)
     if measures.device_lead_seconds is not None and measures.device_lead_seconds > 0 and _device_rose(measures):
         seconds = f"{format_number(measures.device_lead_seconds)} s"
-        yield Evidence(f"The drive's writes slowed down {seconds} before the client's latency rose.", WEAK)
+        yield Evidence(f"The {_WRITE_LATENCY} rose {seconds} before the client's.", WEAK)
     if _others_took_over(measures):
         yield Evidence("Other processes started using the drive.", -STRONG)
 

@@ -67,7 +67,12 @@ class Measures:
     The store: segments deleted, bytes discarded (TRIM), and how fast what is stored grows.
 
     A broker and the network: partitions that changed their leader, connections that broke, and round-trip time.
+
+    `span_before` and `span_after` say over which time all of this was measured, as in `over 30s before the onset`.
     """
+
+    span_before: str = ""
+    span_after: str = ""
 
     operations_per_second: Change = UNKNOWN_CHANGE
     engine_written_bytes_per_second: Change = UNKNOWN_CHANGE

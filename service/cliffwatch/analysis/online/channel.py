@@ -217,6 +217,10 @@ class Channel:
         """Of the windows from an onset on, as far back as they are remembered."""
         return [level for start, level in self._history if start >= onset - 1e-6]
 
+    def levels_before(self, onset: float) -> list[float]:
+        """Of the windows up to an onset, as far back as they are remembered."""
+        return [level for start, level in self._history if start < onset - 1e-6]
+
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
         """A phase that was declared to be the baseline is where the baseline is taken."""
         if phase == _BASELINE:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from cliffwatch.analysis.cliff import cliff_height, is_cliff, sudden_kind
+from cliffwatch.analysis.cliff import cliff_height, is_cliff, is_within_baseline, sudden_kind
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
@@ -20,7 +20,7 @@ from cliffwatch.analysis.online.ratios import ratios_of
 from cliffwatch.analysis.online.series_judge import Judge
 from cliffwatch.analysis.online.spike_trains import Present, follow_spikes
 from cliffwatch.analysis.online.steps import blocks_since, find_step, is_gradual
-from cliffwatch.analysis.online.together import joins_another, together_with
+from cliffwatch.analysis.online.together import joins_another, take_in_affected, together_with
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
@@ -86,8 +86,10 @@ class OnlineDetector:
             self._present[name] = level
             if channel.block_count != blocks:
                 self._correlated.end_block(channel)
-        for sizing in (each for judge in self._judges if (each := judge.sizing) is not None):
-            sizing.add(self._present)
+        for judge in (each for each in self._judges if each.sizing is not None):
+            assert judge.sizing is not None, "only those with sizes are looked at"
+            judge.sizing.add(self._present)
+            take_in_affected(judge, self._judges, self._mask.window)
         found: list[Finding] = []
         for judge in self._judges:
             level = self._present.get(judge.name)
@@ -142,7 +144,8 @@ class OnlineDetector:
             height -= channel.below
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
-            if judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared):
+            is_change = judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared)
+            if is_change and not self._is_within_baseline(judge, height):
                 confidence = 0.95 if evidence.corroborates(height, sigma) else 0.6 if evidence.device is None else 0.5
                 names = evidence.device_names
                 yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
@@ -155,6 +158,14 @@ class OnlineDetector:
             and (height is None or not is_cliff(height))
         ):
             yield from self._slow(judge, sample)
+
+    def _is_within_baseline(self, judge: Judge, height: float) -> bool:
+        """Whether the present excursion is no more than what the baseline itself did."""
+        baseline = judge.channel.baseline
+        if baseline is None or judge.channel.recent_level is None:
+            return False
+        level = math.exp(judge.channel.recent_level + height)
+        return is_within_baseline(level, level / baseline.level, baseline, judge.excursions.windows)
 
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
         """A rise that no noise explains, in a run in which nothing has changed yet."""
@@ -305,6 +316,7 @@ class OnlineDetector:
         judge.sizing = Sizing(finding.kind)
         for one in (judge, *together):
             one.measure(finding, judge.sizing)
+        take_in_affected(judge, self._judges, self._mask.window)
         if judge.is_primary:
             self._correlated.discard_recent()
             # Each series' level is what it is since; what it was is no longer the recent level.

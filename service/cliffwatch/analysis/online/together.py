@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from cliffwatch.analysis.cliff import height_to_join
 from cliffwatch.analysis.finding import SUDDEN
 from cliffwatch.analysis.online.series_judge import Judge
+from cliffwatch.analysis.sizes import LEVEL_WINDOWS, rose
 from cliffwatch.analysis.span_lengths import HOUR
 from cliffwatch.analysis.thresholds import JOIN_WINDOWS
 
@@ -24,6 +25,23 @@ def together_with(
         if one.name in present and level - recent > needed:
             found.append(one)
     return found
+
+
+def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None:
+    """Measure in a sudden finding each operation that rose at its onset, as the report will, while that is decided.
+
+    However noisy they are: what is found here is no finding by itself, but belongs to one.
+    """
+    finding, sizing = judge.active, judge.sizing
+    if finding is None or sizing is None or finding.kind not in SUDDEN or not judge.is_primary:
+        return
+    if window - judge.began_window > 2 * LEVEL_WINDOWS:
+        return
+    for one in judges:
+        if one is judge or not one.is_primary or one.active is not None or one.name in sizing.rises:
+            continue
+        if rose(one.channel.levels_before(finding.onset), one.channel.levels_since(finding.onset)):
+            one.measure(finding, sizing)
 
 
 def joins_another(judge: Judge, judges: Sequence[Judge], window: int, windows: int) -> bool:

@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from cliffwatch.base.checkout import DRILL_PROFILE
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.base.resources import DRILL_PROFILE
 from cliffwatch.base.units import parse_size
 from cliffwatch.cli.aging import drive_settings
 from cliffwatch.cli.client import ApiClient
 from cliffwatch.cli.drill.judgement import VARIANTS, Expectation, Observed, Variant, VariantName, expectations
 from cliffwatch.cli.drill.progress import DrillProgress, DriveMeter
 from cliffwatch.cli.live import Follower, RunSeen
-from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.run_request import duration_overrides, workload_reference
 from cliffwatch.cli.runs import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_lines
 from cliffwatch.cli.session import OutputOption, Session, session_of
@@ -78,7 +78,10 @@ def register(app: typer.Typer) -> None:
 
 @contextmanager
 def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDrive]:
-    """A drive for this drill alone; it goes with the block, whatever happens."""
+    """A drive for this drill alone; it goes with the block, whatever happens.
+
+    Where it cannot go, that is said, and what the drill showed counts nevertheless.
+    """
     state_directory = session.keeping_state().state_directory
     for left in aging_drives(state_directory):
         if left.name == DRIVE_NAME and left.is_abandoned:
@@ -100,8 +103,11 @@ def _drive(session: Session, variant: Variant, clock: Clock) -> Iterator[AgingDr
     try:
         yield drive
     finally:
-        detach(state_directory, DRIVE_NAME, clock, delete=True)
-        say(f"the drive {DRIVE_NAME} is unmounted, detached and deleted")
+        try:
+            detach(state_directory, DRIVE_NAME, clock, delete=True)
+            say(f"the drive {DRIVE_NAME} is unmounted, detached and deleted")
+        except Problem as problem:
+            say(f"the drive {DRIVE_NAME} is still there: {problem}", "  then: cliffwatch drive clean")
 
 
 def _memory_for(capacity_bytes: int) -> Path | None:
@@ -178,11 +184,10 @@ def _print_result(how: Output, variant: Variant, observed: Observed, found: list
             }
         )
         return
-    for line in verdict_lines(run):
-        print(line)
-    print(f"drill:   {variant.name.value}")
+    put(*verdict_lines(run))
+    put(f"drill:   {variant.name.value}")
     for each in found:
-        print(f"  {'yes' if each.holds else 'NO '}  {each.what}: {each.detail}")
+        put(f"  {'yes' if each.holds else 'NO '}  {each.what}: {each.detail}")
     if failed := [each.what for each in found if not each.holds]:
         say(
             f"the drill did not meet its expectations: {'; '.join(failed)}",

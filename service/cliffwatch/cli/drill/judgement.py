@@ -7,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from cliffwatch.base.units import format_amplification, format_ratio
-from cliffwatch.cli.drill.progress import WindowFigures
+from cliffwatch.cli.drill.progress import AMPLIFICATION_SECONDS, AMPLIFICATION_SPAN, WindowFigures
 from cliffwatch.cli.output import ABSENT, show_latency
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import VerdictName
@@ -87,25 +87,23 @@ def expectations(variant: Variant, observed: Observed) -> list[Expectation]:
 
 
 def _of_the_cliff(observed: Observed) -> list[Expectation]:
-    found = [finding for finding in observed.report.get("findings", []) if finding["kind"] == "cliff"]
+    found = _cliffs(observed)
     drives = [str((finding.get("drive") or {}).get("name")) for finding in found]
     causes = [(finding.get("cause") or {}) for finding in found]
     verdict = observed.run.get("verdict")
     highest = max((value for _, value in observed.amplifications), default=None)
-    # A cliff is as large here as in the report; the windows speak for themselves only where it has none.
-    before, after = (found[0]["baseline"], found[0]["level"]) if found else _latency(observed.windows)
-    ratio = after / before if before and after else None
+    ratio, rise = _rise(observed)
     received = _cliff_alerts(observed)
     return [
         Expectation(
             f"write amplification rose above {AMPLIFICATION_AT_CLIFF:g}",
             highest is not None and highest > AMPLIFICATION_AT_CLIFF,
-            ABSENT if highest is None else f"up to {format_amplification(highest)}",
+            ABSENT if highest is None else f"up to {format_amplification(highest)} in {AMPLIFICATION_SECONDS:g} s",
         ),
         Expectation(
             f"latency rose at least {format_ratio(LATENCY_RATIO_AT_CLIFF)}",
             ratio is not None and ratio >= LATENCY_RATIO_AT_CLIFF,
-            f"p99 from {show_latency(before)} to {show_latency(after)}",
+            rise,
         ),
         Expectation("the verdict is degraded", verdict == VerdictName.DEGRADED, str(verdict)),
         Expectation("the report has a cliff", bool(found), _sentences(found)),
@@ -120,20 +118,50 @@ def _of_the_cliff(observed: Observed) -> list[Expectation]:
 
 
 def _of_health(observed: Observed) -> list[Expectation]:
+    """That the drive's cleaning did not slow the load down. What else did, on a machine with other things to do, is for
+    the verdict to say: it is held to the size and the cause of a cliff here, as where one is expected."""
+    findings = observed.report.get("findings", [])
     verdict = observed.run.get("verdict")
-    found = [finding for finding in observed.report.get("findings", []) if finding["degrades"]]
     last = observed.amplifications[-1][1] if observed.amplifications else None
+    ratio, rise = _rise(observed)
+    is_the_drive = any((finding.get("cause") or {}).get("name") == GARBAGE_COLLECTION for finding in findings)
     received = _cliff_alerts(observed)
     return [
         Expectation(
             f"write amplification stayed below {AMPLIFICATION_HEALTHY:g}",
             last is not None and last < AMPLIFICATION_HEALTHY,
-            ABSENT if last is None else f"{format_amplification(last)} at the end",
+            ABSENT if last is None else f"{format_amplification(last)} in the {AMPLIFICATION_SPAN}",
         ),
-        Expectation("the verdict is a pass", verdict == VerdictName.PASS, str(verdict)),
-        Expectation("the report has no degradation", bool(observed.report) and not found, _sentences(found)),
+        Expectation(
+            f"latency rose less than {format_ratio(LATENCY_RATIO_AT_CLIFF)}",
+            ratio is not None and ratio < LATENCY_RATIO_AT_CLIFF,
+            rise,
+        ),
+        Expectation(
+            "the verdict is pass, or degraded by something else than garbage collection",
+            verdict in (VerdictName.PASS, VerdictName.DEGRADED) and not is_the_drive,
+            f"{verdict}, findings: {_sentences([finding for finding in findings if finding['degrades']])}",
+        ),
         Expectation(f"no alert {CLIFF_ALERT} arrived", bool(observed.report) and not received, _listed(received)),
     ]
+
+
+def _cliffs(observed: Observed) -> list[dict[str, Any]]:
+    return [finding for finding in observed.report.get("findings", []) if finding["kind"] == "cliff"]
+
+
+def _rise(observed: Observed) -> tuple[float | None, str]:
+    """By how many times the latency rose, and from what to what: the largest cliff is as large here as in the report;
+    the windows speak for themselves only where it has none."""
+    levels = [(float(cliff["baseline"]), float(cliff["level"])) for cliff in _cliffs(observed)]
+    before, after = max(levels, key=_ratio_of) if levels else _latency(observed.windows)
+    ratio = _ratio_of((before, after)) if before and after else None
+    return ratio, f"p99 from {show_latency(before)} to {show_latency(after)}"
+
+
+def _ratio_of(levels: tuple[float, float]) -> float:
+    before, after = levels
+    return after / before
 
 
 def _latency(windows: Sequence[WindowFigures]) -> tuple[float | None, float | None]:

@@ -6,17 +6,19 @@ from typing import Any
 
 import httpx
 
+from cliffwatch.analysis.stalls import stall_seconds, stall_words
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.units import format_amplification, format_byte_rate, format_share
 from cliffwatch.cli.live import RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show_latency
-from cliffwatch.cli.progress import Picture, span_seconds, update_text
+from cliffwatch.cli.progress import Notices, Picture, span_seconds
 from cliffwatch.labs.aging.lifecycle import AgingDrive
 from cliffwatch.model.operation import primary_latency
 
 LINE_SECONDS = 5.0
 #: Write amplification is that of the last so many seconds.
 AMPLIFICATION_SECONDS = 10.0
+AMPLIFICATION_SPAN = f"last {AMPLIFICATION_SECONDS:g} s"
 _TIMEOUT_SECONDS = 2.0
 _PREFIX = "cliffwatch_drive_"
 
@@ -70,6 +72,7 @@ class DrillProgress:
     #: By phase, in the order in which they were read.
     amplifications: list[tuple[str, float]] = field(default_factory=list)
     _picture: Picture = field(init=False)
+    _notices: Notices = field(default_factory=Notices)
     _readings: deque[tuple[float, DriveFigures]] = field(default_factory=deque)
     _said_at: float | None = None
 
@@ -77,7 +80,7 @@ class DrillProgress:
         self._picture = Picture(self.clock)
 
     def take(self, update: Update) -> None:
-        if reported := update_text(update):
+        if reported := self._notices.text(update):
             say(f"  {reported}")
         self._picture.take(update)
         if isinstance(update, WindowSeen):
@@ -110,15 +113,25 @@ class DrillProgress:
         if picture.window is not None:
             seconds = span_seconds(picture.window)
             rate = picture.window["counters"].get("bytes", 0) / seconds if seconds else 0.0
-            reported.append(f"p99 {show_latency(_p99(picture.window)):<8}  {format_byte_rate(rate)}")
+            stall = _stall(picture.window)
+            latency = f"p99 {show_latency(_p99(picture.window)):<8}" if stall is None else stall_words(stall)
+            reported.append(f"{latency}  {format_byte_rate(rate)}")
         if self._readings:
             amplification = format_amplification(self.amplifications[-1][1]) if self.amplifications else ABSENT
             clean = self._readings[-1][1].clean_ratio
-            reported.append(f"write amplification {amplification}  free blocks {format_share(clean)}")
+            written = f"write amplification {amplification} ({AMPLIFICATION_SPAN})"
+            reported.append(f"{written}  free blocks {format_share(clean)}")
         return "  ".join(reported)
 
 
+def _stall(window: dict[str, Any]) -> float | None:
+    return stall_seconds(window["counters"], window.get("gauges") or {}, span_seconds(window))
+
+
 def _p99(window: dict[str, Any]) -> float | None:
+    """None for a stall, too: what was completed of it are requests of operations that were not."""
+    if _stall(window) is not None:
+        return None
     latency = window["latency"]
     name = primary_latency(latency)
     value = (latency.get(name) or {}).get("p99")

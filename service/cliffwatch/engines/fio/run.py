@@ -16,6 +16,8 @@ import sys
 import time
 from collections.abc import Iterable
 
+from cliffwatch.engines.run_time import run_time
+
 #: What fio itself exits with when a signal ends it.
 STOPPED_STATUS = 128
 #: fio needs about this long before its jobs run; it is taken off, so that the jobs of a resumed load end with it.
@@ -28,8 +30,8 @@ def main(arguments: list[str]) -> None:
     start, stop, begun = map(float, arguments[:3])
     delays = [] if arguments[3] == NO_DELAYS else [int(delay) for delay in arguments[3].split(",")]
     command = arguments[4:]
-    time.sleep(max(0.0, start - time.time()))
-    now = max(time.time(), start)
+    time.sleep(max(0.0, start - run_time()))
+    now = max(run_time(), start)
     if begun == start:
         environment = runtime_environment(round((stop - start) * 1000), 0.0, delays)
     else:

@@ -13,6 +13,9 @@ OPERATIONS = (Operation.WRITE, Operation.READ, Operation.SYNC)
 #: The last of fio's latency bins, in nanoseconds: all that took longer is counted there.
 LAST_BIN_NANOSECONDS = 17_112_760_320
 
+#: So much can be added up over a hundred jobs and still has 64 bits.
+_LARGEST = 2**56
+
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
@@ -64,17 +67,25 @@ def read_snapshot(document: dict[str, Any]) -> Snapshot:
     try:
         jobs = document["jobs"]
         return Snapshot(
-            at_seconds=document["timestamp_ms"] / 1000,
-            runtime_seconds=max((job[way]["runtime"] for job in jobs for way in ("read", "write")), default=0) / 1000,
-            written_bytes=sum(job["write"]["io_bytes"] for job in jobs),
-            read_bytes=sum(job["read"]["io_bytes"] for job in jobs),
-            errors=sum(job.get("total_err", int(job["error"] != 0)) for job in jobs),
+            at_seconds=_whole(document["timestamp_ms"]) / 1000,
+            runtime_seconds=max((_whole(job[way]["runtime"]) for job in jobs for way in ("read", "write")), default=0)
+            / 1000,
+            written_bytes=sum(_whole(job["write"]["io_bytes"]) for job in jobs),
+            read_bytes=sum(_whole(job["read"]["io_bytes"]) for job in jobs),
+            errors=sum(_whole(job.get("total_err", int(job["error"] != 0))) for job in jobs),
             write=_latencies(jobs, "write"),
             read=_latencies(jobs, "read"),
             sync=_latencies(jobs, "sync"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a report of fio's: {type(error).__name__}: {error}") from error
+
+
+def _whole(value: Any) -> int:
+    """A count or a time as fio prints them. Raises ValueError for anything else, so that no sum is made of it."""
+    if not isinstance(value, int) or not 0 <= value < _LARGEST:
+        raise ValueError(f"not a report of fio's: {value!r:.40} stands where a count does")
+    return value
 
 
 def _latencies(jobs: list[dict[str, Any]], operation: str) -> Latencies:
@@ -86,8 +97,9 @@ def _latencies(jobs: list[dict[str, Any]], operation: str) -> Latencies:
         for measure in ("lat_ns", "clat_ns"):
             if counted := described.get(measure, {}).get("bins"):
                 for nanoseconds, count in counted.items():
-                    bins[int(nanoseconds)] = bins.get(int(nanoseconds), 0) + count
-                longest = max(longest, int(described[measure]["max"]))
+                    middle = _whole(int(nanoseconds))
+                    bins[middle] = bins.get(middle, 0) + _whole(count)
+                longest = max(longest, _whole(described[measure]["max"]))
                 break
     return Latencies(bins, longest)
 

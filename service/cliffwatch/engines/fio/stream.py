@@ -4,9 +4,10 @@
 in between. fio writes each object in one piece, its first and last brace alone on a line.
 """
 
-import json
 from dataclasses import dataclass
 from typing import Any
+
+from cliffwatch.base.finite_json import lenient_json
 
 #: An object of fio's, with full bins of reads, writes and syncs, is some 100 KiB.
 OBJECT_LIMIT_BYTES = 16 * 1024 * 1024
@@ -75,7 +76,7 @@ class OutputStream:
 
 def _parsed(whole: bytes) -> Piece:
     try:
-        document: dict[str, Any] = json.loads(whole)
+        document: dict[str, Any] = lenient_json(whole)[0]
     except ValueError as error:
         return Damaged(str(error))
     return document

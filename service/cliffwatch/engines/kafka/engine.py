@@ -15,6 +15,9 @@ from cliffwatch.engines.kafka.probe import ask_brokers
 from cliffwatch.model.plan import LoadPlan
 
 CONFIGURATION_FILE = "kafka.json"
+#: Where passwords are, in the state directory, and only there. Any broker may be named, and PLAIN sends it the
+#: password: whoever may start a run must not have another file sent.
+SECRETS = "secrets"
 
 
 class KafkaEngine:
@@ -50,8 +53,8 @@ class KafkaEngine:
         return Launch(self._command(load, context))
 
     def _command(self, load: KafkaLoad, context: EngineContext) -> list[str]:
-        """Raises Problem: component_missing without the load generator, bad_request for a file that is not there."""
-        faults = [
+        """Raises Problem: component_missing without the load generator, bad_request for a file that cannot be read."""
+        faults = _misplaced_secrets(load, context.state_directory / SECRETS) or [
             FieldFault("load.security", f"{path} cannot be read on this machine; put it there or correct its path")
             for path in files_needed(load)
             if not os.access(path, os.R_OK)
@@ -76,7 +79,18 @@ class KafkaEngine:
 
     def facts(self, load: KafkaLoad, context: EngineContext) -> EngineFacts:
         program = find_program(LOAD, context.state_directory)
-        return EngineFacts() if program is None else EngineFacts({LOAD: version_of(program)})
+        try:
+            return EngineFacts() if program is None else EngineFacts({LOAD: version_of(program)})
+        except Problem:
+            return EngineFacts()  # As where there is none: starting the load reports it.
+
+
+def _misplaced_secrets(load: KafkaLoad, place: Path) -> list[FieldFault]:
+    sasl = load.security.sasl
+    if sasl is None or Path(os.path.normpath(sasl.password_file)).is_relative_to(place):
+        return []
+    words = f"passwords are read from {place} only; put the file there, readable by the service alone, and name it"
+    return [FieldFault("load.security.sasl.password_file", words)]
 
 
 def _written_bytes(load: KafkaLoad, seconds: float) -> int | None:

@@ -1,9 +1,10 @@
 """Asking brokers before a run whether its load could begin: `cliffwatch-load kafka --check`."""
 
-import json
 import subprocess
 from typing import Any
 
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.engines.contract import Probe
 
 #: The load generator gives each broker three seconds, two times over; looking up names comes on top.
@@ -11,16 +12,27 @@ _PATIENCE_SECONDS = 20.0
 
 
 def ask_brokers(command: list[str]) -> Probe:
-    """What the brokers said. `command` is the load's own, which `--check` turns into the question."""
+    """What the brokers said. `command` is the load's own, which `--check` turns into the question.
+
+    Raises Problem(internal) when the program's answer is none.
+    """
     try:
-        done = subprocess.run(
-            [*command, "--check"], capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
-        )
+        done = subprocess.run([*command, "--check"], capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:
         return Probe(unreachable=(f"the brokers did not answer in {_PATIENCE_SECONDS:g} s; are their names right?",))
     if done.returncode:
-        return Probe(refused=(done.stderr.strip() or f"the brokers could not be asked: exit status {done.returncode}",))
-    return probe_of(json.loads(done.stdout))
+        said = done.stderr.decode("utf-8", "replace").strip()
+        return Probe(refused=(said or f"the brokers could not be asked: exit status {done.returncode}",))
+    return answer_of(done.stdout)
+
+
+def answer_of(output: bytes) -> Probe:
+    """What the program printed, in sentences. Raises Problem(internal) when that is no answer."""
+    try:
+        return probe_of(lenient_json(output)[0])
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        words = f"the answer of cliffwatch-load about the brokers cannot be read: {error!r:.200}; build it again"
+        raise Problem(Code.INTERNAL, words) from error
 
 
 def probe_of(found: dict[str, Any]) -> Probe:
@@ -37,9 +49,16 @@ def probe_of(found: dict[str, Any]) -> Probe:
         if broker["fault"]
     ]
     count = "1 broker" if len(brokers) == 1 else f"{len(brokers)} brokers"
-    note = f"the cluster has {count}: {', '.join(broker['address'] for broker in brokers)}"
-    return Probe((*([note] if brokers else []), *silent), tuple(hidden), tuple(found["faults"]))
+    note = f"the cluster has {count}: {', '.join(str(broker['address']) for broker in brokers)}"
+    refused = tuple(_sentence(fault) for fault in found["faults"])
+    return Probe((*([note] if brokers else []), *silent), tuple(hidden), refused)
 
 
 def _why(asked: dict[str, Any]) -> str:
-    return str(asked["fault"]).removeprefix(f"connecting to {asked['address']}: ")
+    return _sentence(asked["fault"]).removeprefix(f"connecting to {asked['address']}: ")
+
+
+def _sentence(fault: Any) -> str:
+    if not isinstance(fault, str) or not fault:
+        raise ValueError(f"a fault that says nothing: {fault!r:.40}")
+    return fault

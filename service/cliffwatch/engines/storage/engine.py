@@ -4,12 +4,11 @@ import json
 import math
 import os
 import signal
-import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.programs import LOAD, find_program, require_program, version_of
+from cliffwatch.base.programs import LOAD, ask, find_program, require_program, version_of
 from cliffwatch.base.units import format_duration, format_share, format_size
 from cliffwatch.engines.contract import EngineContext, EngineFacts, JsonLines, Launch, Probe, Translator
 from cliffwatch.engines.storage.document import document_of
@@ -65,7 +64,10 @@ class StorageEngine:
         program = find_program(LOAD, context.state_directory)
         if program is None:
             return EngineFacts()
-        versions = {LOAD: version_of(program)}
+        try:
+            versions = {LOAD: version_of(program)}
+        except Problem:
+            return EngineFacts()
         found = _try_io(load, context)
         if found is None:
             return EngineFacts(versions)
@@ -81,18 +83,16 @@ class _Io:
 
 
 def _try_io(load: StorageLoad, context: EngineContext) -> _Io | None:
-    """What the program finds when it sets up its I/O. None where there is no program, or where it refuses the load:
-    starting the load reports both."""
+    """What the program finds when it sets up its I/O. None where there is no program, where it refuses the load, or
+    does not answer: starting the load reports each."""
     program = find_program(LOAD, context.state_directory)
     if program is None:
         return None
-    done = subprocess.run(
-        [program, "storage", "--config", "/dev/stdin", "--try-io"],
-        input=json.dumps(document_of(load, context)),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    document = json.dumps(document_of(load, context))
+    try:
+        done = ask(program, "storage", "--config", "/dev/stdin", "--try-io", standard_input=document)
+    except Problem:
+        return None
     return _Io(**json.loads(done.stdout)) if done.returncode == 0 else None
 
 

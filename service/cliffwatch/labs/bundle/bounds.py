@@ -21,8 +21,6 @@ EVENTS_LIMIT = 50_000
 WINDOWS_LIMIT = 500_000
 #: A run has no more windows than were planned; so many more are accepted, whatever a worker recorded at its end.
 SPARE_WINDOWS = 16
-#: Names of a run in all its windows. Engines have some ten latencies; counters and gauges come by drive, too.
-NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
 #: What a bundle may unpack to: so much in any case, and so many times its size. Journals shrink to a tenth.
 FREE_EXPANSION_BYTES = 64 * 1024**2
 EXPANSION_LIMIT = 200

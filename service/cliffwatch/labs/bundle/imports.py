@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from cliffwatch.app.index import UNFINISHED_PREFIX, admit
+from cliffwatch.app.admission import RunTurns, admit
+from cliffwatch.app.index import UNFINISHED_PREFIX
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -38,10 +39,13 @@ _PATIENCE_SECONDS = 1800.0
 class ImportService:
     """Bundles that come to this service."""
 
-    def __init__(self, runs_directory: Path, database: Database, clock: Clock) -> None:
+    def __init__(
+        self, runs_directory: Path, database: Database, clock: Clock, run_turns: RunTurns | None = None
+    ) -> None:
         self._runs_directory = runs_directory
         self._database = database
         self._clock = clock
+        self._run_turns = run_turns or RunTurns()
         #: One bundle is opened at a time, because each may take a gigabyte. Who waits here holds no thread.
         self.turns = asyncio.Lock()
 
@@ -115,14 +119,15 @@ class ImportService:
     def _settle(self, pending: Path, run_id: str) -> None:
         """From here on the run is there, with its report."""
         directory = self._runs_directory / run_id
-        with self._database.snapshot() as session:
-            if session.get(RunRow, run_id) is not None:
-                raise taken(run_id)
-        try:
-            # Fails when the name is taken: a journal is never empty.
-            pending.rename(directory)
-        except OSError as error:
-            if directory.exists():
-                raise taken(run_id) from error
-            raise
-        admit(self._database, directory)
+        with self._run_turns.of(run_id):
+            with self._database.snapshot() as session:
+                if session.get(RunRow, run_id) is not None:
+                    raise taken(run_id)
+            try:
+                # Fails when the name is taken: a journal is never empty.
+                pending.rename(directory)
+            except OSError as error:
+                if directory.exists():
+                    raise taken(run_id) from error
+                raise
+            admit(self._database, directory)

@@ -7,10 +7,10 @@ from typing import BinaryIO
 
 from pydantic import ValidationError
 
-from cliffwatch import __version__
-from cliffwatch.base.checkout import DASHBOARDS_DIRECTORY
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
+from cliffwatch.base.resources import DASHBOARDS_DIRECTORY
+from cliffwatch.base.version import VERSION
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.labs.bundle.archive import CHUNK_BYTES, ArchiveWriter
@@ -33,7 +33,7 @@ def pack(directory: Path, output: BinaryIO, dashboards: Path = DASHBOARDS_DIRECT
     assert status.verdict is not None, "a finished run has one"
     sources = _sources(directory, dashboards)
     manifest = Manifest(
-        cliffwatch_version=__version__,
+        cliffwatch_version=VERSION,
         run_id=run_id,
         verdict=status.verdict,
         files=[_describe(name, path) for name, path in sources.items()],

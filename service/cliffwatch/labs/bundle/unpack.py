@@ -4,7 +4,6 @@ What is in a journal is trusted by the service: a run that is not finished is gi
 target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
 """
 
-import errno
 import hashlib
 import math
 import os
@@ -21,6 +20,8 @@ from cliffwatch.base.faults import faults_of
 from cliffwatch.base.finite_json import NotFiniteError, require_shallow, strict_json
 from cliffwatch.base.units import format_size
 from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.journal.checksum import checksum
+from cliffwatch.journal.reader import HISTOGRAMS_LIMIT_BYTES, tag_name
 from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.labs.bundle.archive import ArchiveReader
 from cliffwatch.labs.bundle.bounds import (
@@ -28,7 +29,6 @@ from cliffwatch.labs.bundle.bounds import (
     EXPANSION_LIMIT,
     FREE_EXPANSION_BYTES,
     LINE_LIMIT_BYTES,
-    NAMES_LIMITS,
     SPARE_WINDOWS,
     WINDOWS_LIMIT,
 )
@@ -36,6 +36,7 @@ from cliffwatch.labs.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Mani
 from cliffwatch.labs.bundle.pack import order_of
 from cliffwatch.model.request import check_text
 from cliffwatch.model.run_state import RunState
+from cliffwatch.model.window import NAMES_LIMITS
 
 #: An import leaves so much of the disk free: journals of runs that go on are on it.
 FREE_RESERVE_BYTES = 1024**3
@@ -110,13 +111,14 @@ def require_space(directory: Path, size_bytes: int) -> None:
 
 def disk_problem(directory: Path, error: OSError) -> Problem:
     """What a disk that refuses to be written to means: others may fill it after there was room."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if durable.is_full(error):
         return Problem(
             Code.SPACE_INSUFFICIENT,
             f"the disk below {directory} takes no more ({error.strerror}); make room, of inodes too, or set "
             f"CLIFFWATCH_RUNS_DIRECTORY to a larger disk",
         )
-    return Problem(Code.INTERNAL, f"the bundle cannot be unpacked below {directory}: {error.strerror or error}")
+    code = Code.JOURNAL_UNWRITABLE if durable.takes_nothing(error) or not directory.is_dir() else Code.INTERNAL
+    return Problem(code, f"the bundle cannot be unpacked below {directory}: {error.strerror or error}")
 
 
 def _check(directory: Path, manifest: Manifest) -> None:
@@ -135,7 +137,7 @@ def _check(directory: Path, manifest: Manifest) -> None:
     _check_lines(directory / files.EVENTS, _check_event, EVENTS_LIMIT)
     planned = math.ceil(order.workload.phases.load_seconds / order.workload.window)
     windows_limit = min(WINDOWS_LIMIT, planned + SPARE_WINDOWS)
-    _check_lines(directory / files.WINDOWS, _Windows().check, windows_limit)
+    _check_lines(directory / files.WINDOWS, _Windows(directory / files.LATENCY).check, windows_limit)
     _check_lines(directory / files.LATENCY, lambda place, body: None, 10 * WINDOWS_LIMIT)
     status = _status(reader)
     if status is None or status.state is not RunState.FINISHED:
@@ -202,7 +204,8 @@ class _Windows:
     costs whoever sends it nothing, and whoever reads it a histogram each time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, latency: Path) -> None:
+        self._latency = latency
         self._last: JournalWindow | None = None
         self._names: dict[str, set[str]] = {kind: set() for kind in NAMES_LIMITS}
 
@@ -215,15 +218,44 @@ class _Windows:
             self._names[kind].update(getattr(window, kind))
             if len(self._names[kind]) > limit:
                 raise invalid(place, f"up to here the run has more than {limit} names of {kind}")
+        try:
+            JournalWindow.from_line(window.to_line())
+        except ValueError as error:
+            # Readers would pass over it, and the report lack it.
+            raise invalid(place, str(error)) from error
         last, self._last = self._last, window
-        if last is None:
+        if last is not None:
+            _check_order(place, window, last)
+        self._check_histograms(place, window)
+
+    def _check_histograms(self, place: str, window: JournalWindow) -> None:
+        """What is missing of them is damage, and costs nobody anything; more than it has latencies no worker writes."""
+        start, end = window.latency_range
+        if end - start > HISTOGRAMS_LIMIT_BYTES:
+            allowed = format_size(HISTOGRAMS_LIMIT_BYTES)
+            raise invalid(place, f"its latency_range has {format_size(end - start)}; it may have {allowed}")
+        if not self._latency.exists() or end > self._latency.stat().st_size:
             return
-        if window.seq <= last.seq:
-            raise invalid(place, f"its seq, {window.seq}, does not come after that of the one before it, {last.seq}")
-        if window.start < last.end - 1e-6:
-            raise invalid(place, "it begins before the one before it ended")
-        if window.latency_range[0] < last.latency_range[1]:
-            raise invalid(place, "its latency_range names histograms of the one before it")
+        with self._latency.open("rb") as file:
+            file.seek(start)
+            lines = file.read(end - start)
+        if window.latency_crc32 not in (None, checksum(lines)):
+            return  # Readers decode none of them.
+        left = dict.fromkeys(window.latency)
+        for line in lines.decode("ascii", "replace").splitlines():
+            name = tag_name(line.partition(",")[0])
+            if name not in left:
+                raise invalid(place, f"its latency_range holds {name[:40]!r}, which it has not, or twice")
+            del left[name]
+
+
+def _check_order(place: str, window: JournalWindow, last: JournalWindow) -> None:
+    if window.seq <= last.seq:
+        raise invalid(place, f"its seq, {window.seq}, does not come after that of the one before it, {last.seq}")
+    if window.start < last.end - 1e-6:
+        raise invalid(place, "it begins before the one before it ended")
+    if window.latency_range[0] < last.latency_range[1]:
+        raise invalid(place, "its latency_range names histograms of the one before it")
 
 
 def _check_values(place: str, body: Any) -> None:

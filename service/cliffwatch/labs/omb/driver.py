@@ -143,9 +143,12 @@ def _security(common: Keys, driver: ImportedDriver, remarks: Remarks) -> None:
         driver.security["sasl"] = {
             "mechanism": mechanism,
             "username": _username(str(common.take("sasl.jaas.config", ""))),
-            "password_file": "/etc/cliffwatch/broker-password",
+            "password_file": "/var/lib/cliffwatch/secrets/broker-password",
         }
-        words = "the password is not taken over; put it into a file and name that as security.sasl.password_file"
+        words = (
+            "the password is not taken over; put it into a file in `secrets` of the state directory, and name that as "
+            "security.sasl.password_file"
+        )
         remarks.warn("commonConfig.sasl.jaas.config", words)
     if "SSL" in protocol:
         driver.security["tls"] = {"ca_file": "/etc/cliffwatch/broker-ca.pem"}

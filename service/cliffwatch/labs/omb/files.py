@@ -8,9 +8,11 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.documents import why_unreadable
+from cliffwatch.base.documents import load_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 
+#: Of anything: bytes, minutes, topics. What is larger is a slip of the pen, and could not be reckoned with.
+_LARGEST = 1e15
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
@@ -53,12 +55,22 @@ class Keys:
             number = float(str(value))
         except ValueError:
             number = float("nan")
-        if not number >= minimum:
-            raise wrong(f"{self.where}.{key}", f"{value!r} is not a number of at least {minimum:g}; correct it")
+        if not minimum <= number <= _LARGEST:
+            words = f"{str(value)[:80]!r} is not a number of at least {minimum:g} and at most {_LARGEST:g}; correct it"
+            raise wrong(f"{self.where}.{key}", words)
         return number
 
     def whole(self, key: str, default: int, minimum: int = 0) -> int:
         return int(self.number(key, default, minimum))
+
+    def names(self, key: str) -> list[str]:
+        """A list of texts. Raises Problem(bad_request) that names the key."""
+        value = self.take(key, [])
+        if not isinstance(value, list):
+            raise wrong(
+                f"{self.where}.{key}", f"{str(value)[:80]!r} is not a list; write one name on each line after -"
+            )
+        return [str(each) for each in value]
 
     def flag(self, key: str, default: bool = False) -> bool:
         return str(self.take(key, default)).strip().lower() in {"true", "yes", "1"}
@@ -75,7 +87,8 @@ def wrong(field_name: str, words: str) -> Problem:
 def read_mapping(path: Path, what: str) -> dict[str, Any]:
     """A YAML mapping. Raises Problem(bad_request)."""
     try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
+        # The benchmark takes a key that stands twice, and so does this.
+        content = load_yaml(path.read_text(encoding="utf-8"), unique_keys=False)
     except (OSError, UnicodeDecodeError) as error:
         raise wrong(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:
@@ -114,6 +127,11 @@ def _logical_lines(text: str) -> Iterator[str]:
 def _unescaped(text: str) -> str:
     def replace(match: re.Match[str]) -> str:
         body = match[1]
-        return chr(int(body[1:], 16)) if len(body) == 5 else _ESCAPED.get(body, body)
+        return _character(int(body[1:], 16)) if len(body) == 5 else _ESCAPED.get(body, body)
 
     return _ESCAPE.sub(replace, text)
+
+
+def _character(number: int) -> str:
+    """Half a character could be neither stored nor printed."""
+    return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= number <= 0xDFFF or not number else chr(number)

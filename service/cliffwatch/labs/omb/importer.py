@@ -4,6 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.engines.registry import checked_workload
 from cliffwatch.labs.omb.driver import ImportedDriver, import_driver
 from cliffwatch.labs.omb.files import Remarks, read_mapping
@@ -28,8 +32,16 @@ def import_files(workload_path: Path, driver_path: Path) -> Imported:
     load = import_workload(read_mapping(workload_path, "workload"), workload_path, remarks)
     driver = import_driver(read_mapping(driver_path, "driver"), remarks)
     workload = checked_workload(_document(load, driver))
-    target = BrokerTarget(bootstrap_servers=driver.bootstrap_servers)
+    target = _target(driver)
     return Imported(workload, target, tuple(remarks.warnings), tuple(remarks.notes))
+
+
+def _target(driver: ImportedDriver) -> BrokerTarget:
+    try:
+        return BrokerTarget(bootstrap_servers=driver.bootstrap_servers)
+    except ValidationError as error:
+        detail = "the driver's bootstrap.servers cannot be taken over"
+        raise Problem(Code.BAD_REQUEST, detail, faults_of(error, "driver.commonConfig")) from error
 
 
 def _document(load: ImportedLoad, driver: ImportedDriver) -> dict[str, Any]:

@@ -10,8 +10,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.order import RunOrder
@@ -24,22 +28,34 @@ _HALVINGS = 16
 
 
 def result_of(directory: Path) -> dict[str, Any]:
-    """Raises Problem(bad_request) for a run of another engine, and for one that measured no soak."""
+    """Raises Problem: bad_request for a run of another engine or without a soak, journal_unreadable for no order."""
     reader = JournalReader(directory)
-    order = RunOrder.model_validate(reader.document(files.ORDER))
+    order, load = _order(reader)
     if order.workload.engine != "kafka":
         raise Problem(
             Code.BAD_REQUEST,
             f"the benchmark's result file is for runs on brokers; this run's engine is {order.workload.engine}",
         )
-    windows = [window for window in reader.windows() if window.phase == Phase.SOAK]
+    windows = [window for window in reader.windows() if window.phase == Phase.SOAK and window.seconds > 0]
     if not windows:
         raise Problem(Code.BAD_REQUEST, f"run {order.run_id} has no window of its soak yet")
-    return _identity(order, windows) | _rates(windows) | _latencies(reader, windows)
+    return _identity(order, load, windows) | _rates(windows) | _latencies(reader, windows)
 
 
-def _identity(order: RunOrder, windows: list[JournalWindow]) -> dict[str, Any]:
-    load = order.workload.load
+def _order(reader: JournalReader) -> tuple[RunOrder, dict[str, Any]]:
+    """The order, and its load as the engine reads it; that of another engine as it stands."""
+    try:
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+        load = order.workload.load
+        if order.workload.engine == "kafka":
+            load = KafkaLoad.model_validate(load).model_dump(mode="json", exclude_none=True)
+    except ValidationError as error:
+        detail = f"{reader.directory / files.ORDER} does not hold an order"
+        raise Problem(Code.JOURNAL_UNREADABLE, detail, faults_of(error)) from error
+    return order, load
+
+
+def _identity(order: RunOrder, load: dict[str, Any], windows: list[JournalWindow]) -> dict[str, Any]:
     producer, consumer, topics = load.get("producer"), load.get("consumer"), load.get("topics") or {}
     records = sum(window.counters.get("produced_records", 0) for window in windows)
     size = sum(window.counters.get("produced_bytes", 0) for window in windows) / records if records else 0

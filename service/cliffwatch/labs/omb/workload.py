@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cliffwatch.base.regular_files import open_regular
 from cliffwatch.base.units import format_share
 from cliffwatch.engines.kafka.load import RECORD_MINIMUM_BYTES
 from cliffwatch.labs.omb.files import Keys, Remarks, wrong
@@ -34,6 +35,8 @@ _GIB = 1024**3
 _RANGE = re.compile(r"\s*(\d+)\s*-\s*(\d+)\s*")
 #: What stands in for "find the maximum rate" where the benchmark says no limit of its own.
 _SEARCH = {"first_rate": 10_000.0, "trial": "60s", "p99": "1s"}
+#: So much of a payload says how well it compresses.
+_PAYLOAD_LIMIT_BYTES = 16 * 1024**2
 _FOREVER_MINUTES = 90 * 24 * 60
 
 
@@ -99,9 +102,9 @@ def _minutes(minutes: float) -> str:
 
 def _topics(keys: Keys, load: ImportedLoad, remarks: Remarks) -> int:
     """How many topics there are."""
-    existing = [str(topic) for topic in keys.take("existingTopicList", [])]
-    produced = [str(topic) for topic in keys.take("existingProduceTopicList", [])]
-    consumed = [str(topic) for topic in keys.take("existingConsumeTopicList", [])]
+    existing = keys.names("existingTopicList")
+    produced = keys.names("existingProduceTopicList")
+    consumed = keys.names("existingConsumeTopicList")
     made, partitions = keys.whole("topics", 1, 0), keys.whole("partitionsPerTopic", 1, 0)
     named = existing or produced or consumed
     if not named:
@@ -158,7 +161,7 @@ def _sizes(keys: Keys, remarks: Remarks) -> dict[str, Any]:
     sizes = []
     for text, weight in distribution.items():
         match = _RANGE.fullmatch(str(text))
-        if match is None or not float(weight) >= 0:
+        if match is None or isinstance(weight, bool) or not isinstance(weight, int | float) or weight < 0:
             raise wrong("workload.messageSizeDistribution", f"{text!r}: write a range such as 0-256 with a weight")
         middle = math.ceil((int(match[1]) + int(match[2])) / 2)
         if float(weight) > 0:
@@ -185,10 +188,13 @@ def _random_ratio(keys: Keys, path: Path, remarks: Remarks) -> float:
     if not payload:
         return 1.0
     try:
-        content = (path.parent / str(payload)).read_bytes()
+        with open(path.parent / str(payload), "rb", opener=open_regular) as file:
+            content = file.read(_PAYLOAD_LIMIT_BYTES)
     except OSError as error:
         remarks.warn("payloadFile", f"{payload} cannot be read ({error.strerror}); payloads are random instead")
         return 1.0
+    except ValueError as error:
+        raise wrong("workload.payloadFile", f"{str(payload)[:80]!r} is no path ({error}); correct it") from error
     compressed = min(1.0, len(zlib.compress(content)) / max(1, len(content)))
     remarks.note("payloadFile", f"payloads are made that compress like it: {format_share(round(compressed, 2))} random")
     return round(compressed, 2)
@@ -201,13 +207,13 @@ def _consumer(keys: Keys, load: ImportedLoad, topics: int, warm_up_minutes: floa
         remarks.warn(
             "subscriptionsPerTopic", f"{subscriptions}; every record is read once and not {subscriptions} times"
         )
-    backlog, drain = keys.number("consumerBacklogSizeGB", 0), keys.take("backlogDrainRatio")
+    backlog, drain = keys.number("consumerBacklogSizeGB", 0), keys.number("backlogDrainRatio", 1)
     if count == 0:
         load.search = None
         return
     consumer: dict[str, Any] = {"consumers": min(256, count)}
     if backlog > 0:
         consumer["pauses"] = [{"after": _minutes(warm_up_minutes), "backlog": f"{round(backlog * _GIB)}B"}]
-        if drain is not None and float(drain) != 1.0:
+        if drain != 1:
             remarks.note("backlogDrainRatio", "a backlog is drained whole, and how it shrinks is in every window")
     load.consumer = consumer

@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.checkout import PROFILES_DIRECTORY
 from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.resources import PROFILES_DIRECTORY
 from cliffwatch.base.units import parse_duration, parse_size
 from cliffwatch.labs.what_if.parameters import PARAMETERS, Parameter, Value
 

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -15,6 +15,8 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.labs.what_if.plan import Simulation, SimulationPlan
 
 _USAGE_STATUS = 2
+#: How long Ctrl-C may be unheard.
+_POLL_SECONDS = 0.2
 _PREFIX = "cliffwatch-drive: "
 
 
@@ -39,12 +41,15 @@ class Simulator:
     _alive: set["subprocess.Popen[str]"] = field(default_factory=set)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _ended: bool = False
-    _before: Any = None
+    _is_interrupted: bool = False
+    _before: dict[int, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        # Ctrl-C is an exception already; an order to terminate has to become one, so that the context is left.
+        # An exception in the middle of whatever goes on could leave a lock of the pool's held, and nobody would return.
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGTERM, _interrupt)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._interrupt)
         return self
 
     def __exit__(
@@ -57,14 +62,17 @@ class Simulator:
             process.kill()
         for process in alive:
             process.wait()
-        if self._before is not None:
-            signal.signal(signal.SIGTERM, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        self._is_interrupted = True
 
     def run(self, plan: SimulationPlan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
         """What each simulation of the plan found; `report` is called with how many are done.
 
         One that nobody asked for and that cannot be, such as more streams than fit on the drive, has its Problem
-        instead. Raises Problem for any other.
+        instead. Raises Problem for any other, and KeyboardInterrupt soon after SIGINT or SIGTERM.
         """
         found: dict[Simulation, Outcome] = {}
         asked = plan.asked
@@ -75,15 +83,20 @@ class Simulator:
                 futures: dict[Future[SimulationResult], Simulation] = {
                     pool.submit(self._simulate, plan, simulation): simulation for simulation in ordered
                 }
-                for future in as_completed(futures):
-                    simulation = futures[future]
-                    try:
-                        found[simulation] = future.result()
-                    except Problem as problem:
-                        if simulation in asked or problem.code is not Code.BAD_REQUEST:
-                            raise
-                        found[simulation] = problem
-                    report(len(found))
+                waiting = set(futures)
+                while waiting:
+                    done, waiting = wait(waiting, _POLL_SECONDS, FIRST_COMPLETED)
+                    if self._is_interrupted:
+                        raise KeyboardInterrupt
+                    for future in done:
+                        simulation = futures[future]
+                        try:
+                            found[simulation] = future.result()
+                        except Problem as problem:
+                            if simulation in asked or problem.code is not Code.BAD_REQUEST:
+                                raise
+                            found[simulation] = problem
+                        report(len(found))
             except BaseException:
                 # The pool waits for its threads, and they for their processes.
                 self.__exit__(None, None, None)
@@ -149,7 +162,3 @@ def _problem(status: int, complaint: str) -> Problem:
             return Problem(Code.BAD_REQUEST, "this cannot be simulated", [FieldFault(name, message)])
         return Problem(Code.BAD_REQUEST, f"this cannot be simulated: {words}")
     return Problem(Code.INTERNAL, f"the simulator ended with status {status}: {words}")
-
-
-def _interrupt(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

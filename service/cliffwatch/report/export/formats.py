@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from cliffwatch import __version__
+from cliffwatch.base.version import VERSION
 from cliffwatch.report.export.analyzable import analyzable
 from cliffwatch.report.export.window_table import TEXT_COLUMNS, WHOLE_COLUMNS, WindowTable
 
@@ -32,7 +32,7 @@ def write_parquet(table: WindowTable, output: BinaryIO) -> None:
     types = [
         pa.string() if name in TEXT_COLUMNS else pa.int64() if name in whole else pa.float64() for name in table.columns
     ]
-    about = {"run_id": table.run_id, "cliffwatch_version": __version__}
+    about = {"run_id": table.run_id, "cliffwatch_version": VERSION}
     schema = pa.schema(
         list(zip(table.columns, types, strict=True)), metadata={"cliffwatch": json.dumps(about, sort_keys=True)}
     )

@@ -107,7 +107,7 @@ function paintOf(data, { colour, elapsed, latencyName }) {
     };
     for (const [name, from, to] of data.phases) {
       const where = place(chart, from, to);
-      if (where) write(name.replace("_", " "), where, box.top + 9 * unit);
+      if (where) write(name.replaceAll("_", "-"), where, box.top + 9 * unit);
     }
     for (const [from, to, age] of data.stalls) {
       const where = place(chart, from, to);

@@ -96,7 +96,7 @@
       lines.push("nothing completed from " + elapsed(from) + " to " + elapsed(to) + "; " + waited);
     }
     for (const [from, to, reason] of data.gaps) {
-      if (at >= from - reach && at <= to + reach) lines.push("not measured from " + elapsed(from) + " to " + elapsed(to) + ": " + reason.replaceAll("_", " "));
+      if (at >= from - reach && at <= to + reach) lines.push("not measured from " + elapsed(from) + " to " + elapsed(to) + ": " + reason);
     }
     return lines.slice(0, 6).join("\n");
   }
@@ -250,7 +250,7 @@
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
   choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,
     (name) => { rateName = name; rateLegend(); draw(); });
-  const phases = data.phases.filter(([, from, to]) => to > from && from >= 0 && from < data.end).map(([name]) => [name, name.replace("_", " ")]);
+  const phases = data.phases.filter(([, from, to]) => to > from && from >= 0 && from < data.end).map(([name]) => [name, name.replaceAll("_", "-")]);
   const around = data.findings.map((finding, index) => ["finding " + index, "around the " + finding.kind + " at " + elapsed(finding.at)]);
   choose(byId("span"), phases.concat(around), "",
     (name) => {

@@ -23,7 +23,7 @@ window.quantities = (function () {
     if (value == null) return "–";
     const units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let unit = 0;
-    while (Math.abs(value) >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
+    while (Math.abs(value) >= (unit === 0 ? 999.5 : 999.95) && unit < units.length - 1) { value /= 1024; unit += 1; }
     return fixed(value, unit === 0 ? 0 : 1) + " " + units[unit] + "/s";
   }
   function count(value) {

@@ -5,124 +5,23 @@
   const live = byId("live"), run = live.dataset.run, base = "/runs/" + run;
   // Windows beyond this are thinned out by half, so that a page left open for days stays as large as it is.
   const ROW_LIMIT = 40000, EVENT_LIMIT = 200, SHOWN_EVENTS = new Set(["state", "phase", "gap", "finding", "alert", "note"]);
-  const LINES = [["p50", "--p50", 1.5], ["p99", "--p99", 2], ["p999", "--p999", 1.25], ["device_write_latency", "--device", 1.5]];
-  const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400];
-  const NOW_MILLISECONDS = 5000;
-  const POWERS_OF_TWO = Array.from({ length: 50 }, (_, power) => 2 ** power);
-  // Details of events that are for programs: a run's own moments are drawn, its keys mean nothing to people.
-  const HIDDEN_DETAILS = new Set(["start", "end", "load_start", "load_stop", "target_key", "request_digest", "fingerprint", "starts_at", "ends_at", "labels"]);
+  // What no event announces is asked for every so often, and with a new window or state as soon as that.
+  const NOW_MILLISECONDS = 5000, SOON_MILLISECONDS = 500;
+  // After a stream that was lost, and after one that the service refused: it has none to spare, and the page still draws.
+  const LOST_MILLISECONDS = 2000, REFUSED_MILLISECONDS = 10000;
   const MARKS = { pass: "✓", degraded: "▲", invalid: "?", failed: "✕", stopped: "■" };
   let names = [], columns = [], origin = 0, planned = 0, latencyName = null, previousEnd = null;
   // What healthy was, by series, as the detector notes it.
   const baselines = {};
-  let position = "0.-1", source = null, retry = null, over = false, begun = false, drawSoon = false;
-  let latencyChart = null, rateChart = null, asking = null;
+  let position = "0.-1", source = null, retry = null, over = false, begun = false;
+  let asking = null, isAsking = false, isSoon = false, isRefused = false;
+  // Each phase's name, start and end, in the order of their starts.
   const phases = [], marks = new Map();
+  let phaseNow = null;
 
   const { latency, byteRate: bytes, count, rate: plain, ratio, elapsed } = window.quantities;
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   const column = (name) => columns[names.indexOf(name)];
-  const logarithmic = (values) => values.map((value) => (value > 0 ? value : null));
-
-  function place(chart, from, to) {
-    const left = chart.valToPos(Math.max(from, chart.scales.x.min), "x", true);
-    return [left, Math.max(chart.valToPos(Math.min(to, chart.scales.x.max), "x", true) - left, 0)];
-  }
-  function background(chart) {
-    const pen = chart.ctx, box = chart.bbox;
-    pen.save();
-    phases.forEach(([, from, to], index) => {
-      const where = place(chart, from, to);
-      pen.fillStyle = colour("--phase");
-      if (index % 2 === 0 && where[1] > 0) pen.fillRect(where[0], box.top, where[1], box.height);
-    });
-    const ends = column("elapsed"), stalls = column("stall");
-    pen.fillStyle = colour("--stall");
-    stalls.forEach((age, index) => {
-      if (age === null) return;
-      const where = place(chart, index ? ends[index - 1] : 0, ends[index]);
-      pen.fillRect(where[0], box.top, where[1], box.height);
-    });
-    pen.strokeStyle = colour("--danger");
-    pen.lineWidth = 1.5 * devicePixelRatio;
-    pen.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
-    for (const at of marks.values()) {
-      if (at < chart.scales.x.min || at > chart.scales.x.max) continue;
-      const left = chart.valToPos(at, "x", true);
-      pen.beginPath(); pen.moveTo(left, box.top); pen.lineTo(left, box.top + box.height); pen.stroke();
-    }
-    pen.restore();
-  }
-  function axis(values, more) {
-    return { stroke: colour("--quiet"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid") }, values: values, ...more };
-  }
-  function options(element, height, lines, format, distribution) {
-    return {
-      width: Math.max(240, element.clientWidth), height: height, legend: { show: false },
-      cursor: { sync: { key: "run" }, drag: { x: true, y: false } },
-      scales: { x: { time: false, range: xRange }, y: distribution === 3 ? { distr: 3 } : { range: (chart, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis((chart, marks) => marks.map(elapsed), { incrs: STEPS, space: 74 }), axis((chart, marks) => marks.map((mark) => mark == null ? "" : format(mark)), { size: 84, ...(distribution === 3 ? {} : { incrs: POWERS_OF_TWO }) })],
-      series: [{}].concat(lines.map(([, shade, width]) => ({ stroke: colour(shade), width: width, points: { show: false }, spanGaps: false })), distribution === 3 ? [ages()] : []),
-      hooks: { drawClear: [background], setCursor: [reportCursor], setScale: [followZoom] },
-    };
-  }
-  // How old the oldest operation was where nothing was completed: dots, since it is no latency of anything yet.
-  function ages() { return { stroke: colour("--danger"), width: 1, dash: [2, 3], points: { show: true, size: 5, fill: colour("--danger") } }; }
-  let zoom = null;
-  function xRange(chart, low, high) { return zoom || [0, Math.max(planned, high || 0, 1)]; }
-  function followZoom(chart, key) {
-    if (key !== "x" || !chart.ready) return;
-    const { min, max } = chart.scales.x, whole = Math.max(planned, column("elapsed").at(-1) || 0, 1);
-    const wanted = min <= 0 && max >= whole * 0.9999 ? null : [min, max];
-    if (String(wanted) === String(zoom)) return;
-    zoom = wanted;
-    for (const other of [latencyChart, rateChart]) if (other && other !== chart) other.setScale("x", { min, max });
-  }
-  function reportCursor(chart) {
-    const index = chart.cursor.idx;
-    if (index == null || column("elapsed")[index] == null) return;
-    const at = (name) => column(name)[index];
-    const when = new Date((origin + at("elapsed")) * 1000).toISOString().slice(0, 19).replace("T", " ");
-    byId("readout").textContent = elapsed(at("elapsed")) + " elapsed, " + when + " UTC: p50 " + latency(at("p50")) + ", p99 " + latency(at("p99"))
-      + ", p99.9 " + latency(at("p999")) + (at("stall") === null ? "" : ", nothing completed") + ", device write " + latency(at("device_write_latency")) + ", " + bytes(at("bytes_per_second"));
-  }
-  const latencyData = () => [column("elapsed")].concat(LINES.map(([name]) => logarithmic(column(name))), [logarithmic(column("stall"))]);
-  const rateData = () => [column("elapsed"), column("bytes_per_second")];
-  function draw() {
-    const stalls = column("stall").filter((age) => age !== null).length;
-    byId("stalled").hidden = stalls === 0;
-    byId("stalled").textContent = "stalled: nothing completed in " + stalls + (stalls === 1 ? " window" : " windows");
-    const isEmpty = column("elapsed").length === 0;
-    byId("no-windows").hidden = !isEmpty;
-    byId("figures").hidden = byId("readout").hidden = isEmpty;
-    if (typeof uPlot === "undefined" || isEmpty) return;
-    if (latencyChart === null) {
-      const began = performance.now();
-      const upper = byId("latency-chart"), lower = byId("rate-chart");
-      latencyChart = new uPlot(options(upper, 280, LINES, latency, 3), latencyData(), upper);
-      rateChart = new uPlot(options(lower, 170, [["bytes_per_second", "--p50", 1.5]], bytes, 1), rateData(), lower);
-      latencyChart.ready = rateChart.ready = true;
-      // uPlot draws in a microtask; what is measured includes it.
-      setTimeout(() => { live.dataset.drawnMilliseconds = String(Math.round(performance.now() - began)); }, 0);
-      return;
-    }
-    latencyChart.setData(latencyData(), zoom === null);
-    rateChart.setData(rateData(), zoom === null);
-  }
-  function redraw() {
-    if (drawSoon) return;
-    drawSoon = true;
-    requestAnimationFrame(() => { drawSoon = false; draw(); });
-  }
-  function resize() {
-    for (const [chart, id] of [[latencyChart, "latency-chart"], [rateChart, "rate-chart"]])
-      if (chart) chart.setSize({ width: Math.max(240, byId(id).clientWidth), height: chart.height });
-  }
-  function recolour() {
-    for (const chart of [latencyChart, rateChart]) if (chart) chart.destroy();
-    latencyChart = rateChart = null;
-    draw();
-  }
+  const { draw, redraw, resize, recolour, phaseWords } = window.runCharts({ column, phases, marks, origin: () => origin, planned: () => planned });
 
   function addRow(row) {
     row.forEach((value, index) => columns[index].push(value));
@@ -146,17 +45,18 @@
       (counters.bytes || 0) / seconds, writes && milliseconds != null ? milliseconds / writes / 1000 : null, stallOf(window, seconds)]);
     byId("tile-windows").textContent = count(window.seq + 1);
     tiles();
+    soon();
     redraw();
   }
   function show(texts) { for (const [id, text] of Object.entries(texts)) byId("tile-" + id).textContent = text; }
   function tiles() {
     const last = (name) => { const values = column(name); return values.length ? values[values.length - 1] : null; };
-    document.querySelectorAll(".latency-name").forEach((element) => { element.textContent = latencyName || "latency"; });
+    document.querySelectorAll(".latency-name").forEach((element) => { element.textContent = (latencyName || "latency").replaceAll("_", " "); });
     if (over || last("elapsed") === null) return;
     const healthy = baselines[latencyName + ".p99"], stall = last("stall");
     const stalled = stall > 0 ? "stalled, oldest operation due for " + latency(stall) : "nothing completed";
     show({
-      elapsed: elapsed(last("elapsed")), p50: latency(last("p50")), p99: latency(last("p99")), device: latency(last("device_write_latency")),
+      p50: latency(last("p50")), p99: latency(last("p99")), device: latency(last("device_write_latency")),
       bytes: bytes(last("bytes_per_second")), operations: plain(last("operations_per_second")),
       ratio: stall !== null ? stalled : "last window" + (healthy && last("p99") !== null ? ", " + ratio(last("p99") / healthy) + " baseline " + latency(healthy) : ""),
     });
@@ -199,18 +99,35 @@
   function showLimits(body) {
     byId("limits-section").hidden = body.limits.length === 0;
     byId("limits").replaceChildren(...body.limits.map((limit) =>
-      tile({ name: limit.text, value: limit.value, is_bad: limit.broken, note: [limit.broken ? "broken" : "", limit.margin, limit.note].filter(Boolean).join(", ") })));
+      tile({ name: limit.text, value: limit.value, is_bad: limit.broken, note: [limit.broken && limit.value !== "broken" ? "broken" : "", limit.again ? "holds again" : "", limit.margin, limit.note].filter(Boolean).join(", ") })));
     byId("limits-reading").hidden = !body.reading;
   }
   function showLeft(body) {
-    const at = column("elapsed") && column("elapsed").at(-1), phase = body.left && phases.find(([, from, to]) => at >= from && at < to);
+    const at = body.elapsed_seconds, phase = body.left && phases.find(([name]) => name === phaseNow && name !== "prepare" && name !== "cool_down");
+    if (at !== null) byId("tile-elapsed").textContent = elapsed(at);
     byId("tile-left").textContent = body.left || "–";
-    byId("tile-phase-left").textContent = phase ? phase[0].replaceAll("_", " ") + ": " + elapsed(phase[2] - at) + " left" : "until the end of load";
+    // Of the phase beside the state. One that begins now may be a little ahead of the clock, and has no more left than it is long.
+    byId("tile-phase-left").textContent = phase ? phaseWords(phase[0]) + ": " + elapsed(Math.max(0, Math.min(phase[2] - at, phase[2] - phase[1]))) + " left" : "until the end of load";
+  }
+  // The limits as the report judged them, and what to do about a run that says nothing of its target.
+  async function finalAnswer() {
+    try {
+      const answer = await window.cliffwatch.ask(base + "/now", "application/json");
+      if (answer === null) return;
+      const body = await answer.json();
+      showLimits(body);
+      showRemedy(body.remedy);
+    } catch (error) {
+      window.cliffwatch.unanswered(error);
+    }
   }
   // Besides the stream: what the journal does not hold, and whether the service answers at all.
   async function now() {
     clearTimeout(asking);
-    if (over) return;
+    asking = null;
+    if (over || isAsking) return;
+    isAsking = true;
+    isSoon = false;
     try {
       const answer = await window.cliffwatch.ask(base + "/now", "application/json");
       if (answer === null) return;
@@ -219,30 +136,25 @@
       showDrives(body);
       showLimits(body);
       showLeft(body);
-      window.cliffwatch.answered();
+      // A load that was moved began at another time than the page counts from.
+      if (begun && body.origin !== origin && source !== null) restart();
+      if (!isRefused) window.cliffwatch.answered();
     } catch (error) {
       window.cliffwatch.unanswered(error);
+    } finally {
+      isAsking = false;
     }
-    if (!document.hidden) asking = setTimeout(now, NOW_MILLISECONDS);
+    if (!document.hidden && !over) asking = setTimeout(now, isSoon ? SOON_MILLISECONDS : NOW_MILLISECONDS);
+  }
+  // However many windows come at a time, they are asked about once.
+  function soon() {
+    if (isSoon || over || document.hidden) return;
+    isSoon = true;
+    if (isAsking) return;
+    clearTimeout(asking);
+    asking = setTimeout(now, SOON_MILLISECONDS);
   }
 
-  function watcherWords({ there, without }) {
-    const unavailable = Object.entries(without || {}).map(([name, reason]) => name + " (" + reason + ")");
-    return ["watchers up: " + ((there || []).join(", ") || "none"), unavailable.length ? "unavailable: " + unavailable.join(", ") : ""].filter(Boolean).join("; ");
-  }
-  function baselineWords({ levels }) {
-    const latencies = Object.entries(levels || {}).filter(([name]) => /\.p\d+$/.test(name));
-    return "baseline: " + latencies.map(([name, level]) => name.replace(".", " ") + " " + latency(level)).join(", ");
-  }
-  function words(event) {
-    if (event.type === "alert") return [event.name, event.detail.description || event.detail.summary].filter(Boolean).join(": ");
-    if (event.detail.summary) return event.detail.summary;
-    if (event.type === "note" && event.name === "watchers") return watcherWords(event.detail);
-    if (event.type === "note" && event.name === "baseline") return baselineWords(event.detail);
-    const shown = Object.entries(event.detail).filter(([name, value]) => !HIDDEN_DETAILS.has(name) && value !== null && value !== "" && typeof value !== "object")
-      .slice(0, 6).map(([name, value]) => name.replaceAll("_", " ") + " " + value);
-    return [event.name.replaceAll("_", " "), shown.join(", ")].filter(Boolean).join(": ");
-  }
   function item(event) {
     const line = document.createElement("li"), when = document.createElement("time"), kind = document.createElement("b"), text = document.createElement("span");
     const isOver = event.type === "alert" && event.detail.status === "resolved";
@@ -250,7 +162,7 @@
     if (event.type === "finding") line.dataset.finding = nameOf({ kind: event.name, ...event.detail });
     when.textContent = elapsed(event.elapsed);
     kind.textContent = isOver ? "resolved" : event.type;
-    text.textContent = words(event);
+    text.textContent = event.text;
     line.append(when, kind, text);
     return line;
   }
@@ -271,17 +183,31 @@
     const name = nameOf(detail), lines = [...document.querySelectorAll("#findings li, #events li")].filter((each) => each.dataset.finding === name);
     for (const line of lines) line.lastElementChild.textContent = detail.summary + ending;
     if (marks.has(name)) marks.set(name, onsetOf(detail));
+    if (detail.confirmed === false) marks.delete(name);
     return lines.length > 0;
+  }
+  // As `phase_bounds` of the report: what is recorded again holds, and a phase may end before it was to.
+  function enter(event) {
+    const { start, end } = event.detail, begins = (start ?? Date.parse(event.at) / 1000) - origin, last = phases.at(-1);
+    if (last && (last[0] === "prepare" || (last[0] === "warm_up" && event.name !== "warm_up" && last[1] < begins && begins < last[2]))) last[2] = begins;
+    const known = phases.findIndex(([name]) => name === event.name);
+    if (known >= 0) phases.splice(known, 1);
+    phases.push([event.name, begins, end == null ? begins : end - origin]);
+  }
+  // As `Event.happened_at` of the journal.
+  function happenedAt(event) {
+    const { status, starts_at, ends_at } = event.detail;
+    return (event.type === "alert" && (status === "resolved" ? ends_at : starts_at)) || Date.parse(event.at) / 1000;
   }
   function addEvent(event) {
     if (!SHOWN_EVENTS.has(event.type)) return;
-    if (event.type === "phase" && event.detail.start != null) phases.push([event.name, event.detail.start - origin, event.detail.end - origin]);
     if (event.type === "note" && event.name === "baseline") Object.assign(baselines, event.detail.levels);
+    if (event.type === "state") reasonsOf[event.name] = event.detail.reason;
     const isNotable = event.type === "finding" || event.type === "alert";
     if (event.type === "finding") marks.set(nameOf({ kind: event.name, ...event.detail }), onsetOf(event.detail, event.elapsed));
     if (event.type === "note" && event.name === "finding_updated" && updateFinding(event.detail, "")) return;
     if (event.type === "note" && event.name === "finding_ended" && updateFinding(event.detail, " Over at " + elapsed(event.detail.until - origin) + ".")) return;
-    if (event.type === "state" && event.name === "finished") (event.detail.findings || []).forEach((detail) => updateFinding(detail, ""));
+    if (event.name === "finished" || event.name === "verdict_mended") [event.detail.findings, event.detail.unconfirmed].flatMap((found) => found || []).forEach((detail) => updateFinding(detail, ""));
     for (const list of isNotable ? ["events", "findings"] : ["events"]) {
       byId(list).prepend(item(event));
       while (byId(list).childElementCount > EVENT_LIMIT) byId(list).lastElementChild.remove();
@@ -289,15 +215,31 @@
     }
     if (isNotable) byId("no-findings").hidden = true;
   }
+  // As `phase_words` of the model.
   // As `marked` of the report's formats: what stands between two backticks is code.
   function marked(text) {
     const parts = text.split("`");
     if (parts.length % 2 === 0) return [text];
     return parts.map((part, place) => { if (place % 2 === 0) return part; const code = document.createElement("code"); code.textContent = part; return code; });
   }
+  function showRemedy(text) {
+    byId("remedy").hidden = text === "";
+    byId("remedy").lastElementChild.replaceChildren(...marked(text));
+  }
+  // The page was made with what the run's state meant then.
+  const meanings = JSON.parse(live.dataset.meanings), reasonsOf = {};
+  let meant = live.dataset.meant;
+  function showMeaning(body) {
+    const state = body.state === "running" && body.phase === "cool_down" ? body.phase : body.state, reason = reasonsOf[state];
+    if (meant !== state) byId("meaning").textContent = meanings[state] + (reason ? " (" + reason + ")" : "");
+    meant = state;
+  }
   function showRun(body) {
-    byId("state").textContent = body.verdict || body.state === "reporting" ? body.state : body.state + (body.phase ? ", " + body.phase.replaceAll("_", " ") : "");
+    showMeaning(body);
+    byId("state").textContent = body.verdict || body.state === "reporting" ? body.state : body.state + (body.phase ? ", " + phaseWords(body.phase) : "");
     byId("progress").value = body.progress_ratio;
+    phaseNow = body.state === "reporting" ? null : body.phase;
+    soon();
     const list = byId("reasons");
     list.replaceChildren(...body.reasons.map((reason) => { const line = document.createElement("li"); line.append(...marked(reason)); return line; }));
     list.hidden = body.reasons.length === 0;
@@ -311,7 +253,9 @@
       if (byId("ask-stop")) byId("ask-stop").hidden = true;
       over = true;
       finalTiles(body);
-      for (const id of ["drives-section", "limits-section", "tile-left-box"]) byId(id).hidden = true;
+      for (const words of document.querySelectorAll(".until-over")) words.remove();
+      for (const id of ["drives-section", "tile-left-box"]) byId(id).hidden = true;
+      finalAnswer();
     }
   }
 
@@ -322,21 +266,37 @@
       handle(JSON.parse(message.data));
     });
     take("window", addWindow);
-    take("event", (event) => { addEvent({ ...event, elapsed: Date.parse(event.at) / 1000 - origin }); redraw(); });
+    take("event", (event) => {
+      if (event.type === "phase") enter(event);
+      addEvent({ ...event, elapsed: happenedAt(event) - origin });
+      redraw();
+    });
     take("run", (body) => {
       // Until its load begins, a run's times count from its order.
       if (!begun && body.elapsed_seconds !== null) { restart(); return; }
       showRun(body);
       if (over) { source.close(); live.dataset.over = "true"; }
     });
-    source.onopen = window.cliffwatch.answered;
+    source.onopen = () => { isRefused = false; window.cliffwatch.answered(); };
     source.onerror = () => {
+      // A browser tries again by itself after all but an answer that is an error.
+      isRefused = source.readyState === EventSource.CLOSED;
       source.close();
       if (over) return;
-      window.cliffwatch.unanswered();
+      if (isRefused) askWhy(); else window.cliffwatch.unanswered();
       clearTimeout(retry);
-      retry = setTimeout(load, 2000);
+      retry = setTimeout(load, isRefused ? REFUSED_MILLISECONDS : LOST_MILLISECONDS);
     };
+  }
+  // An EventSource keeps to itself what an error says.
+  async function askWhy() {
+    try {
+      const answer = await window.cliffwatch.ask(base + "/live?after=" + position, "application/json");
+      if (answer !== null) await answer.body.cancel();
+    } catch (error) {
+      window.cliffwatch.answered();
+      window.cliffwatch.unanswered(error);
+    }
   }
   function restart() { source.close(); load(); }
 
@@ -348,16 +308,16 @@
       body = await answer.json();
     } catch (error) {
       window.cliffwatch.unanswered(error);
-      retry = setTimeout(load, 2000);
+      retry = setTimeout(load, LOST_MILLISECONDS);
       return;
     }
-    window.cliffwatch.answered();
+    if (!isRefused) window.cliffwatch.answered();
     ({ names, columns, origin, position } = body);
     planned = body.planned_seconds;
     latencyName = body.latency;
     begun = body.has_begun;
     previousEnd = columns[0].length ? origin + columns[0][columns[0].length - 1] : null;
-    phases.length = 0;
+    phases.splice(0, phases.length, ...body.phases);
     marks.clear();
     byId("events").replaceChildren();
     byId("findings").replaceChildren();

@@ -52,7 +52,7 @@ def parse() -> tuple[dict[str, str], dict[str, Stage]]:
         elif instruction == "RUN":
             stage.commands.extend(part.strip() for part in rest.split("&&"))
         else:
-            assert instruction in ("WORKDIR", "ENV", "USER", "ENTRYPOINT"), line
+            assert instruction in ("WORKDIR", "ENV", "USER", "ENTRYPOINT", "LABEL"), line
             stage.others[instruction] = rest
     return arguments, stages
 

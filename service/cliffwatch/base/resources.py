@@ -1,8 +1,13 @@
-"""What the service reads beside its package, and where it is: the one place that reaches out of the package."""
+"""What the service reads beside its code, and where it is: the one place that reaches out of the package.
+
+A wheel carries these directories inside the package, under the names that they have in a checkout.
+"""
 
 from pathlib import Path
 
-_ROOT = Path(__file__).resolve().parents[3]
+_PACKAGE = Path(__file__).resolve().parents[1]
+_IN_WHEEL = _PACKAGE / "resources"
+_ROOT = _IN_WHEEL if _IN_WHEEL.is_dir() else _PACKAGE.parents[1]
 ALERTS_DIRECTORY = _ROOT / "alerts"
 DASHBOARDS_DIRECTORY = _ROOT / "dashboards" / "json"
 MIGRATIONS_DIRECTORY = _ROOT / "migrations"

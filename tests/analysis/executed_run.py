@@ -14,7 +14,7 @@ from cliffwatch.worker.detection_metrics import DetectionFigures
 
 
 @dataclass
-class Lived:
+class ExecutedRun:
     """What detection recorded, what it showed after each window, and where the journal with all of it is."""
 
     directory: Path
@@ -35,12 +35,12 @@ class Lived:
         return [value for value in values if value is not None]
 
 
-def live_through(base: Path, plan: JournalPlan) -> Lived:
+def execute_plan(base: Path, plan: JournalPlan) -> ExecutedRun:
     """`base`: an empty directory for the journals."""
     empty = base / "live"
     empty.mkdir()
     (empty / "events.jsonl").touch()
-    found, now = Lived(base / "run"), [0.0]
+    found, now = ExecutedRun(base / "run"), [0.0]
 
     def record_event(type_: EventType, name: str, /, **detail: Any) -> Event:
         found.events.append(Event(now[0], type_, name, detail))

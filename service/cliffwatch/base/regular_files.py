@@ -1,0 +1,37 @@
+"""Opening what has to be a file: a FIFO, a socket or a device in its place keeps nobody waiting."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from cliffwatch.base.durable import PRIVATE_FILE
+
+
+class NotAFile(OSError):
+    """Something else has the file's name."""
+
+
+def open_regular(path: str | Path, flags: int) -> int:
+    """A descriptor, and an opener for `open`; what is made is made for its owner alone. Raises OSError, NotAFile."""
+    # Without O_NONBLOCK, opening a FIFO waits for somebody at its other end. Of a file it changes nothing.
+    try:
+        descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE_FILE)
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        raise _not_a_file(path) from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _not_a_file(path)
+    return descriptor
+
+
+def read_regular(path: Path) -> bytes:
+    """What is in a file. Raises OSError, NotAFile."""
+    with open(path, "rb", opener=open_regular) as file:
+        return file.read()
+
+
+def _not_a_file(path: str | Path) -> NotAFile:
+    return NotAFile(errno.EINVAL, "it is no file; remove it", str(path))

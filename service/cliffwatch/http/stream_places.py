@@ -1,0 +1,39 @@
+"""How many live streams there may be: each keeps its connection while its run goes on, and makes room for nobody."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from cliffwatch.base.errors import Code, Problem
+
+#: Together a quarter of the connections that one address may have: what is not a stream always finds a place.
+STREAMS_LIMIT = 64
+#: Half of them, so that nobody alone keeps all others from theirs.
+STREAMS_OF_A_TOKEN_LIMIT = 32
+
+
+class StreamPlaces:
+    """The places of live streams, by the id of the token that each is for. Used by the event loop alone."""
+
+    def __init__(self) -> None:
+        self._open: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, token_id: str) -> Iterator[None]:
+        """A place until the block ends. Raises Problem(too_many_streams)."""
+        if self._open[token_id] >= STREAMS_OF_A_TOKEN_LIMIT:
+            self._refuse(f"{STREAMS_OF_A_TOKEN_LIMIT} live streams are open with this token")
+        if self._open.total() >= STREAMS_LIMIT:
+            self._refuse(f"{STREAMS_LIMIT} live streams are open")
+        self._open[token_id] += 1
+        try:
+            yield
+        finally:
+            self._open[token_id] -= 1
+            # What was revoked long ago is not kept.
+            self._open += Counter()
+
+    def _refuse(self, reason: str) -> None:
+        raise Problem(
+            Code.TOO_MANY_STREAMS, f"{reason}, which is the limit; close one, or ask for the run now and then"
+        )

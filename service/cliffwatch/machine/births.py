@@ -1,0 +1,48 @@
+"""When a file was made: what tells it from a later one, which may have the inode number of one that was removed."""
+
+import ctypes
+import fcntl
+import struct
+import time
+from pathlib import Path
+
+from cliffwatch.machine.backing import FileIdentity, opened
+
+_AT_EMPTY_PATH = 0x1000
+_STATX_BTIME = 0x800
+#: struct statx of linux/stat.h, 256 bytes: the mask of what is given, and the seconds and nanoseconds of the birth.
+_STATX = struct.Struct("=I76xqI164x")
+#: An int, whatever _IOR('v', 1, long) says: ioctl_iflags(2).
+_FS_IOC_GETVERSION = 0x80007601 | struct.calcsize("l") << 16
+
+
+def birth_of(file: Path, identity: FileIdentity) -> str | None:
+    """The moment at which the file was made, as `born 2026-09-21T13:46:40.123456789Z`.
+
+    Of a file system that keeps no such time, the number that it gives each use of an inode, as `generation 12`. None
+    where there is neither, and where the file of that identity is not what the name leads to.
+    """
+    with opened(file, identity) as descriptor:
+        if descriptor is None:
+            return None
+        return _birth_time(descriptor) or _generation(descriptor)
+
+
+def _birth_time(descriptor: int) -> str | None:
+    answer = ctypes.create_string_buffer(_STATX.size)
+    statx = getattr(ctypes.CDLL(None), "statx", None)
+    if statx is None or statx(descriptor, b"", _AT_EMPTY_PATH, _STATX_BTIME, answer) != 0:
+        return None
+    mask, seconds, nanoseconds = _STATX.unpack(answer.raw)
+    # Some give the beginning of 1970 for a time that they never wrote.
+    if not mask & _STATX_BTIME or (seconds, nanoseconds) == (0, 0):
+        return None
+    return f"born {time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{nanoseconds:09d}Z"
+
+
+def _generation(descriptor: int) -> str | None:
+    try:
+        answer = fcntl.ioctl(descriptor, _FS_IOC_GETVERSION, bytes(struct.calcsize("l")))
+    except OSError:
+        return None  # the file system has none
+    return f"generation {int.from_bytes(answer[:4], 'little')}"

@@ -1,0 +1,20 @@
+"""How far a value is from a limit's bound, and on which side."""
+
+from cliffwatch.base.units import format_share
+from cliffwatch.model.limits import Limit, LimitSubject
+
+
+def is_beyond(limit: Limit, value: float) -> bool:
+    bound = limit.bound or 0.0
+    return value < bound if limit.subject is LimitSubject.THROUGHPUT else value > bound
+
+
+def margin(limit: Limit, value: float | None) -> str:
+    """How far a value is from its bound, on which side."""
+    if value is None or not limit.bound:
+        return ""
+    share = format_share(abs(value - limit.bound) / limit.bound)
+    if is_beyond(limit, value):
+        where = "below" if limit.subject is LimitSubject.THROUGHPUT else "above"
+        return f"{share} {where} the bound"
+    return f"{share} to the bound"

@@ -1,0 +1,32 @@
+"""Where the picture's axes have their numbers: few, and such as people use."""
+
+import numpy as np
+from matplotlib.ticker import FixedLocator
+
+#: From lowest to highest of a logarithmic axis: within it two multiples of a power of ten stand wherever it begins.
+_SPAN_MINIMUM = 3.0
+_TICKS_LIMIT = 8
+
+
+def widened(lowest: float, highest: float) -> tuple[float, float]:
+    """A span of a logarithmic axis in which two round numbers stand at least."""
+    missing = _SPAN_MINIMUM / (highest / lowest)
+    return (lowest / missing**0.5, highest * missing**0.5) if missing > 1 else (lowest, highest)
+
+
+def log_ticks(lowest: float, highest: float) -> list[float]:
+    """Three to eight round numbers: powers of ten where these are enough, else 1, 2, 5, else every digit."""
+    exponents = range(int(np.floor(np.log10(lowest))), int(np.ceil(np.log10(highest))) + 1)
+    ticks: list[float] = []
+    for digits in ((1,), (1, 2, 5), range(1, 10)):
+        ticks = [digit * 10.0**exponent for exponent in exponents for digit in digits]
+        ticks = [tick for tick in ticks if lowest <= tick <= highest]
+        if len(ticks) >= 3:
+            break
+    return ticks[:: -(-len(ticks) // _TICKS_LIMIT)] if ticks else ticks
+
+
+def even_bytes(highest: float) -> FixedLocator:
+    """At most four ticks, at powers of two: sizes are 1024-based."""
+    step = 2.0 ** np.ceil(np.log2(max(1.0, highest) / 3))
+    return FixedLocator(list(np.arange(0, highest * 1.15 + step / 2, step)))

@@ -1,0 +1,114 @@
+"""The unit by which systemd keeps the service running, and the control group of its own that each run gets there.
+
+One unit is enough: the service, then `cliffwatch up`, which waits until it answers and starts the watchers. Stopping
+the unit ends both and leaves runs alone (KillMode=process); a newer version is taken up by a restart, while runs go on.
+"""
+
+import os
+import shutil
+import subprocess
+from functools import cache
+from pathlib import Path
+from string import Template
+
+UNIT = "cliffwatch.service"
+UNITS_DIRECTORY = Path("/etc/systemd/system")
+#: Where the machine's owner sets CLIFFWATCH_… variables for the unit.
+ENVIRONMENT_FILE = Path("/etc/default/cliffwatch")
+_BOOTED = Path("/run/systemd/system")
+_SLICE = "cliffwatch.slice"
+#: What root does here: open drives and what lies on them, make and unmake loop devices and mounts (aging drives), ask
+#: drives for their health, load the block-layer probe, lock buffers in memory, and signal what it started.
+_CAPABILITIES = (
+    "CAP_BPF",
+    "CAP_CHOWN",
+    "CAP_DAC_OVERRIDE",
+    "CAP_DAC_READ_SEARCH",
+    "CAP_FOWNER",
+    "CAP_IPC_LOCK",
+    "CAP_KILL",
+    "CAP_PERFMON",
+    "CAP_SYS_ADMIN",
+    "CAP_SYS_PTRACE",
+    "CAP_SYS_RAWIO",
+    "CAP_SYS_RESOURCE",
+)
+#: Targets may be anywhere but on the system itself, so that is what cannot be written.
+_TEMPLATE = Template(
+    """\
+# Made by `cliffwatch install-units`. Settings go into $environment_file, as CLIFFWATCH_NAME=value.
+[Unit]
+Description=Cliffwatch: soak tests that say when, where and why latency fell off a cliff
+After=network-online.target local-fs.target time-sync.target
+Wants=network-online.target
+
+[Service]
+Type=exec
+Environment=CLIFFWATCH_STATE_DIRECTORY=/var/lib/cliffwatch
+EnvironmentFile=-$environment_file
+ExecStart=$program serve
+ExecStartPost=$program up --timeout 60s
+ExecStop=$program down
+KillMode=process
+Restart=on-failure
+RestartSec=2s
+TimeoutStartSec=120s
+TimeoutStopSec=60s
+StateDirectory=cliffwatch
+StateDirectoryMode=0700
+UMask=0077
+LimitMEMLOCK=infinity
+LimitNOFILE=65536
+$identity
+NoNewPrivileges=yes
+LockPersonality=yes
+ProtectHostname=yes
+ProtectKernelModules=yes
+ProtectSystem=full
+RestrictRealtime=yes
+RestrictSUIDSGID=yes
+SystemCallArchitectures=native
+
+[Install]
+WantedBy=multi-user.target
+"""
+)
+
+
+def unit(program: Path, user: str | None) -> str:
+    """The unit's text. As `user` it needs no capability, and opens the drives that the group `disk` may open."""
+    identity = (
+        f"CapabilityBoundingSet={' '.join(_CAPABILITIES)}"
+        if user is None
+        else f"User={user}\nSupplementaryGroups=disk\nCapabilityBoundingSet="
+    )
+    return _TEMPLATE.substitute(program=program, environment_file=ENVIRONMENT_FILE, identity=identity)
+
+
+def scope_for(run_id: str, attempt: str) -> list[str]:
+    """What a worker's command begins with where systemd started the service, else nothing: a scope of its own, so that
+    processor time and memory of the run are accounted apart, and ending the service's unit does not touch it."""
+    if not _makes_scopes():
+        return []
+    return [
+        *_systemd_run(),
+        f"--unit=cliffwatch-run-{run_id}-{attempt}.scope",
+        f"--description=Cliffwatch run {run_id}",
+        "--property=CPUAccounting=yes",
+        "--property=MemoryAccounting=yes",
+        "--",
+    ]
+
+
+@cache
+def _makes_scopes() -> bool:
+    """Tried once: a worker whose scope is refused would not start at all."""
+    # INVOCATION_ID: systemd sets it for what it starts, systemd.exec(5).
+    if "INVOCATION_ID" not in os.environ or not _BOOTED.is_dir() or shutil.which("systemd-run") is None:
+        return False
+    tried = subprocess.run([*_systemd_run(), "--", "true"], stdin=subprocess.DEVNULL, capture_output=True, check=False)
+    return tried.returncode == 0
+
+
+def _systemd_run() -> list[str]:
+    return ["systemd-run", "--scope", "--quiet", "--collect", f"--slice={_SLICE}"]

@@ -1,0 +1,36 @@
+"""Engines that died one after the other: how long to wait for the next one, and what is said of them in the end."""
+
+from dataclasses import dataclass
+
+from cliffwatch.base.retries import growing_pause_seconds
+
+#: Pauses before an engine is started again, each twice as long as the one before.
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
+
+
+@dataclass(slots=True)
+class EngineDeaths:
+    """Those since an engine last measured anything, with it: that one's message is the cause, and what the others met
+    may be its consequence, as a file system that lets nobody write after an error of its drive."""
+
+    in_a_row: int = 0
+    first: str = ""
+    last: str = ""
+
+    def add(self, message: str, has_measured: bool) -> None:
+        """Another one died, and its message says of what. One that measured for a while earned its pauses back."""
+        self.in_a_row = 1 if has_measured else self.in_a_row + 1
+        self.first = message if self.in_a_row == 1 else self.first
+        self.last = message
+
+    @property
+    def pause_seconds(self) -> float:
+        """Until the next one is started."""
+        return growing_pause_seconds(self.in_a_row, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
+
+    def sentence(self, total: int) -> str:
+        """Why there is no other one, after `total` deaths in the whole run."""
+        if total == 1:
+            return f"the engine died: {self.last}"
+        began = f"it began with: {self.first}; " if self.first != self.last else ""
+        return f"the engine died {total} times; {began}the last time: {self.last}"

@@ -1,0 +1,151 @@
+"""A bare Debian to install in: a root of its own, made by debootstrap, with this machine's package registries.
+
+Its kernel, devices and network are this machine's; processes and mounts are its own and end with the command that made
+them. What a test changes lies above the root that all tests share, and is gone with the test's directory.
+"""
+
+import os
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testkit.checkout import STATE
+
+#: How this machine reaches its registries, so that what is installed comes from the same.
+CLIENT_SETTINGS = (
+    "etc/apt/apt.conf.d",
+    "etc/pip.conf",
+    "etc/ssl/certs",
+    "etc/resolv.conf",
+    "etc/hosts",
+    "usr/local/share/ca-certificates",
+    "usr/share/ca-certificates",
+)
+_PREAMBLE = "set -euo pipefail; export PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive\n"
+_TASK = """
+[Service]
+Type=oneshot
+ExecStart=bash -c '/srv/task >/srv/said 2>&1; echo $$? >/srv/status; systemctl poweroff --no-block'
+[Install]
+WantedBy=multi-user.target
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Debian:
+    """`base` is never written; `upper` has what this one changed."""
+
+    base: Path
+    upper: Path
+
+    def run(
+        self, script: str, *, alone: bool = False, reads: Sequence[Path] = (), timeout_seconds: float = 600
+    ) -> subprocess.CompletedProcess[str]:
+        """What a shell says that begins with `set -euo pipefail`, as root; both streams are in `stdout`.
+
+        `alone`: with a loopback of its own, on which no port is taken and from which nothing else is reached. `reads`:
+        directories of this machine's, which are there at the same paths and cannot be written.
+        """
+        prepare = [
+            f"mount -t proc proc {self.root}/proc",
+            f"mount --rbind /sys {self.root}/sys",
+            f"mount --rbind /dev {self.root}/dev",
+            f"mount -t tmpfs tmpfs {self.root}/tmp",
+            *(f"mkdir -p {self.root}{path} && mount --bind -o ro {path} {self.root}{path}" for path in reads),
+            *(["ip link set lo up"] if alone else []),
+            f"exec chroot {self.root} bash -c {shlex.quote(_PREAMBLE + script)}",
+        ]
+        return self._in_namespaces(prepare, ["--pid", "--fork", *(["--net"] if alone else [])], timeout_seconds)
+
+    def boot(self, script: str, *, timeout_seconds: float = 600) -> subprocess.CompletedProcess[str]:
+        """The same as `run` alone, once its own systemd has started; it is shut down when the script is over."""
+        self.write("srv/task", "#!/bin/bash\n" + _PREAMBLE + script, mode=0o755)
+        self.write("etc/systemd/system/task.service", _TASK)
+        wants = self.upper / "etc/systemd/system/multi-user.target.wants/task.service"
+        wants.parent.mkdir(parents=True, exist_ok=True)
+        wants.unlink(missing_ok=True)
+        wants.symlink_to("../task.service")
+        command = f"systemd-nspawn --quiet --directory={self.root} --private-network --register=no --keep-unit --boot"
+        done = self._in_namespaces([f"exec {command}"], [], timeout_seconds)
+        said = self.upper / "srv" / "said"
+        status = self.upper / "srv" / "status"
+        if not status.exists():
+            return done
+        return subprocess.CompletedProcess(done.args, int(status.read_text()), said.read_text(), "")
+
+    def write(self, name: str, content: str | bytes, mode: int = 0o644) -> None:
+        """A file by its path from the root."""
+        path = self.upper / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        path.chmod(mode)
+
+    @property
+    def root(self) -> Path:
+        """Where it is mounted while a command runs, for that command alone."""
+        return self.upper.with_name("root")
+
+    @property
+    def mount_command(self) -> str:
+        """A line of a shell that mounts it."""
+        work = self.upper.with_name("work")
+        for directory in (self.upper, work, self.root):
+            directory.mkdir(parents=True, exist_ok=True)
+        layers = f"lowerdir={self.base},upperdir={self.upper},workdir={work}"
+        return f"mount -t overlay overlay -o {layers} {self.root}"
+
+    def _in_namespaces(
+        self, script: list[str], namespaces: list[str], timeout_seconds: float
+    ) -> subprocess.CompletedProcess[str]:
+        lines = ["set -eu", self.mount_command, *script]
+        # What this machine unmounts is unmounted there, too; what is mounted there stays there.
+        unshare = ["unshare", "--mount", "--propagation=slave", *namespaces]
+        if "--fork" in namespaces:
+            unshare.append("--kill-child")
+        return subprocess.run(
+            [*unshare, "sh", "-c", "\n".join(lines)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout_seconds,
+            check=False,
+        )
+
+
+def debian(release: str, directory: Path) -> Debian:
+    """A Debian of this release, bare but for certificates, whose changes go into this directory."""
+    return Debian(_base(release), directory / "upper")
+
+
+def _base(release: str) -> Path:
+    """Made once and kept. Raises CalledProcessError when it cannot be made."""
+    place = STATE / "debian" / release
+    if place.exists():
+        return place
+    making = place.with_suffix(".making")
+    shutil.rmtree(making, ignore_errors=True)
+    making.mkdir(parents=True)
+    mirror, *security = _mirrors()
+    command = ["debootstrap", "--variant=minbase", "--include=ca-certificates", release, str(making), mirror]
+    subprocess.run(
+        command, check=True, stdout=subprocess.DEVNULL, env=os.environ | {"PATH": f"{os.environ['PATH']}:/usr/sbin"}
+    )
+    there = [name for name in CLIENT_SETTINGS if Path("/", name).exists()]
+    subprocess.run(["cp", "--archive", "--parents", "--remove-destination", *there, making], cwd="/", check=True)
+    # As on any machine: some packages, such as a new compiler, come as security updates only.
+    with (making / "etc/apt/sources.list").open("a", encoding="utf-8") as sources:
+        sources.writelines(f"deb {site} {release}-security main\n" for site in security)
+    making.rename(place)
+    return place
+
+
+def _mirrors() -> list[str]:
+    """Where this machine gets its own packages from, and then the security updates of them."""
+    command = ["apt-get", "indextargets", "--format", "$(RELEASE) $(SITE)", "Created-By: Packages"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    sites = [line.split() for line in lines]
+    return [sites[0][1], *sorted({site for release, site in sites if release.endswith("-security")})]

@@ -1,0 +1,213 @@
+"""A Docker engine of the tests' own, started from Debian's docker.io and ended by process id.
+
+It has mounts and processes of its own: what it mounts is seen by nobody else, and no container outlives it. Its kernel,
+cgroups and network are this machine's; so are its programs, unless another release of Debian is asked for: then they
+lie in a root of that release, which the engine shares with its clients. Images and build caches are kept below the
+state directory for the next time.
+"""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from testkit.checkout import ROOT, STATE
+from testkit.debian import Debian, debian
+from testkit.waiting import wait_until
+
+#: Debian's; another program of that name may come first on PATH.
+CLIENT = "/usr/bin/docker"
+COMPOSE = "/usr/bin/docker-compose"
+#: Of a release whose client builds and composes by plug-ins.
+PACKAGES = ("docker.io", "docker-cli", "docker-buildx", "docker-compose")
+#: The engine ends its containers first.
+GRACE_SECONDS = 60.0
+#: Where images, layers and volumes are.
+DATA = STATE / "docker"
+_CGROUP = f"cliffwatch-tests-{os.getpid()}"
+#: Where an engine and its helpers write whatever their options say; of these directories it has others.
+_HIDDEN = (Path("/run/docker"), Path("/run/containerd"), Path("/etc/docker"))
+#: What is the machine's own also in a root of another release.
+_SHARED = ("/proc", "/sys", "/dev", "/tmp")
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """A running engine; `log` is what it prints, `within` what its clients are started with."""
+
+    socket: Path
+    log: Path
+    within: tuple[str, ...] = ()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """For a client that is to ask this engine, with no settings of the machine's user."""
+        others = {name: value for name, value in os.environ.items() if not name.startswith(("DOCKER_", "COMPOSE_"))}
+        return others | {
+            "DOCKER_HOST": f"unix://{self.socket}",
+            "DOCKER_CONFIG": str(self.socket.parent),
+            # Skips the stages that are not asked for.
+            "DOCKER_BUILDKIT": "1",
+            # Compose has the client build.
+            "PATH": f"{Path(CLIENT).parent}:{os.environ['PATH']}",
+        }
+
+    @property
+    def compose(self) -> list[str]:
+        """The client that the release has for files of Compose."""
+        return [*self.within, COMPOSE]
+
+    def run(self, *arguments: str | Path, stdin: "IO[bytes] | None" = None) -> str:
+        """What the client prints. Fails with what it says."""
+        done = subprocess.run(
+            [*self.within, CLIENT, *arguments],
+            stdin=stdin or subprocess.DEVNULL,
+            capture_output=True,
+            env=self.environment,
+            check=False,
+        )
+        said = done.stdout.decode(errors="replace")
+        assert done.returncode == 0, f"{said[-2000:]}{done.stderr.decode(errors='replace')[-4000:]}"
+        return said.strip()
+
+    def has(self, image: str, label: str, value: str) -> bool:
+        """Whether there is an image of that name whose label says so."""
+        form = f'{{{{index .Config.Labels "{label}"}}}}'
+        asked = [*self.within, CLIENT, "image", "inspect", "--format", form, image]
+        done = subprocess.run(asked, capture_output=True, text=True, env=self.environment, check=False)
+        return done.returncode == 0 and done.stdout.strip() == value
+
+
+@contextmanager
+def engine(release: str = "") -> Iterator[Engine]:
+    """With the images that earlier ones of the same release made, and nothing else of theirs. It waits until another
+    one has ended. `release`: that of the Debian whose programs it is, where they are not this machine's."""
+    DATA.mkdir(parents=True, exist_ok=True)
+    with DATA.with_suffix(".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with _started(_root(release) if release else None) as engine:
+            yield engine
+
+
+def _root(release: str) -> Debian:
+    """One in which an engine is installed; made once and kept."""
+    place = STATE / f"docker-{release}"
+    machine, installed = debian(release, place), place / "installed"
+    if not installed.exists() or installed.read_text(encoding="utf-8") != str(PACKAGES):
+        shutil.rmtree(machine.upper, ignore_errors=True)
+        install = f"apt-get install --yes --no-install-recommends {' '.join(PACKAGES)}"
+        done = machine.run(f"apt-get update\n{install}")
+        assert done.returncode == 0, done.stdout[-4000:]
+        installed.write_text(str(PACKAGES), encoding="utf-8")
+    return machine
+
+
+@contextmanager
+def _started(root: Debian | None) -> Iterator[Engine]:
+    data = root.upper.with_name("data") if root else DATA
+    data.mkdir(exist_ok=True)
+    made = [] if root else [place for place in _HIDDEN if not place.exists()]
+    for place in made:
+        place.mkdir(parents=True)
+    # A unix socket's path may be 107 bytes long at most.
+    with tempfile.TemporaryDirectory(prefix="cliffwatch-docker-", dir="/tmp") as directory:
+        socket, log = Path(directory) / "socket", Path(directory) / "log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                _command(socket, data, root), stdout=output, stderr=output, start_new_session=True
+            )
+        within = ("nsenter", f"--target={process.pid}", "--mount", "--") if root else ()
+        started = Engine(socket, log, within)
+        try:
+            wait_until(lambda: process.poll() is not None or _answers(started), lambda: _end_of(log))
+            assert process.poll() is None, _end_of(log)
+            _remove_what_was_left(started)
+            yield started
+        finally:
+            _stop(process)
+            for place in made:
+                place.rmdir()
+            _remove_cgroups()
+    assert str(data) not in Path("/proc/self/mounts").read_text(), "the engine left a mount"
+
+
+def _command(socket: Path, data: Path, root: Debian | None) -> list[str]:
+    options = [
+        # There is nothing to route: containers have this machine's network.
+        *("--iptables=false", "--ip6tables=false", "--bridge=none"),
+        f"--data-root={data}",
+        f"--pidfile={socket.with_name('pid')}",
+        f"--cgroup-parent={_CGROUP}",
+        f"--host=unix://{socket}",
+    ]
+    prepare = _enter(root) if root else [f"mount -t tmpfs tmpfs {place}" for place in _HIDDEN]
+    # Mounts are shared as systemd has them: a container may ask to see what is mounted later, here or outside.
+    inside = "\n".join(["set -eu", *prepare, "mount --make-rshared /", 'exec docker-init -- dockerd "$@"'])
+    apart = ["unshare", "--mount", "--propagation=slave", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    path = f"PATH={os.environ['PATH']}:/usr/sbin:/sbin"
+    return ["setpriv", "--pdeathsig=KILL", "env", path, *apart, "sh", "-c", inside, "sh", *options]
+
+
+def _enter(root: Debian) -> list[str]:
+    """Lines of a shell after which this root is that of all who have the shell's mounts."""
+    shared = [*_SHARED, str(ROOT), *([] if STATE.is_relative_to(ROOT) else [str(STATE)])]
+    return [
+        root.mount_command,
+        *(f"mkdir -p {root.root}{place} && mount --rbind {place} {root.root}{place}" for place in shared),
+        f"mount -t tmpfs tmpfs {root.root}/run",
+        f"cd {root.root}",
+        "mkdir -p outside",
+        "pivot_root . outside",
+        "umount --lazy /outside",
+    ]
+
+
+def _answers(engine: Engine) -> bool:
+    asked = [*engine.within, CLIENT, "version"]
+    return subprocess.run(asked, capture_output=True, env=engine.environment, check=False).returncode == 0
+
+
+def _remove_what_was_left(engine: Engine) -> None:
+    """Containers and volumes of tests that were killed; the containers would have been started with the engine."""
+    if containers := engine.run("ps", "--all", "--quiet").split():
+        engine.run("rm", "--force", "--volumes", *containers)
+    if volumes := engine.run("volume", "ls", "--quiet").split():
+        engine.run("volume", "rm", "--force", *volumes)
+    engine.run("image", "prune", "--force")
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    for child in _children(process.pid):
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGTERM)
+    try:
+        process.wait(GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        # The first process of the engine's own processes goes with it, and so they all.
+        process.kill()
+        process.wait()
+
+
+def _children(pid: int) -> Sequence[int]:
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
+def _remove_cgroups() -> None:
+    for directory in Path("/sys/fs/cgroup").glob(f"**/{_CGROUP}"):
+        for inner in sorted(directory.glob("**/"), reverse=True):
+            with suppress(OSError):
+                inner.rmdir()
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-4000:]

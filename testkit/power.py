@@ -1,0 +1,225 @@
+"""A disk that loses its power: every state in which POSIX lets a directory be found afterwards.
+
+What is durable is a file's content as of its last fsync, and a directory's names as of the directory's own. Whatever
+came later is there in any subset: of a file, sectors of 512 bytes, each as it was, as it became, or of zeros where it
+had never been; of a directory, each name by itself, but for a file that got another name, which has one of the two.
+File systems promise more in places (ext4 keeps the name of a new file that is synced), and this asks for none of it.
+
+A `Disk` watches the calls by which its own process changes the files below a directory, and can forget the fsyncs of
+one `Site`: what nothing notices then is a sync that nobody needs, or a test that is missing.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from types import FrameType
+from typing import Any
+from unittest import mock
+
+from testkit.checkout import ROOT
+
+SECTOR_BYTES = 512
+#: Calls that change what is on a disk; Python's own files are written when they are synced.
+CALLS = ("write", "ftruncate", "fsync", "fdatasync", "rename", "replace", "unlink", "mkdir", "rmdir")
+SYNCS = ("fsync", "fdatasync")
+_PACKAGE = ROOT / "service" / "cliffwatch"
+#: What syncs for others.
+_HELPERS = ("base/durable.py",)
+
+Place = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Site:
+    """An fsync: of what, by which function of which module of the service."""
+
+    module: str
+    function: str
+    synced: str
+
+    def __str__(self) -> str:
+        return f"{self.module} {self.function}: {self.synced}"
+
+
+@dataclass(slots=True)
+class Disk:
+    """What is on the disk of `root`, all of which is taken to be durable at first.
+
+    `moment` is called before each change and may ask for images. `sites` are the fsyncs that were seen.
+    """
+
+    root: Path
+    random: Random
+    moment: Callable[["Disk"], None]
+    forgotten: Site | None = None
+    sites: set[Site] = field(default_factory=set)
+    _content: dict[int, bytes] = field(default_factory=dict)
+    _names: dict[int, dict[str, int]] = field(default_factory=dict)
+    #: Open, so that no number of an inode is given to another file.
+    _held: dict[int, int] = field(default_factory=dict)
+    _is_paused: bool = False
+
+    @contextmanager
+    def watched(self) -> Iterator["Disk"]:
+        """While the block lasts, changes of this process are seen."""
+        for path in (self.root, *self.root.rglob("*")):
+            self._keep(path)
+        try:
+            with ExitStack() as patched:
+                for name in CALLS:
+                    patched.enter_context(mock.patch.object(os, name, self._watching(name)))
+                yield self
+        finally:
+            for descriptor in self._held.values():
+                os.close(descriptor)
+
+    def pause(self, look: Callable[[], None]) -> None:
+        """Do something that is not seen."""
+        self._is_paused = True
+        try:
+            look()
+        finally:
+            self._is_paused = False
+
+    def image(self, place: Path) -> Path:
+        """One of the states in which a power cut may leave the directory now, as a new directory."""
+        live = _Tree(self.root)
+        chosen = self._choose(live)
+        place.mkdir()
+        self._lay_out(live, chosen, self.root.stat().st_ino, place)
+        return place
+
+    def _watching(self, name: str) -> Callable[..., Any]:
+        real = getattr(os, name)
+
+        def call(*arguments: Any, **options: Any) -> Any:
+            if self._is_paused:
+                return real(*arguments, **options)
+            self.pause(lambda: self.moment(self))
+            if name not in SYNCS:
+                return real(*arguments, **options)
+            path = Path(f"/proc/self/fd/{arguments[0]}").readlink()
+            if path.is_relative_to(self.root):
+                site = _site(path, sys._getframe(1))
+                self.sites.add(site)
+                if site != self.forgotten:
+                    self._keep(path)
+            return None
+
+        return call
+
+    def _keep(self, path: Path) -> None:
+        """What is there now is durable."""
+        found = path.stat()
+        if found.st_ino not in self._held:
+            self._held[found.st_ino] = os.open(path, os.O_RDONLY)
+        if path.is_dir():
+            self._names[found.st_ino] = {entry.name: entry.inode() for entry in os.scandir(path)}
+            # Of a file whose name is durable, nothing may be.
+            for entry in os.scandir(path):
+                if entry.inode() not in self._held:
+                    self._held[entry.inode()] = os.open(entry.path, os.O_RDONLY)
+        else:
+            self._content[found.st_ino] = path.read_bytes()
+
+    def _choose(self, live: "_Tree") -> dict[Place, int]:
+        """Which names there are, and of which inodes."""
+        durable = {(parent, name): inode for parent, names in self._names.items() for name, inode in names.items()}
+        before = {inode: place for place, inode in durable.items()}
+        chosen: dict[Place, int] = {place: inode for place, inode in durable.items() if live.names.get(place) == inode}
+        changed = [place for place in {**durable, **live.names} if place not in chosen]
+        # A name that was given up is decided on with the one that was got.
+        for place in sorted(changed, key=lambda place: place not in live.names):
+            old, new = durable.get(place), live.names.get(place)
+            given_up = before.get(new) if new is not None else None
+            if given_up is not None and live.names.get(given_up) == new:
+                given_up = None  # another link
+            if new is not None and self.random.random() < 0.5:
+                chosen[place] = new
+            elif new is not None:
+                if old is not None:
+                    chosen[place] = old
+                if given_up is not None:
+                    chosen[given_up] = new
+            elif old is not None and place not in chosen and old not in live.inodes and self.random.random() < 0.5:
+                chosen[place] = old
+        return chosen
+
+    def _lay_out(self, live: "_Tree", chosen: dict[Place, int], directory: int, place: Path) -> None:
+        for (parent, name), inode in chosen.items():
+            if parent != directory:
+                continue
+            if inode in self._names or inode in live.directories:
+                (place / name).mkdir()
+                self._lay_out(live, chosen, inode, place / name)
+            else:
+                (place / name).write_bytes(self._torn(self._content.get(inode, b""), live.content(inode)))
+
+    def _torn(self, old: bytes, new: bytes | None) -> bytes:
+        """A file's content, of which this is durable and that is what it would have become."""
+        if new is None or new == old:
+            return old
+        fate = self.random.random()
+        if fate < 0.5:
+            return old if fate < 0.25 else new
+        length = self.random.choice((len(old), len(new), self.random.randint(*sorted((len(old), len(new))))))
+        sectors = []
+        for at in range(0, length, SECTOR_BYTES):
+            until = min(at + SECTOR_BYTES, length)
+            source = self.random.choice((old, new))
+            sectors.append(source[at:until].ljust(until - at, b"\0"))
+        return b"".join(sectors)
+
+
+class _Tree:
+    """What the running system shows."""
+
+    def __init__(self, root: Path) -> None:
+        self.names: dict[Place, int] = {}
+        self.directories: set[int] = set()
+        self._paths: dict[int, Path] = {}
+        self._walk(root)
+
+    @property
+    def inodes(self) -> set[int]:
+        return set(self._paths)
+
+    def content(self, inode: int) -> bytes | None:
+        """None of a file that was removed."""
+        path = self._paths.get(inode)
+        return None if path is None else path.read_bytes()
+
+    def _walk(self, directory: Path) -> None:
+        own = directory.stat().st_ino
+        self.directories.add(own)
+        for entry in os.scandir(directory):
+            self.names[own, entry.name] = entry.inode()
+            self._paths[entry.inode()] = Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                self._walk(Path(entry.path))
+
+
+def _site(path: Path, frame: FrameType | None) -> Site:
+    """Who syncs it: the nearest caller in the service that does so for itself."""
+    nearest = None
+    while frame is not None:
+        file = Path(frame.f_code.co_filename)
+        if file.is_relative_to(_PACKAGE):
+            module = str(file.relative_to(_PACKAGE))
+            nearest = Site(module, frame.f_code.co_qualname, _named(path))
+            if module not in _HELPERS:
+                return nearest
+        frame = frame.f_back
+    assert nearest is not None, f"{path} is synced by nobody in the service"
+    return nearest
+
+
+def _named(path: Path) -> str:
+    """The same for each run and each process."""
+    if path.is_dir():
+        return "the directory"
+    return path.name.lstrip(".").removesuffix(f".{os.getpid()}")

@@ -1,0 +1,99 @@
+"""Power is cut at every moment: what was acknowledged is there, and without any one fsync it would not be."""
+
+import re
+import shutil
+from pathlib import Path
+from random import Random
+
+import pytest
+from testkit.checkout import ROOT
+from testkit.power import Disk, Site
+from tests.durability.scenarios import SCENARIOS, Promises, Scenario
+
+#: Of each moment, and of the last one.
+IMAGES, LAST_IMAGES = 3, 30
+#: Of an fsync that is forgotten, until that is noticed.
+SEEDS = 20
+SERVICE = ROOT / "service" / "cliffwatch"
+#: Modules that make durable what can be made again.
+MADE_AGAIN = {
+    "cli/daemon.py",
+    "cli/serve.py",
+    "cli/units.py",
+    "labs/aging/directories.py",
+    "report/build.py",
+    "report/picture_process.py",
+    "stack/launch.py",
+    "stack/processes.py",
+    "telemetry/parts.py",
+    "worker/run.py",
+}
+NEEDLESS = ("nothing:", "of the run's own nothing:")
+BY_NAME = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+
+
+def table() -> dict[Site, str]:
+    """The table of docs/durability.md: what happens without each fsync."""
+    text = (ROOT / "docs" / "durability.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\S+\.py)` \| `(\S+)` \| `?([^|`]+?)`? \| (.*) \|$", text, re.MULTILINE)
+    return {Site(module, function, synced): without for module, function, synced, without in rows}
+
+
+def cut(scenario: Scenario, directory: Path, seed: int, forgotten: Site | None = None) -> tuple[set[Site], str | None]:
+    """Which fsyncs there were, and what the first image lacked that kept less than was promised."""
+    disk, beside, image = directory / "disk", directory / "beside", directory / "image"
+    beside.mkdir(parents=True)
+    scenario.prepare(disk, beside)
+    promises: Promises = []
+    broken: list[str] = []
+
+    def moment(running: Disk, images: int = IMAGES) -> None:
+        for _ in range(0 if broken else images):
+            why = scenario.broken(running.image(image), promises)
+            broken.extend([] if why is None else [why])
+            shutil.rmtree(image)
+
+    try:
+        with Disk(disk, Random(seed), moment, forgotten).watched() as running:
+            scenario.act(disk, beside, promises)
+            running.pause(lambda: moment(running, LAST_IMAGES))
+        return running.sites, next(iter(broken), None)
+    finally:
+        shutil.rmtree(directory)
+
+
+@BY_NAME
+def test_what_was_acknowledged_is_there_whenever_power_is_cut(scenario: Scenario, tmp_path: Path) -> None:
+    for seed in range(5):
+        sites, broken = cut(scenario, tmp_path / "try", seed)
+        assert broken is None
+        assert sites
+
+
+@pytest.mark.parametrize("site", table(), ids=str)
+def test_each_fsync_is_missed_as_the_documentation_says(site: Site, tmp_path: Path) -> None:
+    is_needless = table()[site].startswith(NEEDLESS)
+    where = [scenario for scenario in SCENARIOS if site in cut(scenario, tmp_path / "try", 0)[0]]
+    assert where
+    assert any(is_missed(scenario, tmp_path / "try", site) for scenario in where) is not is_needless
+
+
+def test_the_documentation_names_no_other(tmp_path: Path) -> None:
+    found: set[Site] = set()
+    for scenario in SCENARIOS:
+        found |= cut(scenario, tmp_path / "try", 0)[0]
+    assert found == set(table())
+
+
+def test_what_else_is_synced_can_be_made_again() -> None:
+    """A module that begins to sync something is proven, or stands in this list."""
+    syncing = {
+        str(path.relative_to(SERVICE))
+        for path in SERVICE.rglob("*.py")
+        if re.search(r"\b(fsync|sync_directory|append_durably|write_durably|write_json_durably)\(", path.read_text())
+    }
+    assert syncing == {site.module for site in table()} | MADE_AGAIN
+
+
+def is_missed(scenario: Scenario, directory: Path, site: Site) -> bool:
+    return any(cut(scenario, directory, seed, site)[1] is not None for seed in range(SEEDS))

@@ -1,0 +1,85 @@
+"""events.jsonl: what a disk changed is named, and what the file says besides still counts."""
+
+import json
+
+import pytest
+from hypothesis import strategies as st
+from testkit.recorded_runs import LOAD_START
+from tests.fuzz.damage import restructured, spoiled
+from tests.fuzz.explore import bounded, explore, holds
+from tests.fuzz.journals import bodies, journal, journal_files, resealed
+
+from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal.event_text import event_text
+from cliffwatch.journal.following import StatusFollower
+
+WRITTEN = journal_files()[files.EVENTS]
+EVENTS = {line: Event.from_line(line) for line in WRITTEN.splitlines()}
+NOTE = Event(LOAD_START + 500, EventType.NOTE, "after", {"text": "a\u2028b", "count": 2})
+
+
+@holds(examples=100, content=spoiled(st.just(WRITTEN)))
+def test_a_damaged_line_is_named_and_never_another_event(content: bytes) -> None:
+    with journal(events_jsonl=content) as directory, bounded():
+        reader = JournalReader(directory)
+        found = {stored.id: stored.event for stored in reader.events()}
+        lines = {number: line for number, line in enumerate(content.split(b"\n")[:-1], 1) if line}
+        whole = {number: EVENTS[line.rstrip(b"\r")] for number, line in lines.items() if line.rstrip(b"\r") in EVENTS}
+        assert found == whole
+        assert {fault.line for fault in reader.faults} == lines.keys() - whole.keys()
+        StatusFollower(directory).status()
+        EventLog(directory).append(NOTE)
+        assert [stored.event for stored in JournalReader(directory).events()] == [*whole.values(), *rest(content), NOTE]
+
+
+def rest(content: bytes) -> list[Event]:
+    """What stood in a last line that had lost its newline alone."""
+    last = content.rpartition(b"\n")[2].rstrip(b"\r")
+    return [EVENTS[last]] if last in EVENTS else []
+
+
+LINES = restructured(st.sampled_from(bodies(files.EVENTS)))
+
+
+@holds(examples=150, line=LINES | st.builds(resealed, LINES))
+def test_a_line_that_says_something_else_is_an_event_or_none(line: str) -> None:
+    with bounded():
+        try:
+            event = Event.from_line(line)
+        except ValueError:
+            return
+        assert isinstance(event.name, str)
+        assert isinstance(event.detail, dict)
+        assert 0 <= event.happened_at <= files.LAST_MOMENT
+        assert Event.from_line(event.to_line()).detail == event.detail
+        assert isinstance(event_text(event.type, event.name, event.detail), str)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 500 + "NaN" + "]" * 500,
+        '{"a":' * 300 + "1" + "}" * 300,
+        '{"at":1.0,"type":"note","name":"n","detail":[["a",1]]}',
+        '{"at":1.0,"type":"note","name":{"a":1},"detail":{}}',
+    ],
+)
+def test_what_is_nested_too_deep_or_of_another_form_is_no_event(text: str) -> None:
+    with pytest.raises(ValueError, match=r"nested|not an event"):
+        Event.from_line(text)
+
+
+def test_a_number_that_hides_that_it_is_not_finite_is_absent() -> None:
+    value, found = lenient_json('{"a": 1' + "0" * 250 + "e99}")
+    assert (value, found) == ({"a": None}, 1)
+    assert json.dumps(value, allow_nan=False)
+
+
+@pytest.mark.long(seconds=60, why="damage at random")
+def test_a_minute_of_events() -> None:
+    explore(
+        60,
+        test_a_damaged_line_is_named_and_never_another_event,
+        test_a_line_that_says_something_else_is_an_event_or_none,
+    )

@@ -1,0 +1,87 @@
+"""Whatever goes wrong, in whatever order: no window is lost or there twice, and each run comes to its end.
+
+A seed that fails is printed with its history. `python -m tests.simulation.simulate SEED 1` repeats it, and it is kept
+in `KEPT` once what it found is mended.
+"""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+from unittest import mock
+
+import pytest
+from testkit.checkout import ROOT
+from tests.simulation.simulate import Broken, simulate_all
+
+from cliffwatch.base import durable
+from cliffwatch.journal.recovery import Tail
+from cliffwatch.worker import __main__ as worker_main
+
+#: They found: half of a run that was refused; a verdict of windows that were on no disk; a run that waited for hours
+#: because the clock was set back; a run that was shown, with its name on no disk; one that was over only in the index;
+#: a state whose line lacked nothing but its end, so that it counted for those who write and not for those who read.
+KEPT = (13, 20, 47, 1168, 4146, 4610)
+CHUNK, CHUNKS, SEEDS = 70, 4, 10_000
+
+
+def chunk(number: int) -> range:
+    return range(100_000 + number * 200, 100_000 + number * 200 + CHUNK)
+
+
+def test_seeds_that_failed_once_hold() -> None:
+    simulate_all(KEPT)
+
+
+@pytest.mark.parametrize("number", range(CHUNKS))
+def test_nothing_is_lost(number: int) -> None:
+    simulate_all(chunk(number))
+
+
+@pytest.mark.long(seconds=900, why="10,000 seeds")
+@pytest.mark.timeout(3600)
+def test_nothing_is_lost_in_ten_thousand_seeds() -> None:
+    """As many at once as there are processors."""
+    each = SEEDS // (os.cpu_count() or 1) + 1
+    parts = [(first, min(each, SEEDS - first)) for first in range(0, SEEDS, each)]
+    command = [sys.executable, "-m", "tests.simulation.simulate"]
+    at_work = [
+        subprocess.Popen(
+            [*command, *map(str, part)], cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+        for part in parts
+    ]
+    said = [process.communicate()[0] for process in at_work]
+    assert [process.returncode for process in at_work] == [0] * len(parts), "\n".join(said)[-20_000:]
+
+
+def test_a_seed_is_the_same_each_time() -> None:
+    seen: list[list[str]] = []
+    for _ in range(2):
+        simulate_all([1168], lambda seed, history: seen.append(history))
+    assert seen[0] == seen[1]
+    assert len(seen[0]) > 20
+
+
+def test_all_of_it_goes_wrong() -> None:
+    """In some seed of a few: whatever a seed could do and none does proves nothing."""
+    words = Counter[str]()
+    simulate_all(range(60), lambda seed, history: words.update(" ".join(history).split()))
+    assert not [
+        word for word in ("killed", "frozen", "power", "set", "answers", "database", "SIGTERM") if not words[word]
+    ]
+
+
+WITHOUT: dict[str, Callable[[], Any]] = {
+    "an fsync": lambda: mock.patch.object(durable, "append_durably", durable.write_all),
+    "the worker's lock": lambda: mock.patch.object(worker_main, "_take_lock", return_value=True),
+    "the end of half a line": lambda: mock.patch.object(Tail, "settle"),
+}
+
+
+@pytest.mark.parametrize("what", WITHOUT)
+def test_without_it_something_is_broken(what: str) -> None:
+    with WITHOUT[what](), pytest.raises(Broken):
+        simulate_all(range(200_000, 200_300))
