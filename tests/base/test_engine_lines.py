@@ -50,6 +50,7 @@ def test_a_record_is_read_back(record: EngineRecord) -> None:
         ('{"type":"window","seq":1,"start":2.0,"end":2.0,"counters":{}}', "end"),
         ('{"type":"window","seq":1,"start":1.0,"end":2.0,"counters":{},"latency":{"append":"xyz"}}', "latency"),
         ('{"type":"window","seq":1,"start":NaN,"end":2.0,"counters":{}}', "start"),
+        ('{"type":"window","seq":1,"start":1.0,"end":2.0,"counters":{"\\u0000":1}}', "counters"),
         ('{"type":"end","status":"perhaps"}', "status"),
     ],
 )

@@ -4,11 +4,12 @@ import gc
 import os
 import signal
 import sys
+import threading
 import warnings
 from pathlib import Path
 
 from cliffwatch.base.logs import open_log
-from cliffwatch.base.processes import disown, start_detached
+from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 
 CHILD = """
 import os, sys
@@ -61,3 +62,17 @@ def test_nobody_complains_of_one_that_was_let_go(tmp_path: Path) -> None:
     os.kill(pid, signal.SIGKILL)
     os.waitpid(pid, 0)
     assert [warning for warning in complaints if str(pid) in str(warning.message)] == []
+
+
+def test_a_thread_is_not_a_process_that_is_signalled() -> None:
+    done = threading.Event()
+    thread = threading.Thread(target=done.wait)
+    thread.start()
+    try:
+        assert thread.native_id is not None
+        identity = ProcessIdentity.of(thread.native_id)
+        assert identity is not None
+        assert not identity.send(signal.SIGCONT)
+    finally:
+        done.set()
+        thread.join()

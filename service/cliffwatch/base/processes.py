@@ -1,5 +1,6 @@
 """Starting a process that outlives this one, and knowing it again: its pid alone may be somebody else's by then."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -12,6 +13,8 @@ from cliffwatch.base.privacy import UMASK
 
 #: PID_MAX_LIMIT of the kernel.
 _LARGEST_PID = 2**22
+#: What pidfd_open(2) says of a pid that is nothing's, or a thread's: ENOENT since Linux 6.15, EINVAL before.
+_NOT_A_PROCESS = frozenset({errno.ESRCH, errno.ENOENT, errno.EINVAL})
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
@@ -54,8 +57,10 @@ class ProcessIdentity:
         """Signal the process if it is still the same one; says whether it was."""
         try:
             descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return False
+        except OSError as error:
+            if error.errno in _NOT_A_PROCESS:
+                return False
+            raise
         try:
             # The descriptor pins the process: what is_alive confirms now is what the signal reaches.
             if not self.is_alive():

@@ -68,7 +68,8 @@ class _Line(BaseModel):
 #: What a journal can hold and give back.
 _Moment = Annotated[float, Field(ge=0, le=LAST_MOMENT)]
 _Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
-_Name = Annotated[str, Field(max_length=_NAME_LENGTH)]
+#: Without control characters, which a journal gives back as U+FFFD.
+_Name = Annotated[str, Field(max_length=_NAME_LENGTH, pattern=r"^[^\x00-\x1f\x7f]*$")]
 
 
 class _WindowLine(_Line):
