@@ -6,8 +6,6 @@ from typing import Annotated, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
-from sqlalchemy.engine import make_url
-from sqlalchemy.exc import ArgumentError
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
@@ -45,8 +43,14 @@ class Settings(BaseSettings):
     @field_validator("database_url")
     @classmethod
     def _database_is_supported(cls, value: str) -> str:
+        if value == "":
+            return value
+        # Every worker and command reads settings; SQLAlchemy takes as long to import as all else of it.
+        from sqlalchemy.engine import make_url
+        from sqlalchemy.exc import ArgumentError
+
         try:
-            supported = value == "" or make_url(value).drivername in _DIALECTS
+            supported = make_url(value).drivername in _DIALECTS
         except ArgumentError:
             supported = False
         if not supported:

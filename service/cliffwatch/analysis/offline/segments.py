@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import ruptures
 from numpy.typing import NDArray
 
 from cliffwatch.analysis.run_arrays import Array
@@ -77,6 +76,9 @@ def candidates(columns: list[Array]) -> list[int]:
     signal = np.column_stack(prepared)
     if len(signal) < 4 * _SEGMENT_MINIMUM:
         return []
+    # It brings all of SciPy, which takes seconds to import: neither the service nor a short run needs it.
+    import ruptures
+
     penalty = (1 + len(columns)) * 1.5 * float(np.log(len(signal)))
     edges = ruptures.KernelCPD(kernel="linear", min_size=_SEGMENT_MINIMUM).fit(signal).predict(pen=penalty)
     return [int(edge) for edge in edges[:-1]]
