@@ -1,5 +1,5 @@
-# Everything that is built, installed or written goes into the state directory, except what the distribution installs
-# and the chart library beside the pages that use it.
+# Everything that is built, installed or written goes into the state directory, except what the distribution installs,
+# the chart library beside the pages that use it, and what checkouts share: ~/.cache/cliffwatch (setup/common.sh).
 STATE ?= .cliffwatch
 override STATE := $(abspath $(STATE))
 export STATE
@@ -13,7 +13,7 @@ UV_COMPILE = $(STATE)/lock/bin/uv pip compile pyproject.toml --universal --pytho
 	--no-emit-index-url --no-header --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help run test up down watchers binaries wheel release bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-long test-python test-rust
+.PHONY: help run test up down watchers binaries wheel release bench lint format assets dashboards pictures openapi docs lock clean setup setup-test test-all test-real test-timing test-binaries gate setup-real test-python test-rust
 
 help: ## say what there is
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -21,15 +21,22 @@ help: ## say what there is
 run: setup watchers binaries ## the drill: a small drive ages, latency falls off a cliff, and detection and alerting report it
 	@setup/demonstration
 
-test: setup-test watchers binaries ## install what is missing; every check, and all tests but those marked long
-	@$(BIN)/python -m testkit.suite
+test: setup-test test-binaries ## install what is missing; every check, and what must hold before a change is merged
+	@$(BIN)/python -m testkit.suite gate
+
+test-real: setup-real test-binaries watchers ## the rest on real components: long, in containers, or machine-wide
+	@$(BIN)/python -m testkit.suite real
+
+test-timing: setup-real test-binaries watchers ## what compares times, one at a time; leave the machine alone meanwhile
+	@$(BIN)/python -m testkit.suite timing
 
 test-all: ## every check and every test
 	@$(MAKE) --no-print-directory test
-	@$(MAKE) --no-print-directory test-long
+	@$(MAKE) --no-print-directory test-real
+	@$(MAKE) --no-print-directory test-timing
 
-test-long: setup-test watchers binaries ## what make test leaves out; UNTIL=seconds since 1970 chooses what is over by then
-	@$(BIN)/python -m testkit.suite long $(if $(UNTIL),--until=$(UNTIL))
+gate: ## what a merge asks of HEAD, in a clone of its own; .cliffwatch/passed/TREE says that it passed
+	@setup/gate
 
 up: setup watchers binaries ## start the service and its watchers on loopback and leave them running
 	@$(CLIFFWATCH) up
@@ -49,6 +56,9 @@ watchers: ## build the block-layer probe where it can run; two minutes the first
 	@setup/watchers
 
 binaries: ## build cliffwatch-load and cliffwatch-drive; some minutes the first time
+	@setup/binaries release
+
+test-binaries:
 	@setup/binaries
 
 wheel: setup binaries ## a wheel that installs without a compiler, into .cliffwatch/dist (docs/install.md)
@@ -63,11 +73,11 @@ lint: setup-test ## format, lint, floors and types of the Python parts
 	$(BIN)/lint-imports --no-logo --cache-dir $(STATE)/cache/floors
 	$(BIN)/mypy
 
-test-python: setup-test binaries ## all Python tests, one after the other; PYTEST="-k words" chooses
+test-python: setup-real test-binaries watchers ## all Python tests, one after the other; PYTEST="-k words" chooses
 	$(BIN)/pytest -o cache_dir=$(STATE)/cache/pytest $(PYTEST)
 
 test-rust: setup-test ## format, lint and tests of the Rust parts
-	@setup/rust
+	@setup/rust check gate
 
 format: setup-test ## write the format that lint asks for
 	$(BIN)/ruff format
@@ -94,8 +104,8 @@ lock: ## lock the newest Python packages that pyproject.toml allows
 	$(UV_COMPILE) --output-file requirements.txt
 	$(UV_COMPILE) --extra test --output-file requirements-test.txt
 
-clean: down ## remove what was built and installed; journals and the database stay
-	rm -rf $(STATE)/venv $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel \
+clean: down ## remove what was built and installed here; journals, the database and ~/.cache/cliffwatch stay
+	rm -rf $(STATE)/venv $(STATE)/programs $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel \
 		$(STATE)/debian $(STATE)/docker $(STATE)/docker.lock
 	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
 
@@ -106,7 +116,9 @@ setup:
 
 setup-test:
 	@setup/install test
-	@setup/kernel
 	@setup/python test
 	@setup/assets
 	@setup/broker
+
+setup-real: setup-test
+	@setup/kernel

@@ -47,3 +47,51 @@ rust_usable() {
 rust_flags() {
     echo "${RUSTFLAGS:-} --remap-path-prefix=$root=/cliffwatch --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 }
+
+# What is fetched or compiled and is the same for every checkout lies beside them, under the hash of what it is made of.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/cliffwatch
+mkdir -p "$cache"
+# prune PATTERN: remove what was not used for 30 days.
+prune() { find "$cache" -mindepth 1 -maxdepth 1 -name "$1" -mtime +30 -exec rm -rf {} +; }
+
+# alone_in_cache NAME COMMAND...: with no other checkout at the same part of the cache.
+alone_in_cache() {
+    local name=$1
+    shift
+    (
+        flock --nonblock 9 || { say "waiting for another checkout, which is at $cache/$name"; flock 9; }
+        # What it leaves running does not hold the lock.
+        "$@" 9>&-
+    ) 9>"$cache/$name.lock"
+}
+
+# A network that is away is no failed test: the exit status says so.
+readonly COULD_NOT_FETCH=75
+# fetching WHAT COMMAND...: try three times; the status of the last try is lost, its output is not.
+fetching() {
+    local what=$1 pause
+    shift
+    for pause in 5 20; do
+        if "$@"; then return 0; fi
+        say "$what could not be fetched; once more in $pause s"
+        sleep "$pause"
+    done
+    if "$@"; then return 0; fi
+    say "could not fetch $what"
+    return "$COULD_NOT_FETCH"
+}
+
+# Crates of the registry are compiled once for all checkouts with one Cargo.lock, compiler and profile; a checkout's own
+# crates go beside them. The state directory's target leads there.
+share_cargo_target() {
+    local target
+    target=$cache/cargo-$({ cargo --version && cat "$root/Cargo.lock" && sed -n '/^\[profile/,$p' "$root/Cargo.toml"; } | sha256sum | cut -c 1-16)
+    mkdir -p "$target"
+    touch "$target"
+    prune 'cargo-*'
+    if [[ $(readlink "$state/target" || true) != "$target" ]]; then
+        rm -rf "$state/target"
+        ln -s "$target" "$state/target"
+    fi
+    export CARGO_TARGET_DIR=$target
+}

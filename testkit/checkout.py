@@ -8,7 +8,7 @@ ROOT = Path(__file__).resolve().parents[1]
 #: The state directory of `make`: programs, jars and the probe are built into it.
 STATE = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve()
 #: Where `setup/binaries` builds the programs.
-PROGRAMS = STATE / "target" / "release"
+PROGRAMS = STATE / "programs"
 
 
 def tracked(*patterns: str) -> list[Path]:

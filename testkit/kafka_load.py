@@ -59,6 +59,11 @@ class Outcome:
         """The details of all events of this name."""
         return [event["detail"] for event in self.events if event["name"] == name]
 
+    def start_of(self, document: dict[str, Any]) -> float:
+        """When the load began: as planned, or later where the engine was not ready by then."""
+        later = [float(begun["start"]) for begun in self.events_named("begun")]
+        return later[0] if later else float(document["start"])
+
     @property
     def verification(self) -> dict[str, Any]:
         """What became of all records, as reported at the end."""

@@ -1,5 +1,6 @@
 """Loop devices, mounts and helper processes for the tests of the gate; each is gone when its block ends."""
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -8,6 +9,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from testkit.waiting import wait_until
@@ -100,7 +102,18 @@ def reserved_node() -> Iterator[Path]:
         try:
             yield Path(f"/dev/loop{number}")
         finally:
-            fcntl.ioctl(control, LOOP_CONTROL_REMOVE, number)
+            wait_until(partial(_is_removed, control.fileno(), number), f"the end of /dev/loop{number}", seconds=30.0)
+
+
+def _is_removed(control: int, number: int) -> bool:
+    """Remove a loop device, which fails for as long as another process has it open."""
+    try:
+        fcntl.ioctl(control, LOOP_CONTROL_REMOVE, number)
+    except OSError as error:
+        if error.errno != errno.EBUSY:
+            raise
+        return False
+    return True
 
 
 @contextmanager

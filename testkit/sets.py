@@ -1,18 +1,83 @@
-"""Which tests run when: side by side or alone, in `make test` or only in `make test-all`, and before a given time.
+"""Which set a test belongs to (gate, real, timing), and which tests run beside which.
 
 tests/conftest.py imports the hooks.
+
+A test's set is that of the marker `gate`, `real` or `timing` that is nearest to it. Without one it is `real` where the
+test is marked `alone`, else the set of its place (`PLACES`), else the gate. `--set NAME` selects a set.
 """
 
-import time
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+Set = Literal["gate", "real", "timing"]
+SETS: tuple[Set, ...] = get_args(Set)
+#: Directories and modules that belong to a set as a whole, and why; the longest that fits decides.
+PLACES: dict[Set, dict[str, str]] = {
+    "gate": {
+        "tests/labs/aging/test_attach_and_detach.py": "smoke of the aging drive",
+        "tests/worker/test_detection.py": "journals that are made, without a load",
+        "tests/worker/test_engine_events.py": "pure",
+        "tests/worker/test_exposition.py": "pure",
+        "tests/worker/test_failure_text.py": "pure, but for a run that does not begin",
+        "tests/worker/test_surroundings.py": "looks at this process's own directories",
+    },
+    "real": {
+        "tests/alerts/test_delivery.py": "Prometheus and Alertmanager are started",
+        "tests/alerts/test_whole_run.py": "rules are evaluated for each second of a day",
+        "tests/api/test_connections.py": "clients are as slow as can be",
+        "tests/api/test_damaged_rows.py": "every kind of value in every column, at a service each",
+        "tests/api/test_database_trouble.py": "a database is away or locked for as long as its clients wait",
+        "tests/api/test_failing_disk.py": "a full disk is waited for",
+        "tests/api/test_generated_requests.py": "requests at random",
+        "tests/api/test_hung_drive.py": "lists the machine's devices while one hangs",
+        "tests/api/test_lifetime.py": "services are started and ended as processes",
+        "tests/api/test_postgresql_away.py": "a database is away for as long as its clients wait",
+        "tests/api/test_postgresql_elsewhere.py": "databases are slow, and promoted",
+        "tests/app/test_reconciler.py": "workers are started, and die",
+        "tests/cli/test_cli_database_change.py": "services are started on one database after the other",
+        "tests/cli/test_cli_index.py": "services and workers are started",
+        "tests/cli/test_cli_logs.py": "logs are filled to their bounds",
+        "tests/cli/test_cli_service.py": "services and runs are killed and started again; lists the machine's devices",
+        "tests/cli/test_daemon.py": "services are started, killed and started again",
+        "tests/cli/test_private_state.py": "services, runs and drives are started",
+        "tests/compose/test_containers.py": "starts a container engine",
+        "tests/compose/test_engine.py": "starts a container engine",
+        "tests/compose/test_profiles_on_docker.py": "an image is built and a stack started",
+        "tests/compose/test_stack_on_docker.py": "an image is built and a stack started",
+        "tests/dashboards/test_dashboard_queries.py": "a run is watched by a real Prometheus",
+        "tests/docs/test_commands.py": "types every command of the documents, on drives and runs",
+        "tests/durability/test_real_file_systems.py": "cuts the power of drives with file systems on them",
+        "tests/engines/fio/test_fio_engine.py": "loads of seconds, by the clock",
+        "tests/engines/kafka/": "a cluster is started; loads of seconds, by the clock",
+        "tests/engines/storage/": "loads of seconds, by the clock, on file systems",
+        "tests/exporters/ebpf/": "a probe is compiled, and loaded into the kernel",
+        "tests/install/": "wheels are built, and installed on bare systems",
+        "tests/labs/aging/": "attaches devices, and lists those of the machine",
+        "tests/labs/bundle/test_bundle_import.py": "services take in bundles, and are killed meanwhile",
+        "tests/report/export/test_round_trip.py": "whole runs are exported, and analysed again",
+        "tests/report/test_browser.py": "opens reports of every kind in a browser",
+        "tests/report/test_every_report.py": "opens reports of every kind in a browser",
+        "tests/report/test_final_findings.py": "runs of several seconds, and their reports",
+        "tests/stack/": "watchers are started, hung and killed around runs",
+        "tests/telemetry/test_collection_task.py": "runs are watched by a real Prometheus",
+        "tests/telemetry/test_collector.py": "hours are collected of a real Prometheus",
+        "tests/upgrade/": "a state directory of each release is taken over, and runs go on in it",
+        "tests/web/": "opens pages in a browser, beside runs",
+        "tests/worker/": "runs of several seconds each, by the clock",
+    },
+    "timing": {
+        "tests/causes/": "diagnoses rest on the latencies of loads of half a minute",
+        "tests/engines/storage/test_flatness.py": "memory is held to a mebibyte, and a thread is starved",
+        "tests/engines/storage/test_truth.py": "flushes and sizes are compared with a broker's",
+    },
+}
+ALONE = "alone"
 #: Modules and directories that one process runs, one after the other.
 TOGETHER = {
-    "what costs much to set up: a cluster": ("tests/engines/kafka/",),
-    # Where nobody can say what a loop device lies on, as while a test has killed what serves it, no drive is free.
+    "a Kafka cluster, which takes long to start": ("tests/engines/kafka/",),
+    # While a test has killed what serves a loop device, nothing can say what it lies on, and no drive is free.
     "whether a drive is free, which depends on every loop device of the machine": (
         "tests/gate/",
         "tests/machine/",
@@ -27,22 +92,11 @@ TOGETHER = {
     ),
 }
 #: Directories whose modules take longest begin first, after those that belong together; short ones fill the end.
-LONGEST = ("tests/causes/", "tests/stack/", "tests/worker/", "tests/web/", "tests/telemetry/", "tests/report/")
-LONG, ALONE = "long", "alone"
-_LEFT_OUT = pytest.StashKey[list[pytest.Item]]()
+LONGEST = ("tests/stack/", "tests/worker/", "tests/web/", "tests/telemetry/", "tests/report/")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--until",
-        type=float,
-        metavar="EPOCH",
-        help="run the long tests from the shortest on, and name those that would not be over by then",
-    )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.stash[_LEFT_OUT] = []
+    parser.addoption("--set", choices=SETS, help="only the tests of this set (testkit/sets.py)")
 
 
 class ByModule(LoadScopeScheduling):  # type: ignore[misc]
@@ -50,6 +104,36 @@ class ByModule(LoadScopeScheduling):  # type: ignore[misc]
 
     def _split_scope(self, nodeid: str) -> str:
         return _group(nodeid) or nodeid.partition("::")[0]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
+    return ByModule(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if any(not marker.kwargs.get("why") for name in (*SETS, ALONE) for marker in item.iter_markers(name)):
+            raise pytest.UsageError(f"{item.nodeid}: its marker does not say why")
+    items.sort(key=_rank)
+    if chosen := config.getoption("set"):
+        others = [item for item in items if set_of(item) != chosen]
+        items[:] = [item for item in items if set_of(item) == chosen]
+        config.hook.pytest_deselected(items=others)
+
+
+def set_of(item: pytest.Item) -> Set:
+    """The set that a collected test belongs to."""
+    nearest = next((marker.name for marker in item.iter_markers() if marker.name in SETS), None)
+    if nearest is not None:
+        return next(name for name in SETS if name == nearest)
+    # The gate runs all its tests side by side.
+    if item.get_closest_marker(ALONE) is not None:
+        return "real"
+    fitting = [
+        (len(place), name) for name, places in PLACES.items() for place in places if item.nodeid.startswith(place)
+    ]
+    return max(fitting)[1] if fitting else "gate"
 
 
 def _group(nodeid: str) -> str | None:
@@ -60,38 +144,3 @@ def _rank(item: pytest.Item) -> int:
     if _group(item.nodeid) is not None:
         return 0
     return next((rank for rank, place in enumerate(LONGEST, 1) if item.nodeid.startswith(place)), len(LONGEST) + 1)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByModule:
-    return ByModule(config, log)
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in items:
-        if any(not marker.kwargs.get("why") for name in (LONG, ALONE) for marker in item.iter_markers(name)):
-            raise pytest.UsageError(f"{item.nodeid}: its marker does not say why")
-    items.sort(key=_rank)
-    if config.getoption("until") is not None:
-        items.sort(key=seconds_of)
-
-
-def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
-    until = item.config.getoption("until")
-    if until is None or time.time() + seconds_of(item) <= until:
-        return None
-    item.config.stash[_LEFT_OUT].append(item)
-    return True
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    left_out = config.stash[_LEFT_OUT]
-    if left_out:
-        terminalreporter.section("left out for want of time; make test-all has them")
-    for item in left_out:
-        terminalreporter.write_line(f"{seconds_of(item):5.0f} s  {item.nodeid}")
-
-
-def seconds_of(item: pytest.Item) -> float:
-    """How long a test marked `long` takes on two cores; nothing of any other."""
-    return max((float(marker.kwargs["seconds"]) for marker in item.iter_markers(LONG)), default=0.0)

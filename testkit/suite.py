@@ -1,10 +1,14 @@
-"""What `make test` runs once everything is there: each part timed, the slowest tests named.
+"""One of the three sets of tests (testkit/sets.py), once everything is there: each part timed, the slowest tests named.
 
-python -m testkit.suite              every check, and every test but those marked `long`
-python -m testkit.suite long         the tests marked `long`; with --until=EPOCH those that will be over by then
+python -m testkit.suite gate     every check, and what must hold before a change is merged
+python -m testkit.suite real     the rest on real components
+python -m testkit.suite timing   what compares times, one at a time
+
+Further arguments are pytest's.
 """
 
 import argparse
+import functools
 import os
 import re
 import subprocess
@@ -14,14 +18,15 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from xml.etree import ElementTree
 
 from testkit.checkout import ROOT, STATE
+from testkit.machine_lock import machine_lock
+from testkit.outcomes import read_outcomes
+from testkit.second_try import Flaky, touched_files, tried_again
+from testkit.sets import SETS, Set
 
 SLOWEST = 10
 PYTEST = (sys.executable, "-m", "pytest", "-o", f"cache_dir={STATE / 'cache' / 'pytest'}")
-#: Most tests wait for something most of the time.
-WORKERS_PER_PROCESSOR = 2
 #: What cargo prints of a test program, and this of its end.
 _PROGRAM = re.compile(r"Running .*\((?P<path>\S+)\)$|Doc-tests (?P<crate>\S+)$")
 _FINISHED = re.compile(r"test result: .* finished in (?P<seconds>[\d.]+)s")
@@ -35,6 +40,7 @@ class Part:
     seconds: float = 0.0
     status: int = 0
     durations: dict[str, float] = field(default_factory=dict)
+    flaky: list[Flaky] = field(default_factory=list)
 
 
 def checks(name: str, *command: str | Path) -> Part:
@@ -42,11 +48,12 @@ def checks(name: str, *command: str | Path) -> Part:
     return _timed(Part(name), command)
 
 
-def rust(name: str) -> Part:
-    """Format, lint and tests of the Rust parts; a duration is a whole test program's, since cargo reports no other."""
+def rust(name: str, *arguments: str) -> Part:
+    """setup/rust with these arguments; a duration is a whole test program's, since cargo reports no other."""
     part = Part(name)
     begun = time.monotonic()
-    process = subprocess.Popen([ROOT / "setup" / "rust"], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    command = [str(ROOT / "setup" / "rust"), *arguments]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert process.stdout is not None
     lines = []
     for raw in process.stdout:
@@ -71,31 +78,44 @@ def program_seconds(lines: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def python(name: str, *options: str) -> Part:
-    """pytest with these options."""
+def python(name: str, *options: str, second_try: bool = False, root: Path = ROOT) -> Part:
+    """pytest with these options in `root`; with `second_try`, what passes by itself is flaky."""
     part = Part(name)
     with tempfile.TemporaryDirectory() as directory:
-        results = Path(directory) / "results.xml"
-        _timed(part, (*PYTEST, *options, f"--junitxml={results}"))
-        # Where it could not even collect there are no results.
-        if results.exists():
-            for case in ElementTree.parse(results).iter("testcase"):  # noqa: S314 # pytest wrote it just now
-                test = f"{case.get('classname')}::{case.get('name')}".partition("@")[0]
-                part.durations[test] = float(case.get("time", "0"))
+        file = Path(directory) / "outcomes"
+        _timed(part, (*PYTEST, "-p", "testkit.outcomes", f"--outcomes={file}", *options), root)
+        outcomes = read_outcomes(file)
+    part.durations = {outcome.test: outcome.seconds for outcome in outcomes}
+    if second_try and part.status:
+        flaky = tried_again(outcomes, part.status, touched_files(root), functools.partial(passes, root))
+        if flaky is not None:
+            part.status, part.flaky = 0, flaky
     return part
 
 
-def quick(options: list[str]) -> Iterable[Part]:
-    workers = str(WORKERS_PER_PROCESSOR * len(os.sched_getaffinity(0)))
-    yield checks("lint", "make", "--no-print-directory", "lint")
-    yield rust("Rust")
-    side_by_side = ("-m", "not long and not alone", "-n", workers, "--no-loadscope-reorder")
-    yield python("Python, side by side", *side_by_side, *options)
-    yield python("Python, one at a time", "-m", "not long and alone", *options)
+def passes(root: Path, test: str) -> bool:
+    """Whether a test passes in a process of its own."""
+    return subprocess.run((*PYTEST, test), cwd=root, check=False).returncode == 0
 
 
-def long(options: list[str]) -> Iterable[Part]:
-    yield python("Python, long", "-m", "long", *options)
+def parts_of(chosen: Set, options: list[str]) -> Iterable[Part]:
+    """Run the set, part by part."""
+    side_by_side = ("-n", str(len(os.sched_getaffinity(0))), "--no-loadscope-reorder")
+    match chosen:
+        case "gate":
+            yield checks("lint", "make", "--no-print-directory", "lint")
+            yield rust("Rust", "check", "gate")
+            with machine_lock(exclusive=False):
+                yield python("Python", "--set=gate", *side_by_side, *options, second_try=True)
+        case "real":
+            with machine_lock(exclusive=False):
+                yield python("Python, side by side", "--set=real", "-m", "not alone", *side_by_side, *options)
+            with machine_lock(exclusive=True):
+                yield python("Python, one at a time", "--set=real", "-m", "alone", *options)
+        case "timing":
+            with machine_lock(exclusive=True):
+                yield rust("Rust", "timing")
+                yield python("Python", "--set=timing", "-p", "testkit.quiet_machine", *options)
 
 
 def summary(parts: list[Part]) -> str:
@@ -104,21 +124,22 @@ def summary(parts: list[Part]) -> str:
     lines += [f"{seconds:8.1f} s  {test}" for seconds, test in sorted(durations, reverse=True)[:SLOWEST]]
     lines += [f"{part.seconds:8.1f} s  {part.name}{' FAILED' if part.status else ''}" for part in parts]
     total = sum(part.seconds for part in parts)
+    lines += [str(flaky) for part in parts for flaky in part.flaky]
     return "\n".join([*lines, f"{total:8.1f} s  in all: {int(total // 60)} min {total % 60:.0f} s"])
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m testkit.suite")
-    parser.add_argument("which", nargs="?", choices=("quick", "long"), default="quick")
-    which, options = parser.parse_known_args(arguments)
-    parts = list((long if which.which == "long" else quick)(options))
+    parser.add_argument("set", choices=SETS)
+    given, options = parser.parse_known_args(arguments)
+    parts = list(parts_of(given.set, options))
     print(summary(parts), flush=True)
     return 1 if any(part.status for part in parts) else 0
 
 
-def _timed(part: Part, command: Iterable[str | Path]) -> Part:
+def _timed(part: Part, command: Iterable[str | Path], root: Path = ROOT) -> Part:
     begun = time.monotonic()
-    part.status = subprocess.run(list(command), cwd=ROOT, check=False).returncode
+    part.status = subprocess.run(list(command), cwd=root, check=False).returncode
     part.seconds = time.monotonic() - begun
     return part
 

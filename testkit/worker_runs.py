@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget, SyntheticTarget
 from cliffwatch.model.workload import format_workload, workload_from
+from cliffwatch.worker.freezes import WORKER_FROZEN
 
 PATIENCE_SECONDS = 60.0
+ATTEMPTS = 3
 
 
 def queue_run(
@@ -85,6 +88,18 @@ def window_count(directory: Path) -> int:
 def report(directory: Path) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((directory / files.REPORT_JSON).read_text())
     return document
+
+
+def undisturbed(attempt: Callable[[int], Sequence[Path]]) -> Sequence[Path]:
+    """Journals of runs whose workers were never late: `attempt` executes them, and is given its number.
+
+    On a machine so busy that a worker's timer is late by seconds, that is a gap by design: the runs are executed again.
+    """
+    for number in range(ATTEMPTS):
+        journals = attempt(number)
+        if not any(WORKER_FROZEN in names(journal, "gap") for journal in journals):
+            return journals
+    raise AssertionError(f"in {ATTEMPTS} attempts this machine kept a worker from running for seconds")
 
 
 def assert_no_window_twice(directory: Path) -> None:

@@ -2,15 +2,8 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from testkit.choosing import (
-    pytest_addoption,
-    pytest_collection_modifyitems,
-    pytest_configure,
-    pytest_runtest_protocol,
-    pytest_terminal_summary,
-    pytest_xdist_make_scheduler,
-)
 from testkit.databases import database, database_url, postgresql_server
+from testkit.sets import pytest_addoption, pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
 from cliffwatch.worker.detection import FAILED_NOTE
 
@@ -23,9 +16,6 @@ __all__ = [
     "postgresql_server",
     "pytest_addoption",
     "pytest_collection_modifyitems",
-    "pytest_configure",
-    "pytest_runtest_protocol",
-    "pytest_terminal_summary",
     "pytest_xdist_make_scheduler",
 ]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from testkit.waiting import wait_until
-from tests.stack.machine import Machine, events_of
+from tests.stack.machine import Machine, events_of, load_start
 
 from cliffwatch.journal import EventType
 
@@ -36,7 +36,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         machine.run("down")
 
 
-@pytest.mark.alone(why="the cliff is dated to half a second")
+@pytest.mark.timing(why="the cliff is dated to half a second")
 def test_a_cliff_pages_somebody_and_the_page_stands_in_the_journal(machine: Machine) -> None:
     path = machine.directory / "falls.yaml"
     path.write_text(json.dumps(WORKLOAD))
@@ -46,8 +46,7 @@ def test_a_cliff_pages_somebody_and_the_page_stands_in_the_journal(machine: Mach
 
     [finding] = wait_until(partial(events_of, journal, EventType.FINDING, "cliff"), "the finding")
     assert finding.detail["series"] == "publish.p99"
-    [running] = events_of(journal, EventType.STATE, "running")
-    assert finding.detail["onset"] == pytest.approx(running.detail["load_start"] + 33, abs=0.5)
+    assert finding.detail["onset"] == pytest.approx(load_start(journal) + 33, abs=0.5)
     assert finding.detail["ratio"] == pytest.approx(50, rel=0.1)
 
     [alert] = wait_until(partial(events_of, journal, EventType.ALERT, "CliffwatchLatencyCliff"), "the page")

@@ -12,7 +12,7 @@ from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.stack.configuration import prometheus_configuration
 
 pytestmark = [
-    pytest.mark.long(seconds=60, why="promtool of version 3 is built"),
+    pytest.mark.real(why="promtool of version 3 is built"),
     pytest.mark.alone(why="the first time, a compiler takes every processor for minutes"),
     pytest.mark.timeout(1800),
 ]

@@ -16,7 +16,7 @@ from cliffwatch.worker.metrics import RunCollector, WorkerFigures
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))
 UNIT_TESTS = sorted((ALERTS_DIRECTORY / "tests").glob("*.yaml"))
-LONG = pytest.mark.long(seconds=40, why="rules for each second of an hour and a half; test_live_cliff.py has one cliff")
+LONG = pytest.mark.real(why="rules for each second of up to an hour and a half; the rules of runs are quick")
 RUNBOOKS = ALERTS_DIRECTORY / "runbooks"
 METRICS_PAGE = ALERTS_DIRECTORY.parent / "docs" / "metrics.md"
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
@@ -68,7 +68,7 @@ def test_promtool_accepts_every_rule_and_finds_none_twice() -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [pytest.param(path, marks=LONG if path.stem == "cliffs" else ()) for path in UNIT_TESTS],
+    [pytest.param(path, marks=() if path.stem == "run" else LONG) for path in UNIT_TESTS],
     ids=lambda path: path.stem,
 )
 def test_alerts_fire_and_stay_silent_as_their_unit_tests_say(path: Path) -> None:

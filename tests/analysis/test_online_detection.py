@@ -33,7 +33,7 @@ def raised(soak: Soak) -> list[Finding]:
 
 @GENERATORS
 @pytest.mark.parametrize("event", ["cliff", "late", "step", "spikes"])
-@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.long(seconds=2, why="once more by chance"))])
+@pytest.mark.parametrize("seed", [3, pytest.param(4, marks=pytest.mark.real(why="once more by chance"))])
 def test_a_degradation_is_raised_in_time_as_what_it_is_and_nothing_besides(
     generator: ModuleType, event: str, seed: int
 ) -> None:

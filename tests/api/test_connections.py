@@ -22,7 +22,7 @@ from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.model.settings import Settings, read_settings
 
 #: What a busy machine may add; far below what an open connection is kept for without bounds.
-SLACK_SECONDS = 5.0
+SLACK_SECONDS = 30.0
 BOUNDS = Bounds(headers_seconds=1.0, body_seconds=1.5, answer_seconds=1.0)
 #: 105 kB are the answer.
 ASK_MUCH = b"GET /openapi.json HTTP/1.1\r\nHost: here\r\n\r\n"

@@ -87,7 +87,7 @@ def test_every_answer_is_what_the_document_says(caller: Caller) -> None:
     assert [name for name in TAKEN if not any(status < 300 for status in caller.answers[name])] == []
 
 
-@pytest.mark.long(seconds=75, why="requests at random, by everyone")
+@pytest.mark.real(why="requests at random, by everyone")
 def test_a_minute_of_requests(caller: Caller) -> None:
     explore(60, *(property_of(caller, operation, (*STRANGERS, *SCOPES), 10) for operation in OPERATIONS))
 

@@ -37,12 +37,17 @@ class ShiftedClock(SystemClock):
 
     passed_seconds = 0.0
     set_by_seconds = 0.0
+    _still: tuple[float, float] | None = None
+
+    def stand_still(self) -> None:
+        """From now on, time passes only as the test says."""
+        self._still = super().wall(), super().monotonic()
 
     def wall(self) -> float:
-        return super().wall() + self.passed_seconds + self.set_by_seconds
+        return (self._still[0] if self._still else super().wall()) + self.passed_seconds + self.set_by_seconds
 
     def monotonic(self) -> float:
-        return super().monotonic() + self.passed_seconds
+        return (self._still[1] if self._still else super().monotonic()) + self.passed_seconds
 
 
 @dataclass
@@ -110,6 +115,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     database.close()
 
 
+@pytest.mark.gate(why="smoke of the reconciler and a worker")
 def test_a_queued_run_is_started_and_indexed_to_its_end(machine: Machine) -> None:
     directory = machine.submit("short", soak="500ms")
     machine.tick_until(directory, RunState.FINISHED)
@@ -217,6 +223,7 @@ def test_workers_that_die_at_once_are_replaced_with_growing_pauses(machine: Mach
     (directory / files.ORDER).rename(directory / "order.away")
     wait_until(lambda: has_died(machine, directory, 1), "the first worker's death")
     wait_until(lambda: has_died(machine, directory, 2), "the second worker's death, without a pause")
+    machine.clock.stand_still()
     machine.clock.passed_seconds += 0.9 - (machine.clock.wall() - status(directory).since)
     machine.reconciler.tick()
     assert status(directory).state is RunState.INTERRUPTED

@@ -79,6 +79,7 @@ def limit_dirty_pages(drive: AgingDrive, limit_bytes: int) -> None:
     """How much of the page cache may be dirty with data of this drive alone."""
     for number in (Path("/sys/block") / str(drive.device) / "dev").read_text().split():
         control = Path("/sys/class/bdi") / number
+        assert (control / "strict_limit").exists(), "limits of dirty pages by drive need Linux 6.2 or later"
         (control / "strict_limit").write_text("1")
         (control / "max_bytes").write_text(str(limit_bytes))
 

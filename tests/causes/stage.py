@@ -12,7 +12,7 @@ from typing import Any
 from testkit.waiting import wait_until
 from testkit.worker_runs import queue_run, start_worker, status
 
-from cliffwatch.analysis.causes import Cause, Diagnosis, diagnose
+from cliffwatch.analysis.causes import Diagnosis, diagnose
 from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, JournalWindow
@@ -131,17 +131,6 @@ def halfway(journal: Path, disturb: Callable[[RunInProgress], Any]) -> Disturbed
         onset = time.time()
         run.wait_until(lambda windows: windows[-1].end >= onset + AFTER, "what comes after")
     return DisturbedRun(journal, onset)
-
-
-def matrix(found: dict[Cause, Cause]) -> str:
-    """Rows are the causes that were made, columns those that were found first."""
-    columns = sorted(set(found.values()) | set(found), key=lambda cause: cause.value)
-    width = max(len(cause.value) for cause in columns)
-    lines = [" " * width + "  " + "  ".join(cause.value for cause in columns)]
-    for made, first in found.items():
-        cells = [("1" if first is cause else ".").center(len(cause.value)) for cause in columns]
-        lines.append(f"{made.value:<{width}}  " + "  ".join(cells))
-    return "\n".join(lines)
 
 
 def reported(diagnosis: Diagnosis) -> str:

@@ -63,8 +63,7 @@ def test_what_a_command_makes_before_the_first_service_is_its_owner_s_alone(idle
 @pytest.mark.usefixtures("usual_umask")
 def test_a_drive_that_is_attached_before_the_first_service_is_its_owner_s_alone(idle: Machine) -> None:
     State(idle.state).make()
-    for made in (idle.state, idle.state / "target"):
-        made.chmod(0o700)
+    idle.state.chmod(0o700)
     done = idle.run("drive", "attach", "one", "--capacity", "64MiB", "--file-system", "ext4", "--set", "timing=off")
     try:
         assert done.returncode == 0, done.stderr

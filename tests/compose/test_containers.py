@@ -109,7 +109,7 @@ def worker(journal: Path) -> int:
     return heartbeat.worker.pid if heartbeat.worker.is_alive() else 0
 
 
-@pytest.mark.long(seconds=35, why="time passes until Compose would start it again; test_worker.py kills workers")
+@pytest.mark.real(why="time passes until Compose would start it again; test_worker.py kills workers")
 def test_a_service_that_dies_comes_back_and_a_container_that_ends_leaves_its_run_to_the_next(tmp_path: Path) -> None:
     image = unpack(tmp_path / "image", "packages", "service")
     with container(tmp_path / "state", image) as first:

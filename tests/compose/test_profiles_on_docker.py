@@ -21,7 +21,7 @@ from testkit.waiting import wait_until
 from tests.install.installed import lines_of
 
 pytestmark = [
-    pytest.mark.long(seconds=300, why="an image is built and a stack started"),
+    pytest.mark.real(why="an image is built and a stack started"),
     pytest.mark.alone(why="runs whose windows are judged, beside a build"),
     # The first build on a machine fetches and compiles all.
     pytest.mark.timeout(2700),

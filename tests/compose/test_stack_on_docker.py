@@ -19,7 +19,7 @@ from testkit.release_state import restored
 from testkit.waiting import wait_until
 
 pytestmark = [
-    pytest.mark.long(seconds=400, why="an image is built and a stack started"),
+    pytest.mark.real(why="an image is built and a stack started"),
     pytest.mark.alone(why="runs whose windows are judged, beside a build"),
     # The first build on a machine fetches and compiles all.
     pytest.mark.timeout(2700),

@@ -70,6 +70,7 @@ def test_what_was_acknowledged_is_there_whenever_power_is_cut(scenario: Scenario
         assert sites
 
 
+@pytest.mark.real(why="for each fsync of the table, all scenarios without it")
 @pytest.mark.parametrize("site", table(), ids=str)
 def test_each_fsync_is_missed_as_the_documentation_says(site: Site, tmp_path: Path) -> None:
     is_needless = table()[site].startswith(NEEDLESS)

@@ -1,9 +1,9 @@
-"""Properties of readers: a few examples, always the same, in `make test`; for a while and at random in `make test-all`.
+"""Properties of readers: a few examples, always the same, in `make test`; a minute at random in `make test-real`.
 
 @holds(text=restructured(...))
 def test_what_always_holds(text: str) -> None: ...
 
-@pytest.mark.long(seconds=60, why="…")
+@pytest.mark.real(why="…")
 def test_a_minute() -> None:
     explore(60, test_what_always_holds, …)
 """

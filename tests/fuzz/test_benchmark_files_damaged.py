@@ -154,7 +154,7 @@ def test_a_key_that_cannot_be_is_named(tmp_path: Path, key: str, value: str) -> 
     assert caught.value.faults[0].field in {f"workload.{key}", "workload"}
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_benchmark_files() -> None:
     explore(
         60,

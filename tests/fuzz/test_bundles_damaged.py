@@ -154,7 +154,7 @@ def test_a_bundle_becomes_the_journal_that_it_was_made_of() -> None:
     assert opened(forged(without_dashboards(), manifest=VERDICT)) is not None
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_bundles() -> None:
     explore(
         60,

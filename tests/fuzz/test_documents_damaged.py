@@ -129,7 +129,7 @@ def test_a_file_system_whose_type_is_none_is_reported() -> None:
     reported(facts_json=json.dumps(facts).encode())
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_documents() -> None:
     explore(
         60,

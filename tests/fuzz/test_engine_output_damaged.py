@@ -192,7 +192,7 @@ def test_a_window_that_could_not_be_read_back_is_no_window(tmp_path: Path) -> No
     log.close()
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_engine_output() -> None:
     explore(
         60,

@@ -76,7 +76,7 @@ def test_a_number_that_hides_that_it_is_not_finite_is_absent() -> None:
     assert json.dumps(value, allow_nan=False)
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_events() -> None:
     explore(
         60,

@@ -29,7 +29,7 @@ _EXECUTED = re.compile(r"^stat::number_of_executed_units: (\d+)", re.MULTILINE)
 _COVERED = re.compile(r"^#\d+\t(\w+) +cov: (\d+)", re.MULTILINE)
 
 pytestmark = [
-    pytest.mark.long(seconds=SECONDS + 25, why="what nobody thought of takes time to find; make test replays what was"),
+    pytest.mark.real(why="what nobody thought of takes time to find; make test replays what was"),
     pytest.mark.timeout(1200),
 ]
 

@@ -105,6 +105,6 @@ def test_what_is_longer_than_an_hour_is_counted_at_one(digits: int) -> None:
     assert found.percentiles_seconds([0.3])[0] == pytest.approx(0.005, rel=0.1)
 
 
-@pytest.mark.long(seconds=60, why="text at random")
+@pytest.mark.real(why="text at random")
 def test_a_minute_of_histograms() -> None:
     explore(60, test_what_is_written_is_read, test_damaged_text_is_read_or_refused, test_forged_text_is_read_or_refused)

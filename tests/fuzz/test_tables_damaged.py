@@ -158,7 +158,7 @@ def test_what_cannot_be_is_refused_where_it_stands(table: str, field: str) -> No
     assert field in [fault.field for fault in caught.value.faults]
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_tables() -> None:
     explore(
         60,

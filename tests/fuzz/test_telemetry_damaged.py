@@ -260,7 +260,7 @@ def test_labels_that_are_none_cost_their_part_alone(labels: str) -> None:
         assert [fault.startswith(FIRST) for fault in found.faults] == [True]
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_telemetry() -> None:
     explore(
         60,

@@ -150,7 +150,7 @@ def test_histograms_that_are_gone_are_a_problem() -> None:
         JournalReader(directory).histograms(WINDOWS[0])
 
 
-@pytest.mark.long(seconds=60, why="damage at random")
+@pytest.mark.real(why="damage at random")
 def test_a_minute_of_windows() -> None:
     explore(
         60,

@@ -9,7 +9,7 @@ from tests.install.installed import lines_of
 
 pytestmark = [
     pytest.mark.alone(why="a drill measures time, and listens on the ports that are the service's own"),
-    pytest.mark.long(seconds=800, why="a compiler is installed, all is compiled, and a drill is four minutes of load"),
+    pytest.mark.real(why="a compiler is installed, all is compiled, and a drill is four minutes of load"),
     pytest.mark.timeout(2400),
 ]
 

@@ -9,7 +9,7 @@ from testkit.checkout import ROOT
 from testkit.debian import Debian, debian
 
 pytestmark = [
-    pytest.mark.long(seconds=400, why="a compiler for another architecture is installed, and all is compiled with it"),
+    pytest.mark.real(why="a compiler for another architecture is installed, and all is compiled with it"),
     pytest.mark.timeout(1800),
 ]
 STATE = "/srv/state"

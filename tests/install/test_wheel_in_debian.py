@@ -17,7 +17,7 @@ def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return installed(request.param, tmp_path_factory.mktemp(request.param))
 
 
-@pytest.mark.long(seconds=300, why="a drill is four minutes of load")
+@pytest.mark.real(why="a drill is four minutes of load")
 def test_its_drill_passes_without_a_compiler(machine: Debian) -> None:
     tools = machine.run("type -p gcc cargo go node npm || true")
     assert tools.stdout == "", "it was to be bare"
@@ -88,7 +88,7 @@ echo over
 """
 
 
-@pytest.mark.long(seconds=100, why="a run has to go on while its service is killed, restarted and stopped")
+@pytest.mark.real(why="a run has to go on while its service is killed, restarted and stopped")
 def test_a_run_goes_on_under_systemd_while_its_service_is_killed_restarted_and_stopped(machine: Debian) -> None:
     extra = machine.run("apt-get -qq install --yes --no-install-recommends systemd systemd-sysv dbus procps")
     assert extra.returncode == 0, extra.stdout

@@ -10,7 +10,7 @@ from testkit.checkout import ROOT, STATE
 SECONDS = 600
 
 pytestmark = [
-    pytest.mark.long(seconds=SECONDS + 60, why="what one schedule in ten thousand finds takes time to come up"),
+    pytest.mark.real(why="what one schedule in ten thousand finds takes time to come up"),
     pytest.mark.timeout(SECONDS + 900),
 ]
 

@@ -25,6 +25,7 @@ from cliffwatch.worker import __main__ as worker_main
 #: a state whose line lacked nothing but its end, so that it counted for those who write and not for those who read.
 KEPT = (13, 20, 47, 1168, 4146, 4610)
 CHUNK, CHUNKS, SEEDS = 70, 4, 10_000
+LONG = pytest.mark.real(why="tens of seconds, for what the gate's seeds do in part")
 
 
 def chunk(number: int) -> range:
@@ -35,12 +36,12 @@ def test_seeds_that_failed_once_hold() -> None:
     simulate_all(KEPT)
 
 
-@pytest.mark.parametrize("number", range(CHUNKS))
+@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=LONG) for number in range(1, CHUNKS))])
 def test_nothing_is_lost(number: int) -> None:
     simulate_all(chunk(number))
 
 
-@pytest.mark.long(seconds=900, why="10,000 seeds")
+@pytest.mark.real(why="10,000 seeds")
 @pytest.mark.timeout(3600)
 def test_nothing_is_lost_in_ten_thousand_seeds() -> None:
     """As many at once as there are processors."""
@@ -65,6 +66,7 @@ def test_a_seed_is_the_same_each_time() -> None:
     assert len(seen[0]) > 20
 
 
+@LONG
 def test_all_of_it_goes_wrong() -> None:
     """In some seed of a few: whatever a seed could do and none does proves nothing."""
     words = Counter[str]()
@@ -81,6 +83,7 @@ WITHOUT: dict[str, Callable[[], Any]] = {
 }
 
 
+@LONG
 @pytest.mark.parametrize("what", WITHOUT)
 def test_without_it_something_is_broken(what: str) -> None:
     with WITHOUT[what](), pytest.raises(Broken):

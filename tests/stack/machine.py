@@ -16,6 +16,7 @@ from testkit.ports import free_ports
 
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import Event, EventType, JournalReader
+from cliffwatch.journal.state import status_of
 from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.stack.processes import watchers
 
@@ -101,3 +102,10 @@ def events_of(directory: Path, kind: EventType, *names: str) -> list[Event]:
     """The journal's events of a type, all or those with one of the names."""
     events: Iterable[Event] = (stored.event for stored in JournalReader(directory).events())
     return [event for event in events if event.type is kind and (not names or event.name in names)]
+
+
+def load_start(journal: Path) -> float:
+    status = status_of(stored.event for stored in JournalReader(journal).events())
+    assert status is not None
+    assert status.load_start is not None
+    return status.load_start

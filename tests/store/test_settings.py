@@ -97,11 +97,11 @@ def test_an_engine_starts_the_program_of_the_state_directory_that_it_is_given(
     engine: Engine, load: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for state in ("given", "of the environment"):
-        program = tmp_path / state / "target" / "release" / LOAD
+        program = tmp_path / state / "programs" / LOAD
         program.parent.mkdir(parents=True)
         program.write_text("#!/bin/sh\n")
         program.chmod(0o700)
     monkeypatch.setenv("CLIFFWATCH_STATE_DIRECTORY", str(tmp_path / "of the environment"))
     given = tmp_path / "given"
     context = EngineContext("run", tmp_path / "files", False, tmp_path, 1.0, 0.0, 10.0, state_directory=given)
-    assert engine.launch(load, context).command[0] == str(given / "target" / "release" / LOAD)
+    assert engine.launch(load, context).command[0] == str(given / "programs" / LOAD)

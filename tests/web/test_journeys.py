@@ -36,6 +36,7 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_to_the_page_that_was_a
     assert all("401" in text for text in complaints(page))
 
 
+@pytest.mark.gate(why="smoke of Chromium, and of a run from its request to its report")
 def test_a_run_is_checked_started_watched_and_stopped(page: Page, service: Service) -> None:
     put = service.client.put("/api/v1/workloads/walked-through", json=steady("walked-through", "5m"))
     put.raise_for_status()

@@ -92,15 +92,17 @@ def test_a_runs_drive_shows_what_prometheus_knows_of_it(
     monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", prometheus.url)
     with loop_drive(tmp_path / "drive") as drive, Service(tmp_path / "state") as service:
         device, now = drive.node.name, int(time.time())
+        # A rate over a minute has its samples whenever the page asks for it.
+        times = range(now - 60, now + 600, 10)
         names = {"temperature_celsius": 41, "free_blocks_ratio": 0.08}
         lines = []
         for name, value in names.items():
             lines.append(f"# TYPE cliffwatch_drive_{name} gauge")
-            lines += [f'cliffwatch_drive_{name}{{device="{device}"}} {value} {at}' for at in range(now - 60, now, 10)]
+            lines += [f'cliffwatch_drive_{name}{{device="{device}"}} {value} {at}' for at in times]
         for name, factor in (("media", 3), ("host", 2)):
             lines.append(f"# TYPE cliffwatch_drive_{name}_written_bytes counter")
             counter = f'cliffwatch_drive_{name}_written_bytes_total{{device="{device}"}}'
-            lines += [f"{counter} {factor * 1e6 * (at - now + 100)} {at}" for at in range(now - 60, now, 10)]
+            lines += [f"{counter} {factor * 1e6 * (at - now + 100)} {at}" for at in times]
         fill(prometheus.data, lines)
         run_id = start_run(service, steady("on-a-drive", "5m") | {"limits": ["write amplification <= 2 over any 1m"]})
         service.wait_for(run_id, "running")

@@ -37,7 +37,7 @@ def runs(service: Service) -> Iterator[dict[str, str]]:
 
 
 @pytest.mark.parametrize(
-    "scheme", ["light", pytest.param("dark", marks=pytest.mark.long(seconds=30, why="colours change no width"))]
+    "scheme", ["light", pytest.param("dark", marks=pytest.mark.real(why="colours change no width"))]
 )
 def test_nothing_is_cut_off_on_a_phone(page: Page, service: Service, runs: dict[str, str], scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")

@@ -241,6 +241,7 @@ def test_a_detector_that_fails_says_so_once_and_is_left_alone(
     assert note.detail["where"].startswith("test_detection.py:")
 
 
+@pytest.mark.real(why="a run of several seconds")
 def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> None:
     broken = (
         "import sys\n"
@@ -268,12 +269,13 @@ def killed_after_its_cliff(tmp_path: Path) -> Path:
         wait_until(lambda: "cliff" in [e.name for e in events(directory) if e.type == "finding"], "the cliff")
     finally:
         worker.send_signal(signal.SIGKILL)
-        assert worker.wait(60) == -signal.SIGKILL
+        assert worker.wait(300) == -signal.SIGKILL
     change_state(EventLog(directory), RunState.INTERRUPTED, status(directory).since)
     change_state(EventLog(directory), RunState.STARTING, status(directory).since)
     return directory
 
 
+@pytest.mark.real(why="a run of several seconds")
 def test_a_run_that_was_killed_after_its_cliff_reports_it_no_second_time(killed_after_its_cliff: Path) -> None:
     directory = killed_after_its_cliff
     before = window_count(directory)

@@ -57,17 +57,23 @@ def victim_of(directory: Path) -> ProcessIdentity:
 def test_a_freeze_is_a_gap_and_no_pass(tmp_path: Path) -> None:
     """All at once, since most of it is waiting."""
     runs = [start(tmp_path, *case) for case in CASES]
-    victims = [victim_of(directory) for directory, _ in runs]
-    begun = time.monotonic()
-    for process in victims:
-        process.send(signal.SIGSTOP)
-    wait_until(lambda: time.monotonic() - begun >= FROZEN_SECONDS, "the end of the freeze")
-    for process in victims:
-        process.send(signal.SIGCONT)
-    frozen_seconds = time.monotonic() - begun
-    assert [worker.wait(90) for _, worker in runs] == [0] * len(runs)
+    frozen = []
     for directory, _ in runs:
+        # Each at its own second window, so that none is over before the last has begun.
+        process = victim_of(directory)
+        process.send(signal.SIGSTOP)
+        frozen.append((process, time.monotonic()))
+    seconds = [thawed_after(process, since) for process, since in frozen]
+    assert [worker.wait(90) for _, worker in runs] == [0] * len(runs)
+    for (directory, _), frozen_seconds in zip(runs, seconds, strict=True):
         check(directory, frozen_seconds, directory.name.rpartition("-")[2])
+
+
+def thawed_after(process: ProcessIdentity, since: float) -> float:
+    """Let a process go on; the seconds for which it was frozen."""
+    wait_until(lambda: time.monotonic() - since >= FROZEN_SECONDS, "the end of the freeze")
+    process.send(signal.SIGCONT)
+    return time.monotonic() - since
 
 
 def check(directory: Path, frozen_seconds: float, victim: str) -> None:
@@ -83,7 +89,7 @@ def check(directory: Path, frozen_seconds: float, victim: str) -> None:
     assert any(f"{victim}_frozen" in gap["reason"] for gap in coverage["gaps"])
 
 
-@pytest.mark.alone(why="a worker that gets no processor is frozen too")
+@pytest.mark.timing(why="a worker that gets no processor is frozen too")
 def test_a_target_that_stalls_freezes_nobody(tmp_path: Path) -> None:
     """A file system that lets no write through for a while: the engines run, and what they wait for is measured."""
     with loop_drive(tmp_path / "image", 512 * MIB) as drive:

@@ -17,6 +17,7 @@ from testkit.worker_runs import (
     report,
     start_worker,
     status,
+    undisturbed,
     window_count,
 )
 
@@ -62,13 +63,17 @@ def test_a_load_begins_when_its_engine_is_there_and_lasts_as_long(
     tmp_path: Path, slow_programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All at once, since most of it is waiting."""
-    runs = []
-    for engine, load, program in CASES:
-        monkeypatch.setenv("PATH", slow_programs[program])
-        journal = queue(tmp_path, engine, load, f"{engine}-{program}")
-        runs.append((journal, start_worker(journal)))
-    assert [worker.wait(90) for _, worker in runs] == [0] * len(runs)
-    for journal, _ in runs:
+
+    def attempt(number: int) -> list[Path]:
+        runs = []
+        for engine, load, program in CASES:
+            monkeypatch.setenv("PATH", slow_programs[program])
+            journal = queue(tmp_path, engine, load, f"{engine}-{program}-{number}")
+            runs.append((journal, start_worker(journal)))
+        assert [worker.wait(90) for _, worker in runs] == [0] * len(runs)
+        return [journal for journal, _ in runs]
+
+    for journal in undisturbed(attempt):
         check_whole(journal)
 
 
@@ -90,7 +95,7 @@ def check_whole(journal: Path) -> None:
     assert not any("was measured" in reason for reason in began.reasons), began.reasons
 
 
-@pytest.mark.long(seconds=25, why="test_worker.py has what goes on with a run, in time")
+@pytest.mark.real(why="test_worker.py has what goes on with a run, in time")
 def test_an_engine_that_goes_on_with_a_load_late_leaves_a_gap_and_ends_when_that_was_to(
     tmp_path: Path, slow_programs: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

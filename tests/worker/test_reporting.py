@@ -1,5 +1,7 @@
 """A report whose process dies is made again; one that cannot be made is said to be missing, and can be made later."""
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -34,8 +36,9 @@ def report_processes(directory: Path) -> list[int]:
 def test_a_report_whose_process_is_killed_is_made_again(tmp_path: Path) -> None:
     directory = queue_run(tmp_path / "killed-report", {"time": "virtual"}, window="10s", phases={"soak": "10m"})
     worker = start_worker(directory)
-    wait_until(lambda: bool(report_processes(directory)), "the process that makes the report")
-    subprocess.run(["kill", "-KILL", *map(str, report_processes(directory))], check=True)
+    processes = wait_until(lambda: report_processes(directory), "the process that makes the report")
+    for process in processes:
+        os.kill(process, signal.SIGKILL)
     assert worker.wait(60) == 0
     assert status(directory).verdict is VerdictName.PASS
     assert report(directory)["verdict"]["name"] == "pass"

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 from testkit.waiting import wait_until
-from testkit.worker_runs import assert_no_window_twice, events, names, queue_run, start_worker, status, window_count
+from testkit.worker_runs import (
+    assert_no_window_twice,
+    events,
+    names,
+    queue_run,
+    start_worker,
+    status,
+    undisturbed,
+    window_count,
+)
 
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import VerdictName
@@ -44,19 +53,31 @@ def set_clock(off: Path, seconds: float, slept: float = 0.0) -> None:
     unfinished.replace(off)
 
 
+def run_with_clock(tmp_path: Path, clock: Path, seconds: float, slept: float = 0.0) -> Path:
+    """The journal of a run during which the clock is set by so much."""
+
+    def attempt(number: int) -> list[Path]:
+        set_clock(clock, 0.0)
+        phases = {"soak": f"{WINDOWS * WINDOW_SECONDS:g}s"}
+        journal = queue_run(tmp_path / f"run-{number}", window=f"{WINDOW_SECONDS:g}s", phases=phases)
+        worker = start_worker(journal)
+        try:
+            wait_until(lambda: window_count(journal) >= 3, "a third window")
+            set_clock(clock, seconds, slept)
+            assert worker.wait(90) == 0
+        finally:
+            worker.kill()
+        return [journal]
+
+    (journal,) = undisturbed(attempt)
+    return journal
+
+
 @pytest.mark.parametrize("seconds", [3600.0, -3600.0], ids=["ahead", "back"])
 def test_a_clock_that_is_set_in_mid_run_moves_no_window_and_loses_none(
     tmp_path: Path, clock: Path, seconds: float
 ) -> None:
-    phases = {"soak": f"{WINDOWS * WINDOW_SECONDS:g}s"}
-    journal = queue_run(tmp_path / "run", window=f"{WINDOW_SECONDS:g}s", phases=phases)
-    worker = start_worker(journal)
-    try:
-        wait_until(lambda: window_count(journal) >= 3, "a third window")
-        set_clock(clock, seconds)
-        assert worker.wait(90) == 0
-    finally:
-        worker.kill()
+    journal = run_with_clock(tmp_path, clock, seconds)
     assert shifts(journal) == {"wall_clock_jumped": pytest.approx(seconds, abs=1.0)}
     assert_no_window_twice(journal)
     assert places_on_the_grid(journal) == list(range(WINDOWS))
@@ -66,15 +87,7 @@ def test_a_clock_that_is_set_in_mid_run_moves_no_window_and_loses_none(
 
 def test_a_machine_that_sleeps_in_mid_run_moves_no_window_and_loses_none(tmp_path: Path, clock: Path) -> None:
     """The monotonic clock stands still meanwhile, and the wall clock is found ahead of it."""
-    phases = {"soak": f"{WINDOWS * WINDOW_SECONDS:g}s"}
-    journal = queue_run(tmp_path / "run", window=f"{WINDOW_SECONDS:g}s", phases=phases)
-    worker = start_worker(journal)
-    try:
-        wait_until(lambda: window_count(journal) >= 3, "a third window")
-        set_clock(clock, 3600.0, slept=3600.0)
-        assert worker.wait(90) == 0
-    finally:
-        worker.kill()
+    journal = run_with_clock(tmp_path, clock, 3600.0, slept=3600.0)
     assert shifts(journal) == {"machine_suspended": pytest.approx(3600.0, abs=1.0)}
     assert_no_window_twice(journal)
     assert places_on_the_grid(journal) == list(range(WINDOWS))

@@ -54,6 +54,16 @@ def kill_engine(journal: Path) -> None:
     os.killpg(engine["pid"], signal.SIGKILL)
 
 
+def remove(directory: Path) -> None:
+    """Beside a load that makes and deletes files in it."""
+
+    def gone() -> bool:
+        shutil.rmtree(directory, ignore_errors=True)
+        return not directory.exists()
+
+    wait_until(gone, "the end of the directory")
+
+
 def messages(journal: Path, name: str) -> list[str]:
     return [str(event.detail["message"]) for event in events(journal) if event.name == name]
 
@@ -86,7 +96,7 @@ def test_a_link_in_the_place_of_the_run_s_directory_is_not_followed(tmp_path: Pa
 def test_a_run_whose_directory_was_removed_ends_and_says_so(tmp_path: Path) -> None:
     journal, directory = begin(tmp_path, "storage")
     with working(journal) as worker:
-        shutil.rmtree(directory)
+        remove(directory)
         assert worker.wait(120) == 0
     finished = status(journal)
     assert (finished.state, finished.verdict) == (RunState.FINISHED, VerdictName.FAILED)
@@ -98,14 +108,16 @@ def test_a_run_whose_directory_was_removed_ends_and_says_so(tmp_path: Path) -> N
 def test_an_engine_that_does_not_notice_that_its_files_were_taken_away_has_a_worker_that_does(
     tmp_path: Path, how: str
 ) -> None:
-    journal, directory = begin(tmp_path, "fio", soak="5s")
+    journal, directory = begin(tmp_path, "fio")
     with working(journal) as worker:
         if how == "removed":
-            shutil.rmtree(directory)
+            remove(directory)
         else:
             directory.rename(tmp_path / "elsewhere")
             directory.mkdir()
             (directory / "precious").write_text("data")
+        wait_until(lambda: messages(journal, "target_displaced"), "the worker has seen it")
+        request_stop(journal, False)
         assert worker.wait(120) == 0
     finished = status(journal)
     assert finished.state is RunState.FINISHED

@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 from testkit.captured_host import PAGE_BYTES, Ticking, captured_interval
 from testkit.loops import MIB, LoopDrive, command, loop_drive
-from testkit.worker_runs import execute_run, queue_run
+from testkit.waiting import wait_until
+from testkit.worker_runs import execute_run, queue_run, start_worker, window_count
 
+from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import JournalReader
 from cliffwatch.machine.sysfs import device_number
 from cliffwatch.worker.device_io import DeviceIo
@@ -94,10 +96,14 @@ def test_of_no_drive_or_one_that_is_gone_nothing_is_said(numbers: list[str]) -> 
 
 def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_last(tmp_path: Path) -> None:
     # Some 3 ms of CPU a window, so that there is more to count than the kernel's tick of 10 ms.
-    directory = _carried_out(tmp_path / "real", soak="3s", operations_per_second=100_000)
+    directory = queue_run(tmp_path / "real", {"operations_per_second": 100_000}, window="200ms", phases={"soak": "1h"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 15, "fifteen windows")
     windows = list(JournalReader(directory).windows())
-    # The engine may be gone when its last window is read.
-    for window in windows[:-1]:
+    request_stop(directory, False)
+    assert worker.wait(60) == 0
+    # The engine was there when each of them was read.
+    for window in windows:
         assert {"engine_cpu_milliseconds", "engine_written_bytes"} <= set(window.counters)
         assert set(window.gauges) >= HOST_GAUGES
         for resource in ("io", "cpu"):
@@ -105,7 +111,7 @@ def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_las
             assert (f"host_{resource}_pressure_ratio" in window.gauges) is is_counted
         assert 0 <= window.gauges["host_cpu_busy_ratio"] <= 1
         assert window.gauges["host_dirty_limit_bytes"] > MIB
-    assert sum(window.counters["engine_cpu_milliseconds"] for window in windows[:-1]) > 0
+    assert sum(window.counters["engine_cpu_milliseconds"] for window in windows) > 0
 
 
 def test_in_virtual_time_nothing_is_said_of_the_host(tmp_path: Path) -> None:
@@ -115,8 +121,8 @@ def test_in_virtual_time_nothing_is_said_of_the_host(tmp_path: Path) -> None:
         assert set(window.gauges) == OWN_GAUGES
 
 
-def _carried_out(directory: Path, soak: str = "1s", **load: Any) -> Path:
-    queue_run(directory, load, window="200ms", phases={"soak": soak})
+def _carried_out(directory: Path, **load: Any) -> Path:
+    queue_run(directory, load, window="200ms", phases={"soak": "1s"})
     execute_run(directory)
     return directory
 
@@ -126,6 +132,8 @@ def limited_group(share: float) -> Iterator[Path]:
     """A control group whose processes get this share of one CPU, in whichever hierarchy this machine has."""
     is_unified = (CGROUPS / "cgroup.controllers").exists()
     group = (CGROUPS if is_unified else CGROUPS / "cpu") / f"cliffwatch-test-{os.getpid()}"
+    if is_unified:
+        (CGROUPS / "cgroup.subtree_control").write_text("+cpu")
     group.mkdir()
     try:
         if is_unified:

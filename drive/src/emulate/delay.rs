@@ -150,7 +150,9 @@ mod tests {
             let due = start + Duration::from_millis(milliseconds);
             delay.at(due, move || seen.lock().unwrap().push((name, due <= Instant::now())));
         }
-        std::thread::sleep(Duration::from_millis(60));
+        while seen.lock().unwrap().len() < 3 && start.elapsed() < Duration::from_secs(60) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         drop(delay);
         assert_eq!(*seen.lock().unwrap(), [('a', true), ('b', true), ('c', true), ('z', false)]);
     }

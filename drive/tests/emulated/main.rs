@@ -97,27 +97,40 @@ fn a_loop_device_carries_a_file_system_and_its_discards() {
     drive.stop();
 }
 
-#[test]
-fn requests_take_as_long_as_the_model_says() {
-    let Some(_machine) = machine() else { return };
-    let mut drive = MountedDrive::new("timing", &format!("{BASE} --overhead-latency 5ms"));
-    let device = drive.attach();
-    let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&device).unwrap();
+/// Seconds that each of `count` writes of a page took, one after the other, at `place` pages.
+fn write_seconds(device: &str, place: u64, count: u64) -> Vec<f64> {
+    let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(device).unwrap();
     let mut memory = vec![1u8; 32768];
     let start = memory.as_ptr().align_offset(4096);
     let aligned = &mut memory[start..start + 16384];
-    let mut latencies: Vec<Duration> = (0..200)
-        .map(|i| {
-            let before = Instant::now();
-            file.write_all_at(aligned, i * 16384).unwrap();
-            before.elapsed()
-        })
-        .collect();
-    drop(file);
-    latencies.sort();
-    let median = latencies[100].as_secs_f64();
-    // 5 ms and the 5 µs of the transfer; a busy machine is given more time than a quiet one needs.
-    assert!((0.005..0.0062).contains(&median), "{median}");
+    let timed = |i: u64| {
+        let before = Instant::now();
+        file.write_all_at(aligned, (place + i) * 16384).unwrap();
+        before.elapsed().as_secs_f64()
+    };
+    let mut seconds: Vec<f64> = (0..count).map(timed).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds
+}
+
+/// The same of eight writers of five pages each, at the same time.
+fn write_seconds_together(device: &str) -> Vec<f64> {
+    let mut seconds: Vec<f64> = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..8).map(|writer| scope.spawn(move || write_seconds(device, writer * 5, 5))).collect();
+        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
+    });
+    seconds.sort_by(f64::total_cmp);
+    seconds
+}
+
+#[test]
+fn requests_take_at_least_as_long_as_the_model_says() {
+    let Some(_machine) = machine() else { return };
+    let mut drive = MountedDrive::new("at-least", &format!("{BASE} --overhead-latency 5ms"));
+    let device = drive.attach();
+    let fastest = write_seconds(&device, 0, 200)[0];
+    // 5 ms and the 5 µs of the transfer.
+    assert!(fastest >= 0.005, "{fastest}");
     let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
     assert_eq!(modelled["write"]["count"], 200);
     let modelled = modelled["write"]["p50_seconds"].as_f64().unwrap();
@@ -129,42 +142,51 @@ fn requests_take_as_long_as_the_model_says() {
 }
 
 #[test]
-fn requests_at_the_same_time_are_each_answered_when_the_model_says() {
+fn requests_at_the_same_time_are_answered_no_earlier_than_the_model_says() {
     let Some(_machine) = machine() else { return };
     let mut drive = MountedDrive::new("together", &format!("{BASE} --overhead-latency 400ms"));
     let device = drive.attach();
-    let write_some = |writer: u64| -> Vec<f64> {
-        let file = OpenOptions::new().write(true).custom_flags(libc::O_DIRECT).open(&device).unwrap();
-        let mut memory = vec![1u8; 32768];
-        let start = memory.as_ptr().align_offset(4096);
-        let aligned = &mut memory[start..start + 16384];
-        let timed = |i: u64| {
-            let before = Instant::now();
-            file.write_all_at(aligned, (writer * 5 + i) * 16384).unwrap();
-            before.elapsed().as_secs_f64()
-        };
-        (0..5).map(timed).collect()
-    };
-    let mut seen: Vec<f64> = std::thread::scope(|scope| {
-        let write_some = &write_some;
-        let writers: Vec<_> = (0..8).map(|writer| scope.spawn(move || write_some(writer))).collect();
-        writers.into_iter().flat_map(|writer| writer.join().unwrap()).collect()
-    });
-    seen.sort_by(f64::total_cmp);
+    let seconds = write_seconds_together(&device);
     let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
     assert_eq!(modelled["write"]["count"], 40);
-    // The model counts in buckets of about a hundredth. Later than so is a machine busy with other tests, perhaps;
-    // `python -m bench drive` measures it.
     for (rank, name) in [(20, "p50_seconds"), (39, "p99_seconds")] {
+        // The model counts in buckets of about a hundredth.
         let decided = modelled["write"][name].as_f64().unwrap();
-        assert!(
-            (0.99 * decided..1.5 * decided).contains(&seen[rank]),
-            "{name}: {} where the model said {decided}",
-            seen[rank]
-        );
+        assert!(seconds[rank] >= 0.99 * decided, "{name}: {} where the model said {decided}", seconds[rank]);
     }
     drive.detach();
     drive.stop();
+}
+
+mod wall_clock {
+    use super::*;
+
+    #[test]
+    fn requests_take_no_longer_than_the_model_says() {
+        let Some(_machine) = machine() else { return };
+        let mut drive = MountedDrive::new("no-longer", &format!("{BASE} --overhead-latency 5ms"));
+        let device = drive.attach();
+        let median = write_seconds(&device, 0, 200)[100];
+        assert!(median < 0.0062, "{median}");
+        drive.detach();
+        drive.stop();
+    }
+
+    #[test]
+    fn requests_at_the_same_time_are_each_answered_when_the_model_says() {
+        let Some(_machine) = machine() else { return };
+        let mut drive = MountedDrive::new("together-timed", &format!("{BASE} --overhead-latency 400ms"));
+        let device = drive.attach();
+        let seconds = write_seconds_together(&device);
+        let modelled: Value = serde_json::from_str(&drive.ask("GET", "/latencies", "").1).unwrap();
+        for (rank, name) in [(20, "p50_seconds"), (39, "p99_seconds")] {
+            // `python -m bench drive` measures it more narrowly.
+            let decided = modelled["write"][name].as_f64().unwrap();
+            assert!(seconds[rank] < 1.5 * decided, "{name}: {} where the model said {decided}", seconds[rank]);
+        }
+        drive.detach();
+        drive.stop();
+    }
 }
 
 #[test]
@@ -193,11 +215,11 @@ fn faults_come_and_go_on_command() {
     let before = Instant::now();
     file.write_all_at(&page(1), 0).unwrap();
     let took = before.elapsed().as_secs_f64();
-    assert!((0.45..0.9).contains(&took), "{took}");
+    assert!(took >= 0.45, "{took}");
     assert_eq!(drive.ask("DELETE", "/faults", "").0, 200);
     let before = Instant::now();
-    file.write_all_at(&page(2), 0).unwrap();
-    assert!(before.elapsed() < Duration::from_millis(90));
+    (0..10).for_each(|place| file.write_all_at(&page(2), place * 16384).unwrap());
+    assert!(before.elapsed() < Duration::from_secs(1), "each still takes 0.1 s");
     assert_eq!(drive.ask("GET", "/nothing", "").0, 404);
     drop(file);
     drive.stop();

@@ -95,7 +95,7 @@ mod tests {
         let address = Address { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
         // Nobody accepts it.
         let seconds = round_trip_seconds(&address).unwrap();
-        assert!(seconds < 0.05, "{seconds}");
+        assert!(seconds < PATIENCE.as_secs_f64(), "{seconds}");
         drop(listener);
         assert_eq!(round_trip_seconds(&address), None);
     }

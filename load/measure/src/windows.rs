@@ -232,10 +232,14 @@ mod tests {
     }
 
     fn windows(count: u64) -> (Windows, SharedBuffer, u64) {
+        windows_of(LENGTH, count)
+    }
+
+    fn windows_of(length: u64, count: u64) -> (Windows, SharedBuffer, u64) {
         let (kept, clock) = (SharedBuffer::default(), Clock::anchored());
-        let start = nearest_after(clock.now(), LENGTH);
+        let start = nearest_after(clock.now(), length);
         let output = Output::new(kept.clone(), clock);
-        (Windows::new(NAMES, clock, LENGTH, start, start + count * LENGTH, output).unwrap(), kept, start)
+        (Windows::new(NAMES, clock, length, start, start + count * length, output).unwrap(), kept, start)
     }
 
     #[test]
@@ -264,14 +268,16 @@ mod tests {
 
     #[test]
     fn a_stop_prints_the_window_in_progress_and_how_much_of_it_was_measured() {
-        let (mut windows, kept, start) = windows(1_000);
+        // So long that however late this thread is, the stop is in the first.
+        let length = 1_000 * LENGTH;
+        let (mut windows, kept, start) = windows_of(length, 1_000);
         let stop = Stop::default();
         stop.request();
         windows.run(&stop, || ()).unwrap();
         let lines = kept.lines();
         assert_eq!(lines.len(), 1);
-        assert_eq!(nearest(nanoseconds(lines[0]["end"].as_f64().unwrap()), LENGTH), start + LENGTH);
-        assert!(lines[0]["gauges"]["measured_seconds"].as_f64().unwrap() < 0.05);
+        assert_eq!(nearest(nanoseconds(lines[0]["end"].as_f64().unwrap()), length), start + length);
+        assert!(lines[0]["gauges"]["measured_seconds"].as_f64().unwrap() < seconds(length));
     }
 
     #[test]
@@ -299,11 +305,11 @@ mod tests {
         windows.run(&Stop::default(), || healthy.lock().look(start + 8 * LENGTH, OldestDue::default())).unwrap();
         let ages: Vec<f64> =
             kept.lines().iter().map(|line| line["gauges"]["oldest_outstanding_seconds"].as_f64().unwrap()).collect();
-        // As it was seen, until the thread has not looked for so long that it must be held up.
-        assert!((ages[0] - 0.05).abs() < 1e-6, "{ages:?}");
+        // As it was seen at least, and older once the thread has not looked for so long that it must be held up.
+        assert!(ages[0] > 0.05 - 1e-6 && ages.is_sorted(), "{ages:?}");
         assert!((ages[ages.len() - 1] - 0.45).abs() < 1e-6, "{ages:?}");
         let debts = [0, 7].map(|at| kept.lines()[at]["gauges"]["schedule_debt_seconds"].as_f64().unwrap());
-        assert!((debts[0] - 0.025).abs() < 1e-6 && (debts[1] - 0.425).abs() < 1e-6, "{debts:?}");
+        assert!(debts[0] > 0.025 - 1e-6 && (debts[1] - 0.425).abs() < 1e-6, "{debts:?}");
     }
 
     #[test]

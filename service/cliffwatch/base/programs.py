@@ -19,7 +19,7 @@ def find_program(name: str, state_directory: Path) -> Path | None:
     state directory too, where `make` installed it), else the one that the wheel brought, else the one on PATH; None
     where none is."""
     for directory in (state_directory, Path(sys.prefix).parent):
-        if built := shutil.which(directory / "target" / "release" / name):
+        if built := shutil.which(directory / "programs" / name):
             return Path(built)
     found = shutil.which(Path(sysconfig.get_path("scripts")) / name) or shutil.which(name)
     return Path(found) if found else None
@@ -29,7 +29,7 @@ def require_program(name: str, state_directory: Path) -> Path:
     """The executable. Raises Problem(component_missing) when there is none."""
     program = find_program(name, state_directory)
     if program is None:
-        built = state_directory / "target" / "release"
+        built = state_directory / "programs"
         raise Problem(
             Code.COMPONENT_MISSING,
             f"{name} is neither in {built}, nor beside this Python, nor on PATH; `make binaries` builds it",

@@ -137,6 +137,7 @@ def small_file_system(at: Path) -> Iterator[None]:
         subprocess.run(["umount", str(at)], check=True)
 
 
+@pytest.mark.gate(why="smoke of fio")
 def test_the_windows_of_a_run_sum_to_what_fio_reports(soon: MakeContext) -> None:
     outcome = execute_run(soon())
     assert outcome.end == EngineEnd("completed")
@@ -166,6 +167,7 @@ LATER = """
 """
 
 
+@pytest.mark.timing(why="operations of a real second are held to a bound")
 def test_a_section_begins_late_and_ends_with_the_load(soon: MakeContext) -> None:
     outcome = execute_run(soon(5), FioLoad(job=LATER.format(2)))
     assert outcome.end == EngineEnd("completed")
@@ -176,6 +178,7 @@ def test_a_section_begins_late_and_ends_with_the_load(soon: MakeContext) -> None
     assert max(rates[:2]) < 75 < min(rates[3:])
 
 
+@pytest.mark.timing(why="operations of a real second are held to a bound")
 def test_a_delay_counts_from_the_load_s_beginning_and_not_from_an_engine_s(soon: MakeContext) -> None:
     context = soon(3)
     outcome = execute_run(replace(context, load_start=context.start - 60), FioLoad(job=LATER.format(2)))

@@ -5,9 +5,7 @@ from testkit.kafka_broker import Cluster
 from testkit.kafka_load import Outcome, configuration, finish, read_until, started
 
 
-@pytest.mark.long(
-    seconds=40, why="three brokers, and half a minute of load; test_kafka_faults.py has broken connections"
-)
+@pytest.mark.real(why="three brokers, and half a minute of load; test_kafka_faults.py has broken connections")
 @pytest.mark.parametrize("key", ["none", "random"])
 def test_a_broker_killed_and_restarted_under_load_loses_no_acknowledged_record(
     three_brokers: Cluster, key: str

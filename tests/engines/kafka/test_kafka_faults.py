@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 from testkit.kafka_broker import Cluster
-from testkit.kafka_load import Outcome, configuration, finish, read_line, read_until, started
+from testkit.kafka_load import Outcome, configuration, finish, read_line, read_until, started, stop
+from testkit.waiting import wait_until
 from tests.engines.kafka.proxy import Proxy
 
 
@@ -27,10 +28,24 @@ def assert_accounted_for(outcome: Outcome) -> None:
     assert found["unacknowledged"] == found["unsent"] == found["partitions_not_drained"] == 0
 
 
+def cut(proxy: Proxy) -> None:
+    """End all connections, and return once a producer's and a consumer's are there again, to be cut next."""
+    before = proxy.connections
+    proxy.cut()
+    wait_until(lambda: proxy.connections >= before + 2, "new connections")
+
+
 def test_connections_that_are_cut_lose_and_repeat_nothing(broker: Cluster, proxy: Proxy) -> None:
-    outcome = run_with_fault(configuration(proxy.address, seconds=3), proxy.cut, times=3)
+    outcome = Outcome(0)
+    with started(configuration(proxy.address, seconds=None)) as process:
+        read_until(process, outcome, 1)
+        for _ in range(3):
+            cut(proxy)
+            read_until(process, outcome, len(outcome.windows) + 1)
+        stop(process)
+        rest = finish(process)
+    outcome = Outcome(rest.status, outcome.windows + rest.windows, outcome.events + rest.events, rest.end)
     assert_accounted_for(outcome)
-    # A producer's and a consumer's, three times.
     assert outcome.total("disconnects") >= 5
     assert outcome.total("reconnects") >= 4
     assert {"disconnected", "reconnected"} <= {event["name"] for event in outcome.events}

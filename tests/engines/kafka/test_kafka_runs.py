@@ -22,6 +22,7 @@ from testkit.worker_runs import (
     window_count,
 )
 
+from cliffwatch.app.launcher import request_stop
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import Event, JournalReader
 from cliffwatch.model.run_state import VerdictName
@@ -108,7 +109,7 @@ def frozen_processes(journal: Path, together: bool) -> list[ProcessIdentity]:
     return [heartbeat.engine, heartbeat.worker] if together else [heartbeat.engine]
 
 
-@pytest.mark.long(seconds=60, why="brokers give up a client that is silent for long; test_freezes.py has short freezes")
+@pytest.mark.real(why="brokers give up a client that is silent for long; test_freezes.py has short freezes")
 def test_a_freeze_of_the_engine_or_of_engine_and_worker_is_a_gap_and_loses_nothing(
     tmp_path: Path, broker: Cluster
 ) -> None:
@@ -156,15 +157,13 @@ def test_brokers_that_are_not_there_end_the_run_with_their_address(tmp_path: Pat
     assert any("127.0.0.1:1" in reason for reason in finished.reasons), finished.reasons
 
 
-@pytest.mark.long(
-    seconds=75, why="a broker has to be given up and to come back; test_kafka_cluster.py has the engine alone"
-)
+@pytest.mark.real(why="a broker has to be given up and to come back; test_kafka_cluster.py has the engine alone")
 def test_a_broker_that_dies_and_comes_back_loses_nothing_and_is_on_the_time_line(
     tmp_path: Path, three_brokers: Cluster
 ) -> None:
     body = load(3)
     body["topics"]["settings"] = {"min.insync.replicas": "2"}
-    journal = queue(tmp_path / "outlived", three_brokers, body, "45s")
+    journal = queue(tmp_path / "outlived", three_brokers, body, "1h")
     worker = start_worker(journal)
     try:
         wait_until(lambda: window_count(journal) >= 12, "the first windows of the soak")
@@ -173,6 +172,9 @@ def test_a_broker_that_dies_and_comes_back_loses_nothing_and_is_on_the_time_line
         wait_until(lambda: window_count(journal) >= 24, "windows without the broker")
         killed.start()
         killed.wait_ready()
+        back = window_count(journal)
+        wait_until(lambda: window_count(journal) >= back + 12, "windows with the broker")
+        request_stop(journal, False)
         assert worker.wait(WORKER_PATIENCE_SECONDS) == 0
     finally:
         worker.kill()

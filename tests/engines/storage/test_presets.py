@@ -18,7 +18,7 @@ PRESETS = ("drill", "laptop-broker", "field-report-24h", "field-report-36h")
 #: Nothing else of a preset is changed. One gigabyte a second makes it short.
 SHORT = {"window": "500ms", "warm_up": "0s", "baseline": "1s", "soak": "2s", "cool_down": "0s"}
 LOAD_SECONDS = 3
-ANOTHER = pytest.mark.long(seconds=15, why="one preset shows the way that all of them go")
+ANOTHER = pytest.mark.real(why="one preset shows the way that all of them go")
 
 
 @pytest.fixture(scope="module")

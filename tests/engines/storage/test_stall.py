@@ -15,7 +15,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, attach, detach
 
-pytestmark = pytest.mark.alone(why="how long a stall lasts is held to 2 %")
+pytestmark = pytest.mark.timing(why="how long a stall lasts is held to 2 %")
 STALL_SECONDS = 2.0
 #: By how much a machine may lengthen it, which has to find a processor for the drive's answers and the load's calls.
 #: What is asked of the histograms follows from the length that the stalled calls had.

@@ -31,6 +31,7 @@ def queue(journal: Path, target: Path, load: dict[str, Any], soak: str = "12s") 
     return queue_run(journal, load, place, engine="storage", window="1s", phases={"soak": soak})
 
 
+@pytest.mark.gate(why="smoke of the storage engine")
 def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target: Path) -> None:
     journal = queue(tmp_path / "storage-run", target, LOAD)
     finished = execute_run(journal)

@@ -157,7 +157,7 @@ def test_reading_back_can_be_asked_for_while_it_goes_on(tmp_path: Path) -> None:
     assert verified["lost"] == verified["duplicated"] == verified["corrupted"] == 0
 
 
-@pytest.mark.alone(why="what half a second appends is held to a tenth")
+@pytest.mark.timing(why="what half a second appends is held to a tenth")
 def test_rate_steps_and_a_burst_limit(tmp_path: Path) -> None:
     load = load_of(rate_steps=[{"after": "1s", "ratio": 0}, {"after": "2s", "ratio": 2}])
     counters = [window.counters["operations"] for window in run(load, tmp_path / "data", 3, window_seconds=1.0).windows]

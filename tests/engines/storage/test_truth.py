@@ -117,8 +117,7 @@ def faults(kafka_seen: BlockTraffic, style_seen: BlockTraffic) -> list[str]:
     return found
 
 
-@pytest.mark.long(seconds=120, why="half a minute of load each, for flushes and sizes to be alike and not only similar")
-@pytest.mark.alone(why="another program's load changes how many flushes are shared")
+@pytest.mark.timing(why="another program's load changes how many flushes are shared")
 def test_the_kafka_style_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     build()
     with running_probe() as probe:

@@ -6,9 +6,7 @@ import pytest
 from tests.exporters.drive import virtual_machine
 from tests.exporters.drive.exporter import samples
 
-pytestmark = pytest.mark.long(
-    seconds=8, why="a virtual machine boots first; other tests have what nvme-cli prints, recorded"
-)
+pytestmark = pytest.mark.real(why="a virtual machine boots first; other tests have what nvme-cli prints, recorded")
 WRITTEN_BYTES = 32 * 1024**2
 _DRIVE = '{device="nvme1n1",serial="DATA-0001"}'
 _SECOND = '{device="nvme2n1",serial="DATA-0002"}'

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
-from testkit.checkout import ROOT
+from testkit.checkout import PROGRAMS
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.labs.aging.directories import DriveDirectory
@@ -16,8 +16,6 @@ from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_dri
 from cliffwatch.labs.aging.users import process_ids_of
 from cliffwatch.machine.mounts import read_mounts
 
-#: Where `setup/binaries` builds the programs.
-BUILT = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve() / "target" / "release"
 #: As small as is still a drive, and without waiting for flash.
 SMALL = {
     "capacity": "64MiB",
@@ -36,9 +34,9 @@ class State:
     directory: Path
 
     def make(self) -> "State":
-        assert (BUILT / "cliffwatch-drive").exists(), "setup/binaries builds cliffwatch-drive"
-        (self.directory / "target").mkdir(parents=True)
-        (self.directory / "target" / "release").symlink_to(BUILT)
+        assert (PROGRAMS / "cliffwatch-drive").exists(), "setup/binaries builds cliffwatch-drive"
+        self.directory.mkdir(parents=True, exist_ok=True)
+        (self.directory / "programs").symlink_to(PROGRAMS)
         return self
 
     def place(self, name: str = "one") -> DriveDirectory:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from testkit.checkout import PROGRAMS
 from testkit.loops import command
-from tests.labs.aging.machine import BUILT, SMALL, State
+from tests.labs.aging.machine import SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.labs.aging.directories import FileSystem
@@ -116,7 +117,7 @@ BARE = "mount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && mknod -m 666
 
 
 def test_a_missing_program_is_named_with_how_to_build_it(state: State) -> None:
-    places = {BUILT, Path(sys.prefix).parent / "target" / "release"}
+    places = {PROGRAMS, Path(sys.prefix).parent / "programs"}
     hidden = [f"mount -t tmpfs none {place}" for place in places if place.is_dir()]
     done = attempt(state, " && ".join([*hidden, "export PATH=/usr/bin:/bin"]))
     assert done.returncode == 3

@@ -49,6 +49,7 @@ def left_over(api: Api) -> list[str]:
     return [path.name for path in api.settings.runs_directory.iterdir() if path.name.startswith(".")]
 
 
+@pytest.mark.gate(why="smoke of a bundle's way from one service to another")
 def test_an_imported_run_is_shown_with_its_state_verdict_windows_and_report(elsewhere: Api, packed: bytes) -> None:
     answer = bring(elsewhere, packed)
     assert answer.status_code == 201

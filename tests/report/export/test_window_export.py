@@ -259,6 +259,7 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 """
 
 
+@pytest.mark.real(why="36 h of windows are written and exported, and memory compared")
 def test_memory_does_not_grow_with_the_run(tmp_path: Path) -> None:
     short = make_journal(tmp_path / "short", JournalPlan(windows=200, latency=two_latencies))
     long = make_journal(tmp_path / "long", JournalPlan(windows=200, latency=two_latencies))
