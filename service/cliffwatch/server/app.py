@@ -120,7 +120,7 @@ def create_app(
     for module in _PAGES:
         app.include_router(module.router)
     problems.declare(app, lambda path: _PROTECTED if path.startswith(f"{API_PREFIX}/") else _OPEN)
-    app.state.http.know(_templates(app))
+    app.state.http.know(_templates())
     app.add_middleware(BodyLimit, streamed={bundles.IMPORT_PATH})
     app.add_middleware(Measured, figures=app.state.http)
     return app
@@ -215,10 +215,8 @@ def _reconciler(database: Database, clock: Clock) -> Background:
     return Reconciler(database, clock)
 
 
-def _templates(app: FastAPI) -> list[tuple[str, str]]:
-    """(method, path template) of every route, the pages' too, which the API's document leaves out."""
-    paths: dict[str, dict[str, Any]] = app.openapi()["paths"]
-    pages = [route for module in _PAGES for route in module.router.routes]
-    return [(method.upper(), path) for path, methods in paths.items() for method in methods] + [
-        (method, route.path) for route in pages if isinstance(route, APIRoute) for method in route.methods or ()
-    ]
+def _templates() -> list[tuple[str, str]]:
+    """(method, path template) of every route, the pages' too."""
+    # Not of the API's document, which takes as long to make as all else of the application.
+    routes = [route for module in (*_API, health, metrics, *_PAGES) for route in module.router.routes]
+    return [(method, route.path) for route in routes if isinstance(route, APIRoute) for method in route.methods or ()]
