@@ -6,6 +6,8 @@ export STATE
 export MYPY_CACHE_DIR := $(STATE)/cache/mypy
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(STATE)/cache/hypothesis
+# Thousands of processes of the tests would compile all that they import.
+unexport PYTHONDONTWRITEBYTECODE
 
 BIN := $(STATE)/venv/bin
 CLIFFWATCH := CLIFFWATCH_STATE_DIRECTORY=$(STATE) $(BIN)/cliffwatch

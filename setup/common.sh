@@ -36,11 +36,11 @@ is_done() { [[ -f $stamps/$1 && $(<"$stamps/$1") == "$2" ]]; }
 mark_done() { printf '%s\n' "$2" >"$stamps/$1"; }
 
 # The Rust that the workspace asks for, on PATH. Debian's cargo-web serves where there is none.
+rust_wanted() { sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1; }
 rust_usable() {
-    local wanted have
-    wanted=$(sed -n 's/^rust-version *= *"\(.*\)"/\1/p' "$root/Cargo.toml" | head -n 1)
+    local have
     have=$(cargo --version 2>/dev/null | cut -d ' ' -f 2) || return 1
-    [[ -n $have ]] && at_least "$have" "${wanted:-1.85}"
+    [[ -n $have ]] && at_least "$have" "$(rust_wanted)"
 }
 
 # A program that goes to other machines names no path of this one: not of the checkout, and not of Cargo's.
@@ -48,7 +48,7 @@ rust_flags() {
     echo "${RUSTFLAGS:-} --remap-path-prefix=$root=/cliffwatch --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 }
 
-# What is fetched or compiled and is the same for every checkout lies beside them, under the hash of what it is made of.
+# What is fetched or compiled and is the same for every checkout lies outside of them, under a hash of its inputs.
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/cliffwatch
 mkdir -p "$cache"
 # prune PATTERN: remove what was not used for 30 days.

@@ -16,7 +16,7 @@ MACHINE_LOCK = Path("/var/lock/cliffwatch-tests")
 @contextmanager
 def machine_lock(*, exclusive: bool, path: Path = MACHINE_LOCK) -> Iterator[None]:
     """Hold the lock; says so on standard error while another checkout's tests have to end first. Raises OSError."""
-    # Of every user: whoever comes first makes it.
+    # For tests of every user, the first of which makes it.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
     how = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:

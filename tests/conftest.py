@@ -1,3 +1,4 @@
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -21,6 +22,15 @@ __all__ = [
 
 #: Runs of this name have a detector that is broken on purpose.
 BROKEN_ON_PURPOSE = "broken-detector"
+
+
+@pytest.fixture(autouse=True)
+def _collected() -> Iterator[None]:
+    """What a test leaves open is complained of in that test, and not in whichever one the collector comes by."""
+    yield
+    gc.collect()
+    # What is left now need not be looked at after each further test.
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

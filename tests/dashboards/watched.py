@@ -23,7 +23,7 @@ import yaml
 from testkit import probe
 from testkit.ports import free_address
 from testkit.waiting import wait_until
-from testkit.worker_runs import queue_run, start_worker
+from testkit.worker_runs import events, queue_run, start_worker, status
 from tests.alerts.watchers import Site, query, run_alertmanager, run_prometheus
 from tests.api.harness import ORDER, Api, serving
 from tests.dashboards.documents import Variable
@@ -32,6 +32,7 @@ from tests.labs.aging.machine import SMALL, State
 from tests.worker.golden_exposition import GOLDEN, START
 
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.journal import EventType
 from cliffwatch.labs.aging.lifecycle import AttachRequest
 from cliffwatch.model.settings import Settings, read_settings
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
@@ -72,6 +73,8 @@ class Watched:
     prometheus: str
     start: float
     end: float
+    #: Seconds from the beginning of the synthetic run's load until its worker recorded the soak.
+    soak_begins_seconds: float
     #: What it said is asked once: it is about the past.
     _answers: dict[str, Any] = field(default_factory=dict)
 
@@ -156,7 +159,14 @@ def watched_runs(directory: Path) -> Iterator[Watched]:
             f'count_over_time(cliffwatch_service_run_info{{run_id="{FIO}", verdict!=""}}[1m]) > 2',
         ):
             wait_until(lambda what=what: bool(query(prometheus, what)), what)  # type: ignore[misc]
-        yield Watched(prometheus, start, time.time())
+        yield Watched(prometheus, start, time.time(), _soak_begins(api.settings.runs_directory / SYNTHETIC))
+
+
+def _soak_begins(journal: Path) -> float:
+    load_start = status(journal).load_start
+    assert load_start is not None
+    (soak,) = [event for event in events(journal) if (event.type, event.name) == (EventType.PHASE, "soak")]
+    return soak.at - load_start
 
 
 def _queue(api: Api, mount_point: Path, others: str) -> list[Path]:

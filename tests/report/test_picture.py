@@ -145,6 +145,7 @@ def drawn(figure: Figure, name: str) -> list[tuple[float, float]]:
     return [(float(at), float(value)) for at, value in np.asarray(line.get_xydata())]
 
 
+@pytest.mark.real(why="a picture for each odd name takes seconds")
 @pytest.mark.parametrize("odd", ODD, ids=["long", "formula", "signs", "control", "surrogate", "empty"])
 def test_no_name_breaks_out_of_the_picture(odd: str, tmp_path: Path) -> None:
     report = build(make_journal(tmp_path, CLIFF))

@@ -24,7 +24,7 @@ from cliffwatch.worker import __main__ as worker_main
 #: because the clock was set back; a run that was shown, with its name on no disk; one that was over only in the index;
 #: a state whose line lacked nothing but its end, so that it counted for those who write and not for those who read.
 KEPT = (13, 20, 47, 1168, 4146, 4610)
-CHUNK, CHUNKS, SEEDS = 70, 4, 10_000
+CHUNK, CHUNKS, SEEDS = 35, 8, 10_000
 LONG = pytest.mark.real(why="tens of seconds, for what the gate's seeds do in part")
 
 

@@ -52,7 +52,9 @@ def test_a_window_costs_the_same_in_the_last_hours_as_in_the_first(service: Serv
     for name in ("worker", "service"):
         of_early, of_late = getattr(early, name), getattr(late, name)
         assert of_late.memory_bytes < 1.1 * of_early.memory_bytes, name
-        assert of_late.open_files <= of_early.open_files + 2, name
+        # Requests at the same time open connections to the database, five at most, of three files each. A file that was
+        # left open for one window in a hundred would make seventy.
+        assert of_late.open_files <= of_early.open_files + 15, name
         first, last = per_window(looks[0], looks[1], name), per_window(looks[2], looks[3], name)
         # Whoever read from the beginning each time would take three times as much.
         assert last[0] < 1.6 * first[0], f"CPU of the {name} for a window: {first[0]:.6f} s, then {last[0]:.6f} s"

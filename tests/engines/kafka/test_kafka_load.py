@@ -170,7 +170,7 @@ def test_steps_of_the_rate_come_at_their_time(broker: Cluster) -> None:
     assert outcome.verification["made"] == 1000 + 3000 + 500
 
 
-@pytest.mark.timing(why="whether a rate holds for 0.4 s is up to whoever else needs the processors")
+@pytest.mark.timing(why="whether a rate holds for 0.4 s depends on other load on the processors")
 def test_the_highest_rate_is_found_between_one_that_holds_and_one_that_does_not(broker: Cluster) -> None:
     search = {"first_rate": 500, "trial_seconds": 0.4, "p99_seconds": 0.2, "resolution_ratio": 1.0}
     outcome = run(configuration(broker.bootstrap, seconds=60, search=search))

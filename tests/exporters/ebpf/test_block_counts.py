@@ -110,6 +110,7 @@ def test_discards_are_counted(probe: Probe, drive: LoopDrive) -> None:
     assert after.sum(SIZE, drive.name, "discard") - before.sum(SIZE, drive.name, "discard") == 16 * MIB
 
 
+@pytest.mark.timing(why="compares the clocks of fio and of the kernel")
 @pytest.mark.parametrize("operation", ["read", "write"])
 def test_percentiles_lie_within_one_bucket_of_those_of_fio(probe: Probe, drive: LoopDrive, operation: str) -> None:
     before, kernel_before = settled(probe), drive_statistics(drive)[operation]
@@ -125,6 +126,7 @@ def test_percentiles_lie_within_one_bucket_of_those_of_fio(probe: Probe, drive: 
         assert bucket_distance(told_by_fio, told_by_probe) <= 1, (percentile, told_by_fio, told_by_probe)
 
 
+@pytest.mark.timing(why="compares the clocks of fio and of the kernel")
 def test_the_latencies_add_up_to_what_fio_waited(probe: Probe, drive: LoopDrive) -> None:
     before = settled(probe)
     job = fio(drive.node, rw="randwrite", ioengine="psync", bs="512k", size="64m", loops=8, before=REALTIME)

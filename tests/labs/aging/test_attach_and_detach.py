@@ -48,7 +48,8 @@ def test_a_drive_is_a_disk_with_a_file_system_that_stays_when_it_is_detached(
 def test_what_is_attached_already_is_given_as_it_is(state: State) -> None:
     first = state.attach(AttachRequest(SMALL))
     assert state.attach() == first
-    assert clean(state.directory, CLOCK) == []
+    # Dead drives of other state directories are taken down, where this machine has some.
+    assert not [said for said in clean(state.directory, CLOCK) if said.endswith("the drive one")]
     assert state.drive() == first
 
 

@@ -10,6 +10,7 @@ from tests.labs.aging.machine import CLOCK, SMALL, State
 from cliffwatch.labs.aging.directories import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
 
+pytestmark = pytest.mark.alone(why="drives that other tests have killed are taken down, too, and named")
 #: What `attach` does, one after the other, by the names that it calls; it is killed right after, or right before.
 STEPS = ("serve", "attach_loop", "make_file_system", "mount", "look")
 
