@@ -1,11 +1,11 @@
-"""Properties of readers: a few examples, always the same, in `make test`; a minute at random in `make test-real`.
+"""Properties of readers: a few examples, always the same, in `make test`; at random in `make test-real`.
 
 @holds(text=restructured(...))
 def test_what_always_holds(text: str) -> None: ...
 
 @pytest.mark.real(why="…")
-def test_a_minute() -> None:
-    explore(60, test_what_always_holds, …)
+def test_documents_at_random() -> None:
+    explore(test_what_always_holds, …)
 """
 
 import functools
@@ -23,6 +23,7 @@ from hypothesis.database import ExampleDatabase
 Property = Callable[..., None]
 #: Of one example, whatever it is: readers stop at their bounds and do not allocate what a document says.
 CPU_SECONDS, GROWN_MIB = 10.0, 512
+SECONDS = 20
 #: Characters of a value that are printed where it fails.
 _SHOWN = 4000
 
@@ -48,9 +49,9 @@ def holds(examples: int = 25, **strategies: st.SearchStrategy[Any]) -> Callable[
     return decorate
 
 
-def explore(seconds: float, *properties: Property) -> None:
-    """Each of them in turn, with new seeds, until the time is over. A failure says its seed."""
-    until = time.monotonic() + seconds
+def explore(*properties: Property) -> None:
+    """Each of them in turn, with new seeds, for `SECONDS`. A failure says its seed."""
+    until = time.monotonic() + SECONDS
     # Where HYPOTHESIS_STORAGE_DIRECTORY says.
     database = settings.get_profile("default").database
     while time.monotonic() < until:

@@ -155,9 +155,8 @@ def test_a_key_that_cannot_be_is_named(tmp_path: Path, key: str, value: str) -> 
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_benchmark_files() -> None:
+def test_benchmark_files_at_random() -> None:
     explore(
-        60,
         test_a_workload_file_is_taken_over_or_refused,
         test_a_driver_file_is_taken_over_or_refused,
         test_properties_are_text,

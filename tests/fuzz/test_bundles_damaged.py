@@ -155,9 +155,8 @@ def test_a_bundle_becomes_the_journal_that_it_was_made_of() -> None:
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_bundles() -> None:
+def test_bundles_at_random() -> None:
     explore(
-        60,
         test_a_damaged_bundle_is_refused_or_the_same,
         test_a_forged_bundle_is_refused_or_harmless,
         test_a_manifest_is_whole_or_refused,

@@ -130,9 +130,8 @@ def test_a_file_system_whose_type_is_none_is_reported() -> None:
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_documents() -> None:
+def test_documents_at_random() -> None:
     explore(
-        60,
         test_a_report_is_made_whatever_the_documents_say,
         test_a_report_is_made_whatever_the_lines_say,
         test_a_document_is_an_object_or_a_problem,

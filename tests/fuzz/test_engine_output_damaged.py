@@ -193,9 +193,8 @@ def test_a_window_that_could_not_be_read_back_is_no_window(tmp_path: Path) -> No
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_engine_output() -> None:
+def test_engine_output_at_random() -> None:
     explore(
-        60,
         test_what_is_not_of_the_contract_is_an_event,
         test_a_report_of_fio_that_says_something_else_is_an_event,
         test_output_of_fio_that_is_damaged_is_read_on,

@@ -77,9 +77,8 @@ def test_a_number_that_hides_that_it_is_not_finite_is_absent() -> None:
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_events() -> None:
+def test_events_at_random() -> None:
     explore(
-        60,
         test_a_damaged_line_is_named_and_never_another_event,
         test_a_line_that_says_something_else_is_an_event_or_none,
     )

@@ -159,9 +159,8 @@ def test_what_cannot_be_is_refused_where_it_stands(table: str, field: str) -> No
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_tables() -> None:
+def test_tables_at_random() -> None:
     explore(
-        60,
         test_a_table_is_sound_or_refused_by_line,
         test_what_is_read_is_analysed,
         test_a_table_is_read_as_it_was_written,

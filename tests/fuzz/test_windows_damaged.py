@@ -151,9 +151,8 @@ def test_histograms_that_are_gone_are_a_problem() -> None:
 
 
 @pytest.mark.real(why="damage at random")
-def test_a_minute_of_windows() -> None:
+def test_windows_at_random() -> None:
     explore(
-        60,
         test_a_damaged_line_is_named_and_never_another_window,
         test_a_log_goes_on_behind_whatever_was_damaged,
         test_damaged_histograms_are_named_and_never_others,
