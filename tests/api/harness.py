@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import uvicorn
 from fastapi import FastAPI
+from testkit.databases import make_tables
 
 from cliffwatch.app.index import index_run
 from cliffwatch.base.clock import Clock, SystemClock
@@ -20,7 +21,7 @@ from cliffwatch.http.context import Services
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
-from cliffwatch.store.database import Database, open_database, upgrade
+from cliffwatch.store.database import Database, open_database
 from cliffwatch.store.tokens import create_token
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1m"}}
@@ -128,7 +129,7 @@ def listening(app: FastAPI, bounds: Bounds | None = None) -> Iterator[str]:
 
 def make_tokens(settings: Settings) -> dict[str, str]:
     """A token of each scope, by its scope."""
-    upgrade(settings.database_url)
+    make_tables(settings.database_url)
     database = open_database(settings.database_url)
     with database.session() as session:
         tokens = {scope.label: create_token(session, scope.label, scope, 1.0)[1] for scope in Scope}
