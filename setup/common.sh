@@ -65,8 +65,12 @@ alone_in_cache() {
     ) 9>"$cache/$name.lock"
 }
 
-# A network that is away is no failed test: the exit status says so.
+# A network that is away is no failed test: the exit status says so, and a file, since make exits with 2 whatever failed.
 readonly COULD_NOT_FETCH=75
+could_not_fetch() {
+    say "could not fetch $1"
+    touch "$state/could-not-fetch"
+}
 # fetching WHAT COMMAND...: try three times; the status of the last try is lost, its output is not.
 fetching() {
     local what=$1 pause
@@ -77,7 +81,7 @@ fetching() {
         sleep "$pause"
     done
     if "$@"; then return 0; fi
-    say "could not fetch $what"
+    could_not_fetch "$what"
     return "$COULD_NOT_FETCH"
 }
 
