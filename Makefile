@@ -3,7 +3,8 @@
 STATE ?= .cliffwatch
 override STATE := $(abspath $(STATE))
 export STATE
-export MYPY_CACHE_DIR := $(STATE)/cache/mypy
+SHARED := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/cliffwatch
+export MYPY_CACHE_DIR := $(SHARED)/mypy
 export RUFF_CACHE_DIR := $(STATE)/cache/ruff
 export HYPOTHESIS_STORAGE_DIRECTORY := $(STATE)/cache/hypothesis
 # Thousands of processes of the tests would compile all that they import.
@@ -73,7 +74,8 @@ lint: setup-test ## format, lint, floors and types of the Python parts
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports --no-logo --cache-dir $(STATE)/cache/floors
-	$(BIN)/mypy
+	@mkdir -p $(SHARED)
+	flock $(SHARED)/mypy.lock $(BIN)/mypy
 
 test-python: setup-real test-binaries watchers ## all Python tests, one after the other; PYTEST="-k words" chooses
 	$(BIN)/pytest -o cache_dir=$(STATE)/cache/pytest $(PYTEST)
