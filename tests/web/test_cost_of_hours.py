@@ -40,7 +40,7 @@ class Look:
     page_bytes: int
 
 
-@pytest.mark.real(why="13,000 windows are measured, indexed and drawn")
+@pytest.mark.timing(why="what a window costs the processor is compared")
 @pytest.mark.timeout(900)
 def test_a_window_costs_the_same_in_the_last_hours_as_in_the_first(service: Service, page: Page) -> None:
     run_id = start_run(service, WORKLOAD)
