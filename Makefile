@@ -27,7 +27,7 @@ run: setup watchers binaries ## the drill: a small drive ages, latency falls off
 test: setup-test test-binaries ## install what is missing; every check, and what must hold before a change is merged
 	@$(BIN)/python -m testkit.suite gate
 
-test-real: setup-real test-binaries watchers ## the rest on real components: long, in containers, or machine-wide
+test-real: setup-real binaries watchers ## the rest on real components: long, in containers, or machine-wide
 	@$(BIN)/python -m testkit.suite real
 
 test-timing: setup-real test-binaries watchers ## what compares times, one at a time; leave the machine alone meanwhile

@@ -97,7 +97,15 @@ TOGETHER = {
     ),
 }
 #: Directories whose modules take longest begin first, after those that belong together; short ones fill the end.
-LONGEST = ("tests/stack/", "tests/worker/", "tests/web/", "tests/telemetry/", "tests/report/")
+LONGEST = (
+    "tests/simulation/",
+    "tests/fuzz/test_fuzzing.py",
+    "tests/stack/",
+    "tests/worker/",
+    "tests/web/",
+    "tests/telemetry/",
+    "tests/report/",
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

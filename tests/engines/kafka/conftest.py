@@ -10,7 +10,7 @@ from tests.engines.kafka.proxy import Proxy
 PROTOCOLS = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,PROXIED:PLAINTEXT"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def proxied_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Cluster, Proxy]]:
     """One node, and a proxy before a second listener of it, shared by all tests that leave them as they were."""
     behind, controller = free_ports(2)
@@ -41,7 +41,7 @@ def proxy(proxied_broker: tuple[Cluster, Proxy]) -> Iterator[Proxy]:
     proxied_broker[1].behave()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three nodes, for tests that kill one of them and start it again."""
     # A broker is given up sooner than after the usual nine seconds.
