@@ -109,8 +109,7 @@ lock: ## lock the newest Python packages that pyproject.toml allows
 	$(UV_COMPILE) --extra test --output-file requirements-test.txt
 
 clean: down ## remove what was built and installed here; journals, the database and ~/.cache/cliffwatch stay
-	rm -rf $(STATE)/venv $(STATE)/programs $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel \
-		$(STATE)/debian $(STATE)/docker $(STATE)/docker.lock
+	rm -rf $(STATE)/venv $(STATE)/programs $(STATE)/lock $(STATE)/target $(STATE)/cache $(STATE)/stamps $(STATE)/ebpf $(STATE)/kernel
 	rm -rf service/*.egg-info service/cliffwatch/web/assets/node_modules
 
 setup:

@@ -7,6 +7,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 #: The state directory of `make`: programs, jars and the probe are built into it.
 STATE = Path(os.environ.get("STATE", ROOT / ".cliffwatch")).resolve()
+#: What all checkouts share, as in setup/common.sh.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "cliffwatch"
 #: Where `setup/binaries` builds the programs.
 PROGRAMS = STATE / "programs"
 

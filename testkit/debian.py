@@ -4,6 +4,7 @@ Its kernel, devices and network are this machine's; processes and mounts are its
 them. What a test changes lies above the root that all tests share, and is gone with the test's directory.
 """
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -12,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testkit.checkout import STATE
+from testkit.checkout import CACHE
 
 #: How this machine reaches its registries, so that what is installed comes from the same.
 CLIENT_SETTINGS = (
@@ -123,12 +124,19 @@ def debian(release: str, directory: Path) -> Debian:
 
 def _base(release: str) -> Path:
     """Made once and kept. Raises CalledProcessError when it cannot be made."""
-    place = STATE / "debian" / release
-    if place.exists():
-        return place
+    place = CACHE / f"debian-{release}"
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with place.with_suffix(".lock").open("wb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            _make_base(release, place)
+    return place
+
+
+def _make_base(release: str, place: Path) -> None:
     making = place.with_suffix(".making")
     shutil.rmtree(making, ignore_errors=True)
-    making.mkdir(parents=True)
+    making.mkdir()
     mirror, *security = _mirrors()
     command = ["debootstrap", "--variant=minbase", "--include=ca-certificates", release, str(making), mirror]
     subprocess.run(
@@ -140,7 +148,6 @@ def _base(release: str) -> Path:
     with (making / "etc/apt/sources.list").open("a", encoding="utf-8") as sources:
         sources.writelines(f"deb {site} {release}-security main\n" for site in security)
     making.rename(place)
-    return place
 
 
 def _mirrors() -> list[str]:

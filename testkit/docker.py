@@ -2,8 +2,8 @@
 
 It has mounts and processes of its own: what it mounts is seen by nobody else, and no container outlives it. Its kernel,
 cgroups and network are this machine's; so are its programs, unless another release of Debian is asked for: then they
-lie in a root of that release, which the engine shares with its clients. Images and build caches are kept below the
-state directory for the next time.
+lie in a root of that release, which the engine shares with its clients. Images and build caches are kept for the
+next time, of whichever checkout.
 """
 
 import fcntl
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from testkit.checkout import ROOT, STATE
+from testkit.checkout import CACHE, ROOT, STATE
 from testkit.debian import Debian, debian
 from testkit.waiting import wait_until
 
@@ -30,7 +30,7 @@ PACKAGES = ("docker.io", "docker-cli", "docker-buildx", "docker-compose")
 #: The engine ends its containers first.
 GRACE_SECONDS = 60.0
 #: Where images, layers and volumes are.
-DATA = STATE / "docker"
+DATA = CACHE / "docker"
 _CGROUP = f"cliffwatch-tests-{os.getpid()}"
 #: Where an engine and its helpers write whatever their options say; of these directories it has others.
 _HIDDEN = (Path("/run/docker"), Path("/run/containerd"), Path("/etc/docker"))
@@ -98,7 +98,7 @@ def engine(release: str = "") -> Iterator[Engine]:
 
 def _root(release: str) -> Debian:
     """One in which an engine is installed; made once and kept."""
-    place = STATE / f"docker-{release}"
+    place = CACHE / f"docker-{release}"
     machine, installed = debian(release, place), place / "installed"
     if not installed.exists() or installed.read_text(encoding="utf-8") != str(PACKAGES):
         shutil.rmtree(machine.upper, ignore_errors=True)
@@ -157,7 +157,7 @@ def _command(socket: Path, data: Path, root: Debian | None) -> list[str]:
 
 def _enter(root: Debian) -> list[str]:
     """Lines of a shell after which this root is that of all who have the shell's mounts."""
-    shared = [*_SHARED, str(ROOT), *([] if STATE.is_relative_to(ROOT) else [str(STATE)])]
+    shared = [*_SHARED, str(ROOT), str(CACHE), *([] if STATE.is_relative_to(ROOT) else [str(STATE)])]
     return [
         root.mount_command,
         *(f"mkdir -p {root.root}{place} && mount --rbind {place} {root.root}{place}" for place in shared),
