@@ -30,7 +30,13 @@ def memory_errors() -> Iterator[None]:
 
 
 #: What libraries say. The last is FreeType's where Python had no memory to read a font for it.
-_WORDS = ("out of memory", "cannot allocate memory", "failed to map segment", "invalid stream operation")
+_WORDS = (
+    "out of memory",
+    "not enough memory",
+    "cannot allocate memory",
+    "failed to map segment",
+    "invalid stream operation",
+)
 
 
 def _is_want_of_memory(error: Exception) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from cliffwatch.base.memory_limit import memory_errors
 from cliffwatch.labs.bundle.manifest import invalid
 
 BLOCK_BYTES = tarfile.BLOCKSIZE
@@ -89,9 +90,10 @@ class ArchiveReader:
 
     def _some(self, size_bytes: int) -> bytes:
         try:
-            return bytes(self._stream.read(size_bytes))
+            with memory_errors():
+                return bytes(self._stream.read(size_bytes))
         except MemoryError:
-            raise  # Of Arrow too: not the file's damage.
+            raise  # Not the file's damage.
         except (OSError, pa.ArrowException) as error:
             raise invalid("archive", f"this is not compressed with zstd, or it is damaged: {error}") from error
 
