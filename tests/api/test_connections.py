@@ -1,7 +1,7 @@
 """Clients that never come to the end of a request, that take no answer, or that are too many: real sockets."""
 
 import json
-import select
+import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -52,20 +52,22 @@ def clients(
 
 def ended(opened: list[socket.socket], seconds: float, meanwhile: Callable[[], object] = lambda: None) -> list[bytes]:
     """What each of the connections received before the service ended it, all of them within the time."""
-    reported = dict.fromkeys(opened, b"")
-    waiting = set(opened)
+    reported = {client.fileno(): b"" for client in opened}
     deadline = time.monotonic() + seconds
-    while waiting:
-        assert time.monotonic() < deadline, f"{len(waiting)} connections are still open"
-        meanwhile()
-        for client in select.select(list(waiting), [], [], 0.05)[0]:
-            try:
-                chunk = client.recv(65_536)
-            except ConnectionResetError:
-                chunk = b""
-            reported[client] += chunk
-            if not chunk:
-                waiting.discard(client)
+    with selectors.DefaultSelector() as waiting:
+        for client in opened:
+            waiting.register(client, selectors.EVENT_READ, client)
+        while waiting.get_map():
+            assert time.monotonic() < deadline, f"{len(waiting.get_map())} connections are still open"
+            meanwhile()
+            for key, _ in waiting.select(0.05):
+                try:
+                    chunk = key.data.recv(65_536)
+                except ConnectionResetError:
+                    chunk = b""
+                reported[key.fd] += chunk
+                if not chunk:
+                    waiting.unregister(key.fd)
     return list(reported.values())
 
 

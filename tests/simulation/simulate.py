@@ -186,6 +186,7 @@ def simulate_all(seeds: Iterable[int], count: Callable[[int, list[str]], None] =
                 _close_files_below(base)
     finally:
         logging.disable(logging.NOTSET)
+        _close_files_below(base)
         shutil.rmtree(base, ignore_errors=True)
 
 

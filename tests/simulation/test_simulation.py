@@ -7,6 +7,7 @@ in `KEPT` once what it found is mended.
 import secrets
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -48,6 +49,18 @@ def test_a_seed_is_the_same_each_time() -> None:
     assert len(seen[0]) > 20
 
 
+def test_no_file_stays_open() -> None:
+    seen: list[int] = []
+    simulate_all([1168], lambda seed, history: seen.append(_files_open()))
+    assert seen[0] > 0, "no process left a file open, so that this proves nothing"
+    assert _files_open() == 0
+
+
+def _files_open() -> int:
+    links = (entry.readlink() for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink())
+    return sum("/cliffwatch-simulation-" in str(link) for link in links)
+
+
 @LONG
 def test_all_of_it_goes_wrong() -> None:
     """In some seed of a few: whatever a seed could do and none does proves nothing."""
@@ -70,3 +83,4 @@ WITHOUT: dict[str, Callable[[], Any]] = {
 def test_without_it_something_is_broken(what: str) -> None:
     with WITHOUT[what](), pytest.raises(Broken):
         simulate_all(range(200_000, 200_300))
+    assert _files_open() == 0
