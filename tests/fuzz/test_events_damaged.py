@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from hypothesis import example
 from hypothesis import strategies as st
 from testkit.recorded_runs import LOAD_START
 from tests.fuzz.damage import restructured, spoiled
@@ -11,14 +12,17 @@ from tests.fuzz.journals import bodies, journal, journal_files, resealed
 
 from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal.checksum import opened
 from cliffwatch.journal.event_text import event_text
 from cliffwatch.journal.following import StatusFollower
 
 WRITTEN = journal_files()[files.EVENTS]
-EVENTS = {line: Event.from_line(line) for line in WRITTEN.splitlines()}
+#: By their lines, as they were written and as they are where damage took the checksum and nothing else.
+EVENTS = {form: Event.from_line(line) for line in WRITTEN.splitlines() for form in (line, opened(line))}
 NOTE = Event(LOAD_START + 500, EventType.NOTE, "after", {"text": "a\u2028b", "count": 2})
 
 
+@example(content=b"\n".join(map(opened, WRITTEN.splitlines(keepends=True))) + b"\n")
 @holds(examples=100, content=spoiled(st.just(WRITTEN)))
 def test_a_damaged_line_is_named_and_never_another_event(content: bytes) -> None:
     with journal(events_jsonl=content) as directory, bounded():
