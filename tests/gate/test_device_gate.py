@@ -293,13 +293,16 @@ def test_only_the_exact_sentence_confirms(drive: LoopDrive, typed: str) -> None:
     assert confirmation_sentence(examination) in examination.objections[0].message
 
 
-def test_a_kernel_name_is_no_identity_and_the_refusal_says_what_to_write(drive: LoopDrive) -> None:
+@pytest.mark.parametrize("spelling", ["/dev/{name}", "/dev/disk/by-id/../../{name}"])
+def test_a_kernel_name_is_no_identity_and_the_refusal_says_what_to_write(drive: LoopDrive, spelling: str) -> None:
+    Path("/dev/disk/by-id").mkdir(parents=True, exist_ok=True)
+    identity = spelling.format(name=drive.name)
     with pytest.raises(Problem) as refusal:
-        examine(DeviceTarget(identity=str(drive.node)), "r1")
+        examine(DeviceTarget(identity=identity), "r1")
     assert refusal.value.code is Code.TARGET_MISSING
     assert refusal.value.faults[0].field == "target.identity"
     message = refusal.value.faults[0].message
-    assert message == f"kernel names such as {drive.node} move between drives; write device:{drive.file}, which stays"
+    assert message == f"kernel names such as {identity} move between drives; write device:{drive.file}, which stays"
 
 
 def test_a_link_by_id_names_the_drive_that_it_leads_to(drive: LoopDrive, tmp_path: Path) -> None:

@@ -174,7 +174,7 @@ def test_a_directory_is_held_once_at_a_time(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("kind", ["files", "another run's", "file", "link", "another user's"])
+@pytest.mark.parametrize("kind", ["files", "another run's", "file", "link", "another user's", "writable"])
 def test_a_directory_that_is_not_this_run_s_is_neither_held_nor_removed(tmp_path: Path, kind: str) -> None:
     clean = examined(tmp_path)
     path, precious = tmp_path / "cliffwatch-r1", tmp_path / "elsewhere" / "precious"
@@ -192,6 +192,10 @@ def test_a_directory_that_is_not_this_run_s_is_neither_held_nor_removed(tmp_path
     elif kind == "link":
         (precious.parent / ".cliffwatch-run").write_text("r1\n")
         path.symlink_to(precious.parent)
+    elif kind == "writable":
+        # Put there under this name by the owner of the directory above, who may put links into it later.
+        path.mkdir()
+        path.chmod(0o777)
     else:
         path.mkdir()
         os.chown(path, 65534, 65534)
@@ -207,7 +211,7 @@ def test_a_directory_that_is_not_this_run_s_is_neither_held_nor_removed(tmp_path
 @pytest.mark.parametrize("left", [[], [".cliffwatch-run.new"]])
 def test_a_claim_that_was_cut_short_is_completed(tmp_path: Path, left: list[str]) -> None:
     path = tmp_path / "cliffwatch-r1"
-    path.mkdir()
+    path.mkdir(mode=0o700)
     for name in left:
         (path / name).touch()
     with hold(examined(tmp_path)):

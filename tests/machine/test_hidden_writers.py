@@ -9,7 +9,7 @@ from tests.machine.trees import empty_tree
 
 from cliffwatch.gate import examine
 from cliffwatch.machine.backing import FileIdentity
-from cliffwatch.machine.usage import swap_areas
+from cliffwatch.machine.usage import StackedDevice, swap_areas, writers
 
 #: Python's own mmap keeps a descriptor of its own.
 MAPPED = """
@@ -117,3 +117,20 @@ def test_a_file_system_elsewhere_in_the_file_is_found_under_the_other_name(drive
         assert any(offset.removeprefix("/dev/") + " holds ext4" in each.message for each in examination.objections)
     finally:
         command("losetup", "--detach", offset)
+
+
+@pytest.mark.parametrize(
+    ("name", "node"),
+    [("sda", "device/scsi_generic/sg0"), ("sda", "device/bsg/0:0:0:0"), ("nvme0n1", "device/ng0n1")],
+)
+def test_a_process_that_passes_commands_to_a_drive_is_a_writer(tmp_path: Path, name: str, node: str) -> None:
+    """As a virtual machine does by /dev/sg0, without its block device. /dev/full stands for that."""
+    stands = Path("/dev/full").stat().st_rdev
+    (tmp_path / node).mkdir(parents=True)
+    (tmp_path / node / "dev").write_text(f"{os.major(stands)}:{os.minor(stands)}\n")
+    (tmp_path / "device" / "ng0n2").mkdir(parents=True)
+    layers = [StackedDevice(name, "8:0", tmp_path)]
+    with helper("os.open(sys.argv[1], os.O_RDWR)", "/dev/full") as process_id:
+        assert process_id in [writer.process_id for writer in writers(layers)]
+        (tmp_path / node / "dev").write_text("0:0\n")
+        assert process_id not in [writer.process_id for writer in writers(layers)]

@@ -18,8 +18,9 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.app.launcher import request_stop
-from cliffwatch.gate import examine
-from cliffwatch.journal import files
+from cliffwatch.gate import directory_of, examine
+from cliffwatch.journal import EventLog, files
+from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
@@ -190,6 +191,34 @@ def test_a_link_that_leads_elsewhere_than_when_the_run_was_asked_for_is_not_foll
     assert finished.verdict is VerdictName.FAILED
     assert any(f"{link} led to {first}" in reason and "target" in reason for reason in finished.reasons)
     assert list(first.iterdir()) == list(second.iterdir()) == []
+
+
+@pytest.mark.parametrize("begun", [True, False], ids=["resumed", "queued"])
+def test_a_directory_whose_file_system_is_not_mounted_any_more_is_another_one(tmp_path: Path, begun: bool) -> None:
+    """The path may be there on the file system below, where there may be no room, and another drive."""
+    place = tmp_path / "volume"
+    target = DirectoryTarget(path=str(place / "data"))
+    (place / "data").mkdir(parents=True)
+    with loop_drive(tmp_path / "volume.img", 64 * MIB) as drive:
+        command("mkfs.ext4", "-q", drive.node)
+        with mounted(drive.node, place):
+            (place / "data").mkdir()
+            asked = Submission("", "", target_directory=directory_of(examine(target, "run")))
+            phases = {"soak": "10m"}
+            journal = queue_run(
+                tmp_path / "run", FIO, target, engine="fio", window="1s", phases=phases, submission=asked
+            )
+            if begun:
+                with working(journal):
+                    pass
+                # As the service does before it starts another worker.
+                for state in (RunState.INTERRUPTED, RunState.STARTING):
+                    change_state(EventLog(journal), state, time.time())
+        assert start_worker(journal).wait(120) == 0
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any(f"{place / 'data'} was another directory" in reason for reason in finished.reasons), finished.reasons
+    assert list((place / "data").iterdir()) == []
 
 
 def test_another_file_under_the_confirmed_name_is_not_erased(tmp_path: Path) -> None:

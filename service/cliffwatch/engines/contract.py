@@ -21,8 +21,8 @@ from cliffwatch.model.window import EngineEvent, EngineRecord, parse_engine_line
 class EngineContext:
     """Where and when an engine works.
 
-    `path` is the directory that is the run's own, or the device node; `entry` is how an engine gets into that
-    directory, of which `descriptor` is one: its name may lead elsewhere by then. `scratch` is a directory for the
+    `path` is the directory that is the run's own, or the device node; `entry` is how an engine reaches it, by
+    `descriptor`: its name may lead elsewhere by then. `scratch` is a directory for the
     engine's job files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which
     is the multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an
     earlier engine of this run may be there. `load_start` is when the run's first engine began, where that was another
@@ -45,7 +45,8 @@ class EngineContext:
 
     @property
     def entry(self) -> Path:
-        """The run's own directory for a `Launch`, which is entered before this process's descriptors are closed."""
+        """The run's own directory for a `Launch`, which is entered before this process's descriptors are closed; or the
+        device, for an engine that has its descriptor."""
         return self.path if self.descriptor is None else Path(f"/proc/self/fd/{self.descriptor}")
 
     @property
@@ -61,14 +62,16 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The process to start, in `directory` where that is given.
+    """The process to start, in `directory` where that is given, with `descriptors` of this process.
 
-    What an engine writes into the run's own directory is named relative to it; `directory` is the context's `entry`.
+    What an engine writes into the run's own directory is named relative to it; `directory` is the context's `entry`. A
+    device is given to it as a descriptor.
     """
 
     command: Sequence[str]
     environment: dict[str, str] = field(default_factory=dict)
     directory: Path | None = None
+    descriptors: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

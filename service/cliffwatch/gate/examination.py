@@ -13,7 +13,7 @@ from cliffwatch.gate.journal_directories import directory_with_journals, drive_w
 from cliffwatch.gate.objections import Objection
 from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory, within_a_run
 from cliffwatch.machine.backing import FileIdentity, read_loops
-from cliffwatch.machine.births import birth_of
+from cliffwatch.machine.births import birth_of, described
 from cliffwatch.machine.inventory import (
     Drive,
     Volume,
@@ -34,6 +34,7 @@ _NOWHERE = Path("/nonexistent")
 _UNKNOWN_BIRTH = "of unknown birth"
 #: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
 _ALL_PROCESSES = "pid:[4026531836]"
+_BORN = re.compile(r"born \S+Z")
 _BIRTH = re.compile(rf" (?:born \d{{4}}-\S+Z|generation \d+|{_UNKNOWN_BIRTH})(?= \d+ bytes(?:;|$))")
 
 
@@ -94,6 +95,23 @@ def place_of(examination: Examination) -> str | None:
     return None if examination.directory is None else str(examination.path.parent)
 
 
+def directory_of(examination: Examination) -> str | None:
+    """Which directory the target led to, by inode and birth; None for other targets."""
+    if examination.directory is None:
+        return None
+    return described(examination.path.parent, examination.directory)
+
+
+def is_same_directory(asked: str, present: str) -> bool:
+    """Whether a target's directory is the one it was before, both as `directory_of` gives them.
+
+    The birth alone decides where both have one: a file system that is stacked on others may number its inodes anew when
+    it is mounted.
+    """
+    one, other = (_BORN.search(words) for words in (asked, present))
+    return one[0] == other[0] if one and other else asked == present
+
+
 def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
     """What a device is made of now, as `Examination.blocks` says it; None for other targets.
 
@@ -147,7 +165,7 @@ def _examine_directory(
         raise Problem(Code.TARGET_MISSING, f"the directory {given} cannot be named", [fault])
     path = run_directory(real, run_id)
     notes = [*_notes_on_drives(volume.drives), *_notes_on_volume(volume)]
-    if real != given:
+    if real != Path(os.path.normpath(given)):
         notes.append(f"{given} leads to {real} through symbolic links")
     objections = _directory_objections(real, volume)
     if journals is not None:

@@ -6,6 +6,7 @@ in its place between two steps.
 
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ from cliffwatch.machine.mounts import read_mounts
 
 MARKER = ".cliffwatch-run"
 _MARKER_IN_PROGRESS = ".cliffwatch-run.new"
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 Ownership = Literal["absent", "unclaimed", "own", "foreign"]
 
@@ -43,7 +46,8 @@ def ownership(path: Path, run_id: str) -> Ownership:
 
 
 def foreign_directory(path: Path) -> Objection:
-    return Objection("foreign_directory", f"{path} is there and does not carry this run's mark; move it away")
+    reason = "it does not carry this run's mark, or others may write to it"
+    return Objection("foreign_directory", f"{path} is there and is not this run's own ({reason}); move it away")
 
 
 def within_a_run(real: Path) -> list[Objection]:
@@ -138,7 +142,10 @@ def refuse_mounts(directory: int) -> None:
 
 
 def _ownership_of(directory: int, run_id: str) -> Ownership:
-    if os.fstat(directory).st_uid != os.geteuid():
+    status = os.fstat(directory)
+    # The owner of the directory above can give the run's name to any directory that is there. Into one that others may
+    # write to they could put links, which an engine would follow.
+    if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
         return "foreign"
     # An unfinished mark is nobody's data.
     if not set(os.listdir(directory)) - {_MARKER_IN_PROGRESS}:

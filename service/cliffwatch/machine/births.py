@@ -28,6 +28,11 @@ def birth_of(file: Path, identity: FileIdentity) -> str | None:
         return _birth_time(descriptor) or _generation(descriptor)
 
 
+def described(file: Path, identity: FileIdentity) -> str:
+    """A file in words that stay the same when the machine starts again, as `inode 12 born 2026-…Z`."""
+    return " ".join(filter(None, [f"inode {identity.inode}", birth_of(file, identity)]))
+
+
 def _birth_time(descriptor: int) -> str | None:
     answer = ctypes.create_string_buffer(_STATX.size)
     statx = getattr(ctypes.CDLL(None), "statx", None)

@@ -125,13 +125,15 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
     drives = list_drives(sys)
     found = [drive for drive in drives if identity in drive.identities]
     node = _drive_at_path(identity, sys)
-    if not found and node is not None and identity.startswith(BY_ID):
+    if not found and node is not None and _is_by_id(identity):
         found = [node]
     if found:
         return found
     known = [f"{drive.name}: {', '.join(drive.identities)}" for drive in drives if drive.identities]
     listing = "; ".join(known) or "no drive here has a serial, WWN, UUID or backing file"
-    names = () if node is None else node.identities
+    names = [
+        name for name in (() if node is None else node.identities) if not name.startswith("/dev/") or _is_by_id(name)
+    ]
     if names:
         message = f"kernel names such as {identity} move between drives; write device:{names[0]}, which stays"
     else:
@@ -139,6 +141,11 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
         message = f"{identity!r} names no drive{hint}; drives: {listing}"
     fault = FieldFault("target.identity", message)
     raise Problem(Code.TARGET_MISSING, f"no drive is named {identity!r}", [fault])
+
+
+def _is_by_id(identity: str) -> bool:
+    """Whether it is one of udev's names, which stay with a drive; a path may lead from there to any other node."""
+    return str(Path(identity).parent) + "/" == BY_ID
 
 
 def _drive_at_path(identity: str, sys: Path) -> Drive | None:

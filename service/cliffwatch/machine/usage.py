@@ -122,10 +122,27 @@ def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter
     """Processes that have one of the devices open for writing, or mapped for it, as far as this user may look.
 
     An exclusive open does not see those that opened without one: a virtual machine on the raw drive, a database, dd.
+    Nor those that pass commands to the drive by a character device, as a virtual machine does with `scsi-generic`.
     """
     numbers = {layer.major_minor for layer in layers}
+    passages = {number for layer in layers for number in _passages(layer)}
     names = frozenset(layer.name for layer in layers)
-    return writing_processes(lambda status, _: number_of(status) in numbers, proc, names=names)
+
+    def is_wanted(status: os.stat_result, _: Path) -> bool:
+        if stat.S_ISCHR(status.st_mode):
+            return f"{os.major(status.st_rdev)}:{os.minor(status.st_rdev)}" in passages
+        return number_of(status) in numbers
+
+    return writing_processes(is_wanted, proc, names=names)
+
+
+def _passages(layer: StackedDevice) -> list[str]:
+    """Character devices through which commands reach the drive: sg and bsg of SCSI and SATA, `ng0n1` of nvme0n1."""
+    hardware = layer.directory / "device"
+    nodes = [*hardware.glob("scsi_generic/*/dev"), *hardware.glob("bsg/*/dev")]
+    if layer.name.startswith("nvme"):
+        nodes.append(hardware / layer.name.replace("nvme", "ng", 1) / "dev")
+    return [number for node in nodes if (number := read_text(node)) is not None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,8 +87,8 @@ class Submission:
 
     `workload_version` is None where the workload came with the request. `replaced_durations` holds, of that version,
     the durations that the request replaced, so that the version can be read off the order too. `target_path` is the
-    directory that a target of that kind led to, through whatever links, and `target_blocks` what a device was made of
-    when its sentence was typed.
+    directory that a target of that kind led to, through whatever links, `target_directory` which one that was, by inode
+    and birth, and `target_blocks` what a device was made of when its sentence was typed.
     """
 
     target_key: str
@@ -96,6 +96,7 @@ class Submission:
     workload_version: int | None = None
     replaced_durations: dict[str, str] = field(default_factory=dict)
     target_path: str | None = None
+    target_directory: str | None = None
     target_blocks: str | None = None
 
     def to_detail(self) -> dict[str, Any]:
@@ -111,6 +112,7 @@ class Submission:
             workload_version=version if isinstance(version, int) else None,
             replaced_durations=dict(detail.get("replaced_durations", {})),
             target_path=str(detail["target_path"]) if detail.get("target_path") else None,
+            target_directory=str(detail["target_directory"]) if detail.get("target_directory") else None,
             target_blocks=str(detail["target_blocks"]) if detail.get("target_blocks") else None,
         )
 

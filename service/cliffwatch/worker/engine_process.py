@@ -47,6 +47,7 @@ class EngineProcess:
             stderr=subprocess.PIPE,
             env=os.environ | launch.environment,
             cwd=launch.directory,
+            pass_fds=launch.descriptors,
             start_new_session=True,
         )
         assert self._process.stdout is not None

@@ -12,7 +12,7 @@ from cliffwatch.gate import HeldTarget, remove_run_directory, run_directory
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
 from cliffwatch.machine.backing import FileIdentity
-from cliffwatch.machine.births import birth_of
+from cliffwatch.machine.births import described
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
@@ -84,7 +84,7 @@ def _identity(path: Path) -> str | None:
         identity = FileIdentity.of(path.lstat())
     except OSError:
         return None
-    return " ".join(filter(None, [f"inode {identity.inode}", birth_of(path, identity)]))
+    return described(path, identity)
 
 
 def _made(order: RunOrder, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:

@@ -2,7 +2,17 @@
 
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base.errors import Problem
-from cliffwatch.gate import Examination, HeldTarget, Objection, examine, is_same_device, place_of, require_clear
+from cliffwatch.gate import (
+    Examination,
+    HeldTarget,
+    Objection,
+    directory_of,
+    examine,
+    is_same_device,
+    is_same_directory,
+    place_of,
+    require_clear,
+)
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.request import Submission
@@ -24,6 +34,18 @@ def examine_again(context: RunContext) -> Examination:
         message = (
             f"{path} led to {asked.target_path} when the run was asked for and leads to {present} now; name the "
             "directory itself"
+        )
+        require_clear([Objection("target_changed", message)])
+    found = directory_of(examination)
+    if (
+        asked.target_directory is not None
+        and found is not None
+        and not is_same_directory(asked.target_directory, found)
+    ):
+        message = (
+            f"{path} was another directory when the run was asked for ({asked.target_directory}; now {found}): its "
+            "file system is not mounted, another one is mounted over it, or it was made anew; submit the run again if "
+            "this is the directory that is meant"
         )
         require_clear([Objection("target_changed", message)])
     if asked.target_blocks is not None and not is_same_device(asked.target_blocks, examination.blocks or ""):

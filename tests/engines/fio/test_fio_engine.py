@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from testkit.loops import loop_drive
+from testkit.loops import LoopDrive, loop_drive
 from tests.engines.fio.conftest import MakeContext
 
 from cliffwatch.base.errors import Code, Problem
@@ -104,7 +105,11 @@ def execute_run(
     translator = ENGINE.translator(load, context)
     outcome = Outcome(context)
     with subprocess.Popen(
-        launch.command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=launch.directory
+        launch.command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=launch.directory,
+        pass_fds=launch.descriptors,
     ) as process:
         assert process.stdout is not None
         while chunk := os.read(process.stdout.fileno(), 65_536):
@@ -290,15 +295,33 @@ def test_a_directory_may_have_any_name(soon: MakeContext) -> None:
     assert [path.name for path in odd.iterdir()] == ["w.0.0"]
 
 
-def test_a_device_is_written_in_the_planned_regions_only(soon: MakeContext, tmp_path: Path) -> None:
+@contextmanager
+def held_by_a_node_that_leads_elsewhere_now(drive: LoopDrive, other: LoopDrive, node: Path) -> Iterator[int]:
+    """A descriptor of `drive`, opened by the name `node`, which is that of `other` by then."""
+    os.mknod(node, stat.S_IFBLK | 0o600, drive.node.stat().st_rdev)
+    descriptor = os.open(node, os.O_RDWR | os.O_EXCL)
+    try:
+        node.unlink()
+        os.mknod(node, stat.S_IFBLK | 0o600, other.node.stat().st_rdev)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def test_the_held_device_is_written_in_the_planned_regions_only(soon: MakeContext, tmp_path: Path) -> None:
     load = FioLoad.model_validate({"preset": "kafka-raid-mixed", "jobs": 2, "size": "2MiB", "rate": "2MiB"})
-    mebibyte = 1024**2
-    with loop_drive(tmp_path / "drive.img", 16 * mebibyte) as drive:
-        context = replace(soon(3), path=drive.node, is_device=True)
-        assert ENGINE.plan(load, context).writes == (PlannedWrite(drive.node, 8 * mebibyte),)
+    mebibyte, node = 1024**2, tmp_path / "node"
+    with (
+        loop_drive(tmp_path / "drive.img", 16 * mebibyte) as drive,
+        loop_drive(tmp_path / "other.img", 16 * mebibyte) as other,
+        held_by_a_node_that_leads_elsewhere_now(drive, other, node) as descriptor,
+    ):
+        context = replace(soon(3), path=node, is_device=True, descriptor=descriptor)
+        assert ENGINE.plan(load, context).writes == (PlannedWrite(node, 8 * mebibyte),)
         outcome = execute_run(context, load)
-        subprocess.run(["sync", str(drive.node)], check=True)
+        subprocess.run(["sync", str(drive.node), str(other.node)], check=True)
         content = drive.node.read_bytes()
+        assert not any(other.node.read_bytes())
     assert outcome.end == EngineEnd("completed")
     outcome.assert_sums_to_last_report()
     for job in (0, 1):
@@ -339,11 +362,6 @@ def test_without_fio_the_problem_says_how_to_get_it(context: MakeContext, monkey
         ENGINE.launch(MIXED, context())
     assert problem.value.code is Code.COMPONENT_MISSING
     assert ENGINE.facts(MIXED, context()) == EngineFacts()
-
-
-def test_a_device_path_that_fio_could_misread_is_refused(context: MakeContext) -> None:
-    with pytest.raises(Problem, match="cannot be named to fio"):
-        ENGINE.launch(MIXED, replace(context(), path=Path("/dev/x\nexec_prerun=id"), is_device=True))
 
 
 def test_the_facts_hold_fio_s_version(context: MakeContext) -> None:

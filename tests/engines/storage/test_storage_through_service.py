@@ -42,7 +42,7 @@ def test_a_directory_of_the_runs_name_that_is_somebody_elses(tmp_path: Path, ser
     thesis.write_text("mine")
     status, code, said = refusal(service, "mine", order(tmp_path))
     assert (status, code) == (409, "target_unsafe")
-    assert f"{thesis.parent} is there and does not carry this run's mark; move it away" in said
+    assert f"{thesis.parent} is there and is not this run's own" in said
     assert thesis.read_text() == "mine"
 
 

@@ -1,11 +1,11 @@
 """The engine that runs Debian's `fio`."""
 
 import os
-import re
 import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.units import format_size
@@ -21,8 +21,6 @@ JOB_FILE = "job.fio"
 LAYOUT_FILE = "layout.fio"
 #: Below this, fio's own timer skips intervals (docs/engines/fio.md).
 SHORTEST_EXACT_WINDOW_SECONDS = 1.0
-
-_DEVICE_PATH = re.compile(r"/dev/[A-Za-z0-9._:+@/-]+")
 
 
 class FioEngine:
@@ -59,13 +57,14 @@ class FioEngine:
         return Launch([_fio(), str(layout)], runtime_environment(1), context.entry)
 
     def launch(self, load: FioLoad, context: EngineContext) -> Launch:
-        """Writes the job file. Raises Problem: component_missing without fio, target_unsafe for an odd device path."""
+        """Writes the job file. Raises Problem(component_missing) without fio."""
         fio = _fio()
-        device = context.path if context.is_device else None
-        if device is not None and _DEVICE_PATH.fullmatch(str(device)) is None:
-            raise Problem(
-                Code.TARGET_UNSAFE, f"{str(device)!r} cannot be named to fio; name the device by its /dev path"
-            )
+        device: Path | None = None
+        held: tuple[int, ...] = ()
+        if context.is_device:
+            # A section may open its device hours after the load began, when the node's name may lead elsewhere.
+            assert context.descriptor is not None, "a device is held before it is loaded"
+            device, held = context.entry, (context.descriptor,)
         job = context.scratch / JOB_FILE
         sections = _begun_in_time(load, context)
         job.write_text(format_job_file(sections, device))
@@ -74,7 +73,7 @@ class FioEngine:
         # -P: nothing is imported from where it is started, which is the target.
         runner = [sys.executable, "-P", "-m", "cliffwatch.engines.fio.run", *times]
         directory = context.scratch if context.is_device else context.entry
-        return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory)
+        return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory, descriptors=held)
 
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
         return FioTranslator(context, _longest_pause_seconds(load))

@@ -53,7 +53,7 @@ def files_of(section: Section, directory: Path) -> list[tuple[Path, int]]:
 
 def format_job_file(sections: tuple[Section, ...], device: Path | None, create_only: bool = False) -> str:
     """The ini text: files in the working directory, or regions of `device`. `create_only` lays out files and ends."""
-    common = COMMON | ({"filename": escape(device)} if device is not None else {"directory": "."})
+    common = COMMON | ({"filename": str(device)} if device is not None else {"directory": "."})
     if create_only:
         common |= {"create_only": "1"}
     blocks = [_format_section("global", common)]
@@ -76,11 +76,6 @@ def delay_variable(section: Section) -> str:
 def runtime_variable(section: Section) -> str:
     """The variable that says how long such a section lasts once it has begun."""
     return f"CLIFFWATCH_RUNTIME_{section.delay_seconds}"
-
-
-def escape(path: Path) -> str:
-    """A path as fio's `filename` takes it: a colon would begin another file."""
-    return str(path).replace(":", "\\:")
 
 
 def _format_section(name: str, options: dict[str, str]) -> str:
