@@ -16,6 +16,7 @@ from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.base.clock import LAST_MOMENT
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.model.phase import UNJUDGED_PHASES
 
 TIME_COLUMN = "elapsed_seconds"
 NAME_COLUMN = "name"
@@ -61,7 +62,7 @@ class CsvTable:
 
     `below_zero` is how many values of each column were left out because they are negative. `measured` is how many
     seconds of each sample were. `gaps` are rows that say that nothing was measured; `notices`, `limits` and `errors`
-    are what rows say besides.
+    are what rows say besides. `warm_up_end` is the end of the first rows of phases that are not judged, None without.
     """
 
     series: tuple[Series, ...]
@@ -73,6 +74,7 @@ class CsvTable:
     notices: tuple[Notice, ...] = ()
     limits: tuple[str, ...] = ()
     errors: int = 0
+    warm_up_end: float | None = None
 
 
 @dataclass(slots=True)
@@ -170,8 +172,11 @@ def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> CsvTable:
     operation = next((row.texts[OPERATION_COLUMN] for row in read if OPERATION_COLUMN in row.texts), None)
     series = {column: _named(one, operation) for column, one in found.items()}
     samples, measured, gaps, notices = [], [], [], []
+    warm_up_end, is_warming_up = None, True
     for row, length in zip(read, lengths, strict=True):
         end = row.numbers.get(END_COLUMN, row.at + length)
+        is_warming_up = is_warming_up and row.texts.get(PHASE_COLUMN) in UNJUDGED_PHASES
+        warm_up_end = end if is_warming_up else warm_up_end
         if NOTICE_COLUMN in row.texts:
             notices.append(Notice(row.numbers.get(NOTICE_TIME_COLUMN, row.at), row.texts[NOTICE_COLUMN]))
         if GAP_COLUMN in row.texts:
@@ -189,6 +194,7 @@ def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> CsvTable:
         notices=tuple(notices),
         limits=tuple(row.texts[LIMIT_COLUMN] for row in read if LIMIT_COLUMN in row.texts),
         errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
+        warm_up_end=warm_up_end,
     )
 
 

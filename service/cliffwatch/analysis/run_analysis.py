@@ -14,10 +14,18 @@ from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sa
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.replay import belongs_to, replay, with_detection
-from cliffwatch.analysis.preprocessing import judged
+from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
-from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
+from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.thresholds import (
+    DRIFT_RUN_BLOCKS,
+    EASED_WINDOWS,
+    TOGETHER_WINDOWS,
+    TOGETHER_WINDOWS_OTHERWISE,
+    WARM_UP_BLOCKS,
+)
+from cliffwatch.model.phase import Phase
 
 
 def analysis(
@@ -27,7 +35,8 @@ def analysis(
     known = {one.name: one for one in series}
     raised = replay(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
-    found = sorted([*found, *_lasting(raised, found, window_seconds)], key=lambda finding: finding.onset)
+    lasting = _lasting(raised, found, is_short=_is_short(samples), window_seconds=window_seconds)
+    found = sorted([*found, *lasting], key=lambda finding: finding.onset)
     reported = with_detection(found, raised, window_seconds)
     meter = Meter(series, samples, notices)
     measured: list[Finding] = []
@@ -81,14 +90,24 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
     return is_same_kind and abs(one.onset - other.onset) <= windows * window_seconds + 1e-6
 
 
-def _lasting(raised: Sequence[Finding], found: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """What was raised and is a cliff, and is part of no change that the whole run shows."""
+def _lasting(
+    raised: Sequence[Finding], found: Sequence[Finding], *, is_short: bool, window_seconds: float
+) -> list[Finding]:
+    """What was raised and is part of no change that the whole run shows, where it is a cliff; in a run that is too
+    short to have a drift fitted to it, also a drift that the run ended in."""
     worse = [finding for finding in found if finding.kind is not FindingKind.RECOVERY]
     return [
         one
         for one in raised
-        if is_cliff_by_itself(one, window_seconds) and not any(_covers(each, one, window_seconds) for each in worse)
+        if is_cliff_by_itself(one, window_seconds) or (is_short and one.kind is FindingKind.DRIFT and one.until is None)
+        if not any(_covers(each, one, window_seconds) for each in worse)
     ]
+
+
+def _is_short(samples: Sequence[Sample]) -> bool:
+    """Whether the whole run may have been too short for a drift to be looked for."""
+    judged = sum(is_of_load(sample) and sample.phase != Phase.BASELINE for sample in samples)
+    return judged < (DRIFT_RUN_BLOCKS + WARM_UP_BLOCKS) * BLOCK
 
 
 def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:

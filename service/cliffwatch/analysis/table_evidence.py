@@ -9,7 +9,8 @@ from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, R
 #: What the verdict on a run goes by besides, and no table holds.
 NOT_JUDGED = (
     "Not judged, because a table does not hold it: whether the load reached the drive, whether the client was the "
-    "bottleneck, whether the run was stopped or failed, and limits that what was measured could not decide."
+    "bottleneck, whether a single operation took 10 s or more, whether the load ended in a stall, whether the run was "
+    "stopped or failed, and limits that what was measured could not decide."
 )
 
 
@@ -17,8 +18,9 @@ def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> 
     """The evidence of a load that ended with the table's last row. `findings` are those that degrade."""
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
-        coverage=_coverage(table),
-        has_warm_up=False,
+        coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
+        judged=None if table.warm_up_end is None else _coverage(table, table.warm_up_end),
+        has_warm_up=table.warm_up_end is not None,
         windows=len(table.samples),
         target_kind="",
         operations=None,
@@ -30,14 +32,14 @@ def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> 
     )
 
 
-def _coverage(table: CsvTable) -> Coverage:
+def _coverage(table: CsvTable, begin: float) -> Coverage:
     return measure_coverage(
         [
             MeasuredInterval(sample.start, sample.end, seconds)
             for sample, seconds in zip(table.samples, table.measured, strict=True)
             if sample.values
         ],
-        min([table.samples[0].start, *(start for start, _ in table.gaps)]),
+        begin,
         max([table.samples[-1].end, *(end for _, end in table.gaps)]),
         table.window_seconds,
         [Gap(start, end, "gap") for start, end in table.gaps],

@@ -191,6 +191,8 @@ JOINT_DRIFT_HALVES, JOINT_DRIFT_DEVICE_SHARE = 12, 0.3
 COLD = 0.08
 #: Drift of a whole run takes no less than two hours, in blocks of 10 min.
 DRIFT_SHORTEST = 12
+#: And is fitted to a run of at least 6 h behind its baseline, in blocks; of a shorter one, what was raised counts.
+DRIFT_RUN_BLOCKS = 360
 
 # Spikes.
 

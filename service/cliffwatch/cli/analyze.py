@@ -161,7 +161,7 @@ def _row(finding: Any, zero: float, sentence: str) -> dict[str, Any]:
         "series": finding.series,
         "baseline": six_digits(finding.baseline),
         "level": six_digits(finding.level),
-        "ratio": float(f"{finding.ratio:.4g}"),
+        "ratio": round(finding.ratio, 4),
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
         "sentence": sentence,

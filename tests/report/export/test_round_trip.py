@@ -88,6 +88,7 @@ KINDS = (
         plan=replace(PHASES, missing=tuple(range(300, 330))),
         verdict="invalid",
     ),
+    Kind("the warm-up not measured", operations(append=HEALTHY), plan=replace(PHASES, missing=tuple(range(2, 31)))),
     Kind("a restart that explains", operations(append=times(8, 201, 260)), plan=replace(PHASES, events=(DIED,))),
     Kind(
         "a limit and no finding",
@@ -135,9 +136,7 @@ def exported(directory: Path, journal: Path) -> Path:
 def reported(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
     """What a finding says: what it is, when and of what, and how much."""
     names = ("kind", "series", "onset_seconds", "until_seconds", "baseline", "level", "ratio")
-    return [
-        tuple(f"{each[name]:.3g}" if isinstance(each[name], float) else each[name] for name in names) for each in found
-    ]
+    return [tuple(each[name] for name in names) for each in found]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

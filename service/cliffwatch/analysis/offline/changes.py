@@ -16,6 +16,7 @@ from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.thresholds import (
     DRIFT_CONTRADICTED_RATIO,
     DRIFT_RATIO,
+    DRIFT_RUN_BLOCKS,
     DRIFT_SHORTEST,
     FURTHER_RATIO,
     FURTHER_SIGNIFICANCE,
@@ -253,7 +254,7 @@ def _drift(view: _View, client: Array) -> Finding | None:
     """The drift of a run from which what changed suddenly is taken away (`client`)."""
     size, column = _DRIFT_BLOCKS, client[view.skip :]
     count = len(column) // size
-    if count < 3 * DRIFT_SHORTEST:
+    if len(column) < DRIFT_RUN_BLOCKS:
         return None
     first = view.skip + len(column) - count * size
     # What comes back within 45 blocks is no part of a drift either.

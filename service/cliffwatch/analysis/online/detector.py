@@ -38,6 +38,7 @@ from cliffwatch.analysis.thresholds import (
     SEVERE_RATIO,
     WARM_UP,
 )
+from cliffwatch.model.phase import Phase
 
 _ENDS_KEPT = 720
 
@@ -62,6 +63,8 @@ class OnlineDetector:
         self._burst_until = 0
         self._ends: deque[float] = deque(maxlen=_ENDS_KEPT)
         self._present: dict[str, float] = {}
+        #: Nothing begins before the first sample, nor in the baseline that it is measured against.
+        self._earliest = math.inf
 
     def notice(self, notice: Notice) -> None:
         """Take in a restart or a similar event, before the sample in which it happened is fed."""
@@ -70,6 +73,7 @@ class OnlineDetector:
     def feed(self, sample: Sample) -> list[Finding]:
         """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
         self._ends.append(sample.end)
+        self._earliest = sample.end if sample.phase == Phase.BASELINE else min(self._earliest, sample.start)
         if not self._mask.is_judged(sample):
             for judge in self._judges:
                 judge.found_window += 1  # what was just found has not settled while nothing was looked at
@@ -262,7 +266,7 @@ class OnlineDetector:
         judge.healthy = base
         judge.active = Finding(
             FindingKind.DRIFT,
-            onset=sample.end - drift.blocks * BLOCK * self._window_seconds,
+            onset=max(self._earliest, sample.end - drift.blocks * BLOCK * self._window_seconds),
             series=judge.name,
             baseline=math.exp(base),
             level=math.exp(base + drift.rise),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from cliffwatch.analysis.finding import Finding, FindingKind, Sample
 from cliffwatch.analysis.online.series_judge import Judge
 from cliffwatch.analysis.online.spikes import Spike
+from cliffwatch.analysis.online.steps import is_gradual
 from cliffwatch.analysis.sizes import Sizing
 from cliffwatch.analysis.thresholds import SPIKE_QUIET, SPIKE_WINDOWS, TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS, WARM_UP
 
@@ -44,6 +45,9 @@ def follow_spikes(judge: Judge, deviation: float, present: Present) -> Iterator[
     if judge.excursions.is_open and train[0].window > present.window - 2 * SPIKE_WINDOWS:
         return
     if judge.channel.windows < WARM_UP and not judge.channel.declared:
+        return
+    # The recent level lags behind a level that rises all along, and any noise stands out from it.
+    if is_gradual(judge.channel):
         return
     yield _begin(judge, train, present)
 

@@ -4,8 +4,8 @@ A row is a window or a gap. The columns of latencies without a name are those of
 by, which the column `operation` names; those of other operations and of single drives carry their names.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cliffwatch.analysis.coverage import Gap
@@ -26,6 +26,7 @@ from cliffwatch.analysis.finding import Notice, Role, Series
 from cliffwatch.analysis.journal_series import notices_from_events, sample_of, series_of
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, JournalWindow
+from cliffwatch.model.phase import Phase
 from cliffwatch.report.collect import collect, events_until_finished
 from cliffwatch.report.export.window_table import WindowTable
 from cliffwatch.report.limit_results import judge_limits, outcomes
@@ -78,10 +79,12 @@ def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series])
     notices = notices_from_events(events_until_finished(JournalReader(table.directory)))
     notices.sort(key=lambda notice: notice.at)
     limits = _broken_limits(table)
-    for piece in table.pieces():
+    for piece in _parted(table.pieces(), table.judged_start):
         if piece.start < zero:
             continue
         row = _row(piece, zero, columns, known) | {OPERATION_COLUMN: table.primary}
+        if isinstance(piece, Gap) and piece.end <= table.judged_start:
+            row[PHASE_COLUMN] = Phase.WARM_UP.value
         reported: list[Notice] = []
         while notices and notices[0].at < piece.end:
             reported.append(notices.pop(0))
@@ -89,6 +92,16 @@ def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series])
             row |= {NOTICE_COLUMN: reported[0].name, NOTICE_TIME_COLUMN: round(max(0.0, reported[0].at - zero), 6)}
         broken = [limits.pop(at) for at in sorted(limits) if at < piece.end - 1e-6]
         yield row | ({LIMIT_COLUMN: " ".join(broken)} if broken else {})
+
+
+def _parted(pieces: Iterable[JournalWindow | Gap], moment: float) -> Iterator[JournalWindow | Gap]:
+    """The pieces, with a gap that reaches over the moment in two: what is not judged has no part in what is."""
+    for piece in pieces:
+        if isinstance(piece, Gap) and piece.start < moment < piece.end:
+            yield replace(piece, end=moment)
+            yield replace(piece, start=moment)
+        else:
+            yield piece
 
 
 def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known: dict[str, Series]) -> Row:

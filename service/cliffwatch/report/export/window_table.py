@@ -16,6 +16,7 @@ from cliffwatch.report.collect import (
     order_in,
     recorded_gaps,
     status_in,
+    warm_up_end,
 )
 
 Value = str | int | float | None
@@ -59,6 +60,8 @@ class WindowTable:
     primary: str | None
     gaps: tuple[Gap, ...]
     windows: int
+    #: When what is judged begins: where the warm-up ends.
+    judged_start: float
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -144,6 +147,7 @@ def table_of(directory: Path) -> WindowTable:
         primary=primary_latency(sorted(operations)),
         gaps=gaps,
         windows=windows,
+        judged_start=0.0 if load is None else warm_up_end(order, events, load),
     )
 
 
