@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from testkit import journals
 from testkit.waiting import wait_until
 from tests.api.harness import Api
@@ -148,3 +149,25 @@ def test_a_page_that_is_open_too_often_is_told_why_its_stream_is_refused(api: Ap
         refused = api.client.get("/runs/one/live", headers={"Cookie": f"cliffwatch_token={api.tokens['read']}"})
     assert refused.status_code == 429
     assert "close one" in refused.json()["detail"]
+
+
+def test_a_stream_ends_when_its_token_is_revoked(api: Api) -> None:
+    add_running(api)
+    made = api.call("POST", "/tokens", {"name": "wall", "scope": "read"}).json()
+    api.tokens["wall"] = made["token"]
+    stream = follow(api, "one", scope="wall")
+    assert next(stream).name
+    assert api.call("DELETE", f"/tokens/{made['id']}").status_code == 204
+    # Ends, although the run goes on.
+    assert all(message.name for message in stream)
+    assert api.get("/runs/one").json()["state"] == "running"
+
+
+@pytest.mark.parametrize("place", ["9" * 5000 + ".1", "1." + "9" * 5000, "\u0661.1", "--1.1", "1"])
+def test_a_last_event_id_that_is_none_begins_at_the_start(api: Api, place: str) -> None:
+    finish(api, add_running(api))
+    named = {"Cookie": f"cliffwatch_token={api.tokens['read']}", "Last-Event-ID": place}
+    given = httpx.Headers(named, encoding="utf-8")
+    with api.client.stream("GET", "/runs/one/live", headers=given) as answer:
+        assert answer.status_code == 200
+        assert "event: event" in answer.read().decode()

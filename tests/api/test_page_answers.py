@@ -32,6 +32,29 @@ def test_only_who_may_start_runs_is_offered_to(api: Api, scope: str, is_offered:
         assert (status, 'href="/start"' in text) == (200, is_offered), path
 
 
+@pytest.mark.parametrize("path", ["/login", "/logout"])
+def test_an_origin_that_is_no_address_is_refused(api: Api, path: str) -> None:
+    answer = api.client.post(path, content="token=x", headers={"Origin": "http://["})
+    assert answer.status_code == 403
+
+
+def test_a_form_word_in_other_letters_is_refused(api: Api) -> None:
+    given = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}
+    answer = api.client.post("/schedules", content="form_word=%C3%A9", headers=given)
+    assert answer.status_code == 403
+
+
+def test_a_time_beyond_all_calendars_breaks_no_page(api: Api) -> None:
+    api.put("/runs/nightly", ORDER).raise_for_status()
+    start(api.settings.runs_directory / "nightly")
+    api.index("nightly")
+    alert = {"status": "firing", "labels": {"alertname": "far"}, "fingerprint": "cd"}
+    alert["startsAt"] = "9999-12-31T23:59:59-23:59"
+    api.post("/alerts", {"version": "4", "alerts": [alert]}).raise_for_status()
+    for path in ("/runs", "/runs/nightly", "/runs/nightly/series"):
+        assert page(api, path, "read")[0] == 200, path
+
+
 def row_of(text: str, row_id: str) -> str:
     found = re.search(rf'<tr role="row" id="row-{row_id}">(.*?)</tr>', text, re.DOTALL)
     assert found is not None

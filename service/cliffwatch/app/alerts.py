@@ -23,7 +23,7 @@ from cliffwatch.journal.state import status_of
 from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import KeptAlertRow, RunRow
-from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.store.queries import has_known_words, unfinished_runs
 
 _LOG = logging.getLogger(__name__)
 #: Always firing: that it arrives proves that alerts arrive. It is no event of any run.
@@ -123,7 +123,8 @@ class AlertIntake:
         self._remember(alerts, now)
         deliver_kept(self._database)
         with self._database.snapshot() as session:
-            runs = [(row.id, Path(row.directory), RunState(row.state)) for row in unfinished_runs(session)]
+            rows = [row for row in unfinished_runs(session) if has_known_words(row)]
+            runs = [(row.id, Path(row.directory), RunState(row.state)) for row in rows]
         recorded = repeated = kept = left_out = 0
         placed: set[int] = set()
         for run_id, directory, state in runs:

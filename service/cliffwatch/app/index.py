@@ -30,7 +30,7 @@ from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
-from cliffwatch.store.queries import is_readable
+from cliffwatch.store.queries import has_known_words, is_readable
 from cliffwatch.store.workloads import add_version, digest_of
 
 _LOG = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
     reader = JournalReader(directory)
     take_turns(session, f"run {directory.name}")
     row = session.get(RunRow, directory.name)
-    if row is not None and _is_shorter(directory, row.events_offset_bytes):
+    if row is not None and (not has_known_words(row) or _is_shorter(directory, row.events_offset_bytes)):
         session.delete(row)
         session.flush()
         row = None

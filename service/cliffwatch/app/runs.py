@@ -278,7 +278,7 @@ class RunService:
         """A run that a worker executes on the same target."""
         with self._database.snapshot() as session:
             for row in unfinished_runs(session):
-                if RunState(row.state) in ACTIVE and targets_overlap(row.target_key, target_key):
+                if row.state in ACTIVE and targets_overlap(row.target_key, target_key):
                     return row.id
         return None
 

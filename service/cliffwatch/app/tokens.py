@@ -42,6 +42,11 @@ class TokenService:
             row = tokens.find_token(session, text)
         return None if row is None else Caller(row.id, row.name, Scope.of(row.scope))
 
+    def holds(self, caller: Caller) -> bool:
+        """Whether the token of a caller that was let in before still lets in."""
+        with self.database.snapshot() as session:
+            return tokens.holds(session, caller.token_id)
+
     def create(self, name: str, scope: Scope) -> NewToken:
         """A token of whoever or whatever is called `name`."""
         with self.database.session() as session:

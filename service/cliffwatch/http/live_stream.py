@@ -35,6 +35,10 @@ HEARTBEAT_SECONDS = 15
 SHUTDOWN_SECONDS = 2.0
 
 
+#: Of a number in a Last-Event-ID.
+_DIGITS = 12
+
+
 #: Windows that are read in one go: the past of a long run does not fill the memory.
 _BATCH = 200
 
@@ -55,18 +59,22 @@ class _Position:
     def of(cls, token: str | None) -> "_Position":
         """From a Last-Event-ID; anything that is none begins at the start."""
         event_id, _, window_seq = (token or "").partition(".")
-        if event_id.isdecimal() and window_seq.removeprefix("-").isdecimal():
+        if _is_whole(event_id) and _is_whole(window_seq.removeprefix("-")):
             return cls(event_id=int(event_id), window_seq=int(window_seq))
         return cls()
 
 
+def _is_whole(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _DIGITS
+
+
 async def _stream(
-    services: Services, run_id: str, position: _Position, stopping: anyio.Event
+    services: Services, caller: Caller, run_id: str, position: _Position, stopping: anyio.Event
 ) -> AsyncIterator[ServerSentEvent]:
     shown: dict[str, object] | None = None
     while not stopping.is_set():
         # The row first: when it says that the run is over, all that the journal will ever hold is there.
-        row = await run_in_threadpool(_find, services, run_id)
+        row = await run_in_threadpool(_find, services, caller, run_id)
         if row is None:
             return
         batch = await run_in_threadpool(_read, Path(row.directory), position)
@@ -86,9 +94,10 @@ async def _stream(
                 await stopping.wait()
 
 
-def _find(services: Services, run_id: str) -> RunRow | None:
+def _find(services: Services, caller: Caller, run_id: str) -> RunRow | None:
+    """None when there is nothing more to send: the run is gone, or the token was revoked."""
     try:
-        return find_run(services, run_id)
+        return find_run(services, run_id) if services.tokens.holds(caller) else None
     except Problem:
         return None
 
@@ -142,7 +151,7 @@ async def live_stream(
     return _PlacedResponse(
         services,
         caller,
-        _stream(services, run_id, _Position.of(last_event_id), stopping),
+        _stream(services, caller, run_id, _Position.of(last_event_id), stopping),
         ping=HEARTBEAT_SECONDS,
         headers={"Cache-Control": "no-store"},
         shutdown_event=stopping,

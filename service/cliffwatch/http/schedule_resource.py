@@ -23,7 +23,7 @@ from cliffwatch.model.trigger import (
 )
 from cliffwatch.model.workload import DurationOverrides
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
-from cliffwatch.store.queries import last_firing, schedules_page
+from cliffwatch.store.queries import has_known_words, last_firing, schedules_page
 
 _SORT, _KEY = "schedules:name", (str,)
 
@@ -123,6 +123,7 @@ def _readable(row: ScheduleRow) -> tuple[RunRequest | None, AnyTrigger | None, s
 
 def firing_body(session: Session, row: FiringRow) -> Firing:
     run = None if row.run_id is None else session.get(RunRow, row.run_id)
+    run = run if run is not None and has_known_words(run) else None
     return Firing(
         due_at=row.due_at,
         outcome=row.outcome,

@@ -9,12 +9,17 @@ from pydantic import PlainSerializer, WithJsonSchema
 FIRST_MOMENT, LAST_MOMENT = -62_135_596_800.0, 253_402_300_799.0
 
 
-def format_time(seconds: float) -> str:
-    """1790000000.25 → `2026-09-21T14:13:20.250Z`. A time that cannot be, out of a damaged row, is shown as the first or
-    last one that can be written, so that the list it stands in is shown too."""
+def moment_of(seconds: float) -> datetime:
+    """A time that cannot be, out of a damaged row, is taken for the first or the last one that can be written, so that
+    the list it stands in is shown too."""
     if not FIRST_MOMENT <= seconds <= LAST_MOMENT:
         seconds = LAST_MOMENT if seconds > LAST_MOMENT else FIRST_MOMENT
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def format_time(seconds: float) -> str:
+    """1790000000.25 → `2026-09-21T14:13:20.250Z`."""
+    return moment_of(seconds).isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 #: A field that holds seconds since the epoch and is shown as RFC 3339.

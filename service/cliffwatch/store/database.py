@@ -199,6 +199,8 @@ def _configuration(connection: Connection) -> Config:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+    # Of text that is not UTF-8, which only damage explains, one row cannot keep the others from being read.
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     # The driver's own idea of when to begin would let a read and the write that follows from it fall apart.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")

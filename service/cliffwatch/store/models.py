@@ -6,6 +6,7 @@ and PostgreSQL.
 
 import json
 import math
+import os
 from typing import Annotated, Any, ClassVar
 
 from sqlalchemy import (
@@ -24,6 +25,9 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from cliffwatch.base.finite_json import finite, lenient_json
+
+#: A path that leads nowhere, and how long one may be (PATH_MAX of linux/limits.h).
+_NOWHERE, _PATH_BYTES = "/nonexistent", 4095
 
 
 class Json(TypeDecorator[Any]):
@@ -96,7 +100,18 @@ class _SoundText(_Sound):
     kinds = (str,)
 
 
+class _SoundPath(_SoundText):
+    """A path that the system can look at: what is none is read as one that leads nowhere."""
+
+    cache_ok = True
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
+        found = super().process_result_value(value, dialect)
+        return found if found and "\0" not in found and len(os.fsencode(found)) <= _PATH_BYTES else self.instead
+
+
 _Number = Annotated[float, mapped_column(_SoundNumber(0.0))]
+_Path = Annotated[str, mapped_column(_SoundPath(_NOWHERE))]
 _NumberOrNone = Annotated[float | None, mapped_column(_SoundNumber(None))]
 _Count = Annotated[int, mapped_column(_SoundCount(0))]
 _CountOrNone = Annotated[int | None, mapped_column(_SoundCount(None))]
@@ -105,6 +120,7 @@ _Object = Annotated[dict[str, Any], mapped_column(Json(dict, has=True))]
 _ObjectOrNone = Annotated[dict[str, Any] | None, mapped_column(Json(dict, has=False))]
 _List = Annotated[list[Any], mapped_column(Json(list, has=True))]
 _ListOrNone = Annotated[list[Any] | None, mapped_column(Json(list, has=False))]
+_Id = Annotated[str, mapped_column(_SoundText(""), primary_key=True)]
 _Words = Annotated[str, mapped_column(_SoundText(""))]
 _WordsOrNone = Annotated[str | None, mapped_column(_SoundText(None))]
 
@@ -149,8 +165,8 @@ class RunRow(BaseRow):
         Index("ix_runs_verdict_created_at_id", "verdict", "created_at", "id"),
     )
 
-    id: Mapped[str] = mapped_column(primary_key=True)
-    directory: Mapped[_Words]
+    id: Mapped[_Id]
+    directory: Mapped[_Path]
     workload_name: Mapped[_Words]
     #: None where the workload came with the order and has no version.
     workload_version: Mapped[_CountOrNone]
@@ -174,7 +190,7 @@ class RunRow(BaseRow):
     #: Seconds of load that were asked for.
     planned_seconds: Mapped[_Number]
     #: No foreign key: a run outlives the schedule that asked for it.
-    schedule_id: Mapped[str | None] = mapped_column(index=True)
+    schedule_id: Mapped[str | None] = mapped_column(_SoundText(None), index=True)
     created_by: Mapped[_Words]
     #: None for a run of this service's own.
     imported_at: Mapped[_NumberOrNone]
@@ -194,8 +210,8 @@ class FindingRow(BaseRow):
     __tablename__ = "findings"
     __table_args__ = (Index("ix_findings_at_run_id_event_id", "at", "run_id", "event_id"),)
 
-    run_id: Mapped[str] = mapped_column(ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
-    event_id: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
+    run_id: Mapped[str] = mapped_column(_SoundText(""), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True)
+    event_id: Mapped[int] = mapped_column(_SoundCount(0), primary_key=True, autoincrement=False)
     at: Mapped[_Number]
     #: The event's name: the kind of finding.
     name: Mapped[_Words]
@@ -208,7 +224,7 @@ class ScheduleRow(BaseRow):
 
     __tablename__ = "schedules"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[_Id]
     name: Mapped[str] = mapped_column(_SoundText(""), unique=True)
     request: Mapped[_Object]
     target_blocks: Mapped[_WordsOrNone]
@@ -254,7 +270,7 @@ class TokenRow(BaseRow):
 
     __tablename__ = "tokens"
 
-    id: Mapped[str] = mapped_column(primary_key=True)
+    id: Mapped[_Id]
     name: Mapped[_Words]
     scope: Mapped[_Words]
     hash: Mapped[str]

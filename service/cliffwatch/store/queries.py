@@ -20,11 +20,21 @@ def is_readable() -> ColumnElement[bool]:
     return and_(RunRow.state.in_([state.value for state in RunState]), has_verdict)
 
 
+def has_known_words(row: RunRow) -> bool:
+    """As `is_readable`, of a row that was read."""
+    return row.state in set(RunState) and (row.verdict is None or row.verdict in set(VerdictName))
+
+
 def require_run(session: Session, run_id: str) -> RunRow:
-    """Raises Problem(not_found)."""
+    """Raises Problem: not_found, and database_unavailable for a row that cannot be read."""
     row = session.get(RunRow, run_id)
     if row is None:
         raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
+    if not has_known_words(row):
+        words = (
+            f"the database's row of run {run_id} is damaged; `cliffwatch index rebuild` makes it of the journal again"
+        )
+        raise Problem(Code.DATABASE_UNAVAILABLE, words)
     return row
 
 

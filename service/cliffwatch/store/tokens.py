@@ -43,6 +43,12 @@ def find_token(session: Session, text: str) -> TokenRow | None:
     return row if usable else None
 
 
+def holds(session: Session, token_id: str) -> bool:
+    """Whether the token of this id is there and was not revoked."""
+    row = session.get(TokenRow, token_id)
+    return row is not None and row.revoked_at is None
+
+
 def is_known(session: Session, text: str) -> bool:
     """Whether a token of this id was ever made here, revoked or not."""
     token_id = text.partition("_")[2].partition("_")[0]

@@ -5,7 +5,7 @@ scripts nor inline styles.
 """
 
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -19,6 +19,7 @@ from jinja2 import Environment
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.version import VERSION
 from cliffwatch.http.problems import database_problem, disk_problem, request_faults
+from cliffwatch.http.times import moment_of
 from cliffwatch.model.target import field_words
 from cliffwatch.report.html import VERDICTS, environment
 from cliffwatch.store.database import DATABASE_ERRORS
@@ -113,7 +114,7 @@ def moment(seconds: float | datetime | None) -> str:
     """Seconds since the epoch as `2026-11-21 07:34:13 UTC`; a dash for none."""
     if seconds is None:
         return "–"
-    when = seconds if isinstance(seconds, datetime) else datetime.fromtimestamp(seconds, UTC)
+    when = seconds if isinstance(seconds, datetime) else moment_of(seconds)
     return when.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
