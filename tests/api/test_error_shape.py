@@ -102,7 +102,45 @@ def test_a_body_that_is_too_large_is_not_read(
 def test_a_method_that_a_path_does_not_answer_is_said_to_be_so(lasting_api: Api, path: str) -> None:
     response = lasting_api.client.request("TRACE", path.replace("{", "").replace("}", ""))
     check(response, Code.METHOD_NOT_ALLOWED)
-    assert response.headers["allow"]
+    methods = {method.upper() for method in DOCUMENT["paths"][path]}
+    assert methods <= {method.strip() for method in response.headers["allow"].split(",")}
+
+
+def test_a_body_without_its_media_type_is_asked_for_it(lasting_api: Api) -> None:
+    response = lasting_api.call("POST", "/runs/plan", content=b'{"workload": "steady"}')
+    fault = check(response, Code.BAD_REQUEST)["errors"][0]
+    assert fault == {
+        "field": "body",
+        "message": "this is no JSON object; send one, with the header Content-Type: application/json",
+    }
+
+
+@pytest.mark.parametrize(
+    ("trigger", "field", "message"),
+    [
+        ({"kind": "moon"}, "trigger", "'moon' is not a kind; write one of cron, interval, date"),
+        ({}, "trigger", "has no `kind`; write one, which says what it is"),
+        ({"kind": "date"}, "trigger.at", "missing; it has no default"),
+        ({"kind": "interval", "every": "1h", "often": 1}, "trigger.often", "unknown key"),
+        (
+            {"kind": "cron", "expression": "0 2 * * *", "time_zone": "localtime"},
+            "trigger.time_zone",
+            "'localtime' is not a time zone; write one of the IANA database, such as Europe/Berlin",
+        ),
+        (
+            {"kind": "cron", "expression": "0 2 * * *", "time_zone": "x" * 101},
+            "trigger.time_zone",
+            "is too long; write at most 100 characters",
+        ),
+    ],
+)
+def test_a_trigger_s_faults_are_named_as_the_document_has_them(
+    lasting_api: Api, trigger: dict[str, Any], field: str, message: str
+) -> None:
+    response = lasting_api.post("/schedules", {"name": "odd", **ORDER, "trigger": trigger})
+    (fault,) = check(response, Code.SCHEDULE_INVALID)["errors"]
+    assert fault["field"] == field
+    assert fault["message"].startswith(message)
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,8 @@ _FORMS = {
 _TYPED_LIMIT = 80
 #: How a model that compares several of its keys says which of them is at fault.
 _OF_KEY = re.compile(r"`(?P<key>[a-z_.]+)`: (?P<rest>.*)", re.DOTALL)
+#: Fields whose value is one of several kinds.
+_WITH_KINDS = frozenset({"target", "trigger"})
 #: So many are listed one by one.
 FAULTS_LIMIT = 20
 
@@ -50,7 +52,7 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
     """Pydantic's findings as faults with dotted field names; with the `model`, unknown keys come with known ones."""
     faults = []
     for item in islice(error.errors(include_url=False, include_context=True), FAULTS_LIMIT):
-        place = ".".join([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
+        place = field_of([*([prefix] if prefix else []), *(str(part) for part in item["loc"])])
         message = message_of(item)
         if item["type"] == "extra_forbidden" and model is not None:
             models = _models_at(model, item["loc"][:-1])
@@ -59,6 +61,12 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
             place, message = ".".join([*([place] if place else []), of_key["key"]]), of_key["rest"]
         faults.append(FieldFault(place or "document", message))
     return with_rest(faults, error.error_count())
+
+
+def field_of(place: Sequence[str]) -> str:
+    """The dotted name of a field as the document has it: pydantic puts the kind of a target or trigger in between."""
+    is_kind = [False, *(before in _WITH_KINDS for before in place[:-1])]
+    return ".".join(part for part, left_out in zip(place, is_kind, strict=False) if not left_out)
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
@@ -138,7 +146,23 @@ def message_of(item: Mapping[str, Any]) -> str:
         return f"{item['input']} is out of range; write {word} {written}"
     if kind.startswith(("datetime", "timezone")):
         return f"{_typed(item)} is not a timestamp with a time zone; write one such as 2026-12-24T18:00:00Z"
-    return str(item["msg"]).removeprefix("Value error, ")
+    return _of_kind_or_length(item) or str(item["msg"]).removeprefix("Value error, ")
+
+
+def _of_kind_or_length(item: Mapping[str, Any]) -> str | None:
+    kind = str(item["type"])
+    if kind == "union_tag_not_found":
+        return "has no `kind`; write one, which says what it is"
+    if kind == "union_tag_invalid":
+        expected = [option.strip("'") for option in str(item["ctx"]["expected_tags"]).split(", ")]
+        tag = str(item["ctx"]["tag"])
+        return f"{tag!r} is not a kind; write one of {', '.join(expected)}{did_you_mean(tag, expected)}"
+    if kind in ("string_too_long", "too_long"):
+        of_what = "characters" if kind == "string_too_long" else "items"
+        return f"is too long; write at most {item['ctx']['max_length']:,} {of_what}"
+    if kind in ("string_too_short", "too_short"):
+        return "is too short; write at least " + str(item["ctx"]["min_length"])
+    return None
 
 
 def _typed(item: Mapping[str, Any]) -> str:

@@ -12,10 +12,11 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Route
 
 from cliffwatch.base import durable
 from cliffwatch.base.errors import KINDS, Code, FieldFault, Problem
-from cliffwatch.base.faults import FAULTS_LIMIT, message_of, with_rest
+from cliffwatch.base.faults import FAULTS_LIMIT, field_of, message_of, with_rest
 from cliffwatch.store.database import DATABASE_ERRORS
 
 _LOG = logging.getLogger(__name__)
@@ -156,10 +157,13 @@ def _describe(codes: Sequence[Code]) -> str:
     return "; ".join(f"`{code.value}`: {KINDS[code].title}" for code in codes)
 
 
-def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response]) -> None:
+def install(
+    app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response], routes: Sequence[Route]
+) -> None:
     """Have every exception that reaches the application answered as a problem.
 
     `show` makes the page for a person whose browser asked, outside of `api_prefix`, for what is not there or fails.
+    `routes` are the application's: of a path that several of them answer, each knows its own methods only.
     """
 
     def is_page(request: Request) -> bool:
@@ -170,7 +174,10 @@ def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Re
         problem = _problem_of(_path(request), request.method, error)
         if problem.code is Code.NOT_FOUND and request.method == "GET" and is_page(request):
             return show(request, problem)
-        return ProblemResponse(problem, _path(request), dict(error.headers or {}))
+        headers = dict(error.headers or {})
+        if problem.code is Code.METHOD_NOT_ALLOWED:
+            headers["Allow"] = ", ".join(_methods_of(routes, request))
+        return ProblemResponse(problem, _path(request), headers)
 
     def on_anything(request: Request, error: Exception) -> Response:
         # The traceback follows in the log: Starlette raises the exception again after the answer.
@@ -185,6 +192,12 @@ def install(app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Re
     app.add_exception_handler(RequestValidationError, _on_validation)
     app.add_exception_handler(HTTPException, on_http)
     app.add_exception_handler(Exception, on_anything)
+
+
+def _methods_of(routes: Sequence[Route], request: Request) -> list[str]:
+    """All that a path answers to, by whichever of its routes."""
+    found = (route.methods or set() for route in routes if route.matches(request.scope)[0] is not Match.NONE)
+    return sorted({method for methods in found for method in methods})
 
 
 def _on_problem(request: Request, error: Exception) -> ProblemResponse:
@@ -239,9 +252,11 @@ def _fault(item: dict[str, Any]) -> FieldFault:
     place = [str(part) for part in item["loc"]]
     if item["type"] == "json_invalid":
         return FieldFault("body", f"this is not JSON: {item['ctx']['error']}, at character {place[-1]}")
+    if place == ["body"] and item["type"] in ("model_attributes_type", "dict_type"):
+        return FieldFault("body", "this is no JSON object; send one, with the header Content-Type: application/json")
     if place[0] in _PLACES and len(place) > 1:
         place = place[1:]
-    return FieldFault(".".join(place), message_of(item))
+    return FieldFault(field_of(place), message_of(item))
 
 
 def _problem_of(path: str, method: str, error: HTTPException) -> Problem:

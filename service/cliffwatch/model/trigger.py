@@ -150,7 +150,8 @@ class _OncePerLocalTime(CronTrigger):  # type: ignore[misc]  # APScheduler is un
 
 @cache
 def _time_zones() -> frozenset[str]:
-    return frozenset(available_timezones())
+    # These two are what a machine has set, and what it has when nothing was.
+    return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def parse_trigger(

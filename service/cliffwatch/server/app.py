@@ -112,7 +112,7 @@ def create_app(
     app.state.http = HttpFigures()
     app.state.watched_limits = WatchedLimits()
     app.state.followed_alerts = FollowedAlerts()
-    problems.install(app, API_PREFIX, show_problem)
+    problems.install(app, API_PREFIX, show_problem, _routes())
     for module in _API:
         app.include_router(module.router, responses=problems.responses(*_PROTECTED))
     for module in (health, metrics):
@@ -218,5 +218,9 @@ def _reconciler(database: Database, clock: Clock) -> Background:
 def _templates() -> list[tuple[str, str]]:
     """(method, path template) of every route, the pages' too."""
     # Not of the API's document, which takes as long to make as all else of the application.
+    return [(method, route.path) for route in _routes() for method in route.methods or ()]
+
+
+def _routes() -> list[APIRoute]:
     routes = [route for module in (*_API, health, metrics, *_PAGES) for route in module.router.routes]
-    return [(method, route.path) for route in routes if isinstance(route, APIRoute) for method in route.methods or ()]
+    return [route for route in routes if isinstance(route, APIRoute)]

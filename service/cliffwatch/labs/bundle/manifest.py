@@ -86,7 +86,11 @@ def read_manifest(content: bytes) -> Manifest:
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise invalid("format", f"this is not {FORMAT!r}; give a file that `cliffwatch run bundle` wrote")
     version = body.get("format_version")
-    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int:
+        raise invalid(
+            "format_version", f"{str(version)[:20]!r} is not a whole number; `cliffwatch run bundle` writes one"
+        )
+    if not 1 <= version <= FORMAT_VERSION:
         maker = str(body.get("cliffwatch_version"))[:40]
         words = f"{str(version)[:20]} is not known here, up to {FORMAT_VERSION} is; open it with Cliffwatch {maker}"
         raise invalid("format_version", words)
