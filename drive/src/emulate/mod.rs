@@ -5,9 +5,10 @@
 //!
 //! [`drive`] is the modelled drive behind one lock, [`filesystem`] answers the kernel, [`delay`] holds answers back until
 //! they are due, [`health`] says how the drive is, [`faults`] break it on command, [`power`] is what it loses when its own
-//! is cut, [`serve`] offers these over HTTP,
+//! is cut, [`serve`] offers these over HTTP, `backing` opens the file behind it,
 //! [`saved`] keeps the drive's age from one mount to the next, and [`cleanup`] removes what a killed process left.
 
+mod backing;
 pub mod cleanup;
 pub mod delay;
 pub mod drive;

@@ -1,6 +1,7 @@
 //! Mounting a drive, serving it until it is asked to stop, and leaving nothing behind.
 
-use super::cleanup::unmount;
+use super::backing::{self, Backing};
+use super::cleanup::unmount_drive;
 use super::drive;
 use super::faults::Faults;
 use super::filesystem::{DriveState, FILE_NAME, OneFile, lock};
@@ -15,7 +16,6 @@ use fuser::{BackgroundSession, Config, MountOption, Session};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -72,6 +72,8 @@ pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     if plan.timed {
         go_before_others();
     }
+    // As the mount table names it.
+    let point = directory.canonicalize().unwrap_or_else(|_| directory.clone());
     let session = start_session(&directory, Arc::clone(&shared), arguments.threads)?;
     let file = directory.join(FILE_NAME);
     let identity = DriveIdentity {
@@ -90,7 +92,7 @@ pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
     });
     // Whoever started the drive may not care to read this.
     let _ = writeln!(std::io::stdout(), "{ready}");
-    wait(&session, signals, &directory);
+    wait(&session, signals, &point);
     let joined = session.join();
     shared.backing.sync_all().map_err(Error::file(&arguments.backing))?;
     let state = lock(&shared.layer).save();
@@ -115,11 +117,9 @@ fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<Dri
     let size_bytes = u64::from(plan.volume_pages) * plan.page_bytes;
     let saved = saved::read(state_path)?;
     let path = &arguments.backing;
-    let existed = path.exists();
-    let open = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-    let backing = open.map_err(Error::file(path))?;
+    let Backing { file: backing, made } = backing::open(path)?;
     let length = backing.metadata().map_err(Error::file(path))?.len();
-    if length != size_bytes && existed && length != 0 {
+    if length != size_bytes && length != 0 {
         let advice =
             format!("has {length} bytes where the drive has {size_bytes}: give the sizes that it was made with");
         return Err(Error::setting("backing", advice));
@@ -127,9 +127,9 @@ fn prepare(arguments: &Mount, plan: &DrivePlan, state_path: &Path) -> Result<Dri
     if let Err(error) =
         check_room(&backing, size_bytes).and_then(|()| backing.set_len(size_bytes).map_err(Error::file(path)))
     {
-        if !existed {
-            // It was made a moment ago, for this drive only.
-            let _ = std::fs::remove_file(path);
+        if let Some(made) = made {
+            // A moment ago, for this drive only.
+            let _ = std::fs::remove_file(made);
         }
         return Err(error);
     }
@@ -200,12 +200,9 @@ fn start_session(directory: &Path, shared: Arc<DriveState>, threads: u8) -> Resu
 fn wait(session: &BackgroundSession, mut signals: Signals, directory: &Path) {
     while !session.guard.is_finished() {
         if signals.pending().next().is_some()
-            && let Err(error) = unmount(directory, false)
+            && let Err(error) = unmount_drive(directory)
         {
-            eprintln!(
-                "cliffwatch-drive: unmounting {}: {error}: detach what uses it, then signal again",
-                directory.display()
-            );
+            eprintln!("cliffwatch-drive: {error}, then signal again");
         }
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// One at a time: what remains is found by looking at the whole machine.
@@ -126,6 +126,19 @@ pub(crate) fn command(place: &Path, flags: &str) -> Command {
     command.arg("mount").arg("--directory").arg(place.join("mount")).arg("--backing").arg(place.join("backing"));
     command.args(flags.split(' ').filter(|flag| !flag.is_empty())).stdout(Stdio::piped());
     command
+}
+
+/// The output of a mount that is refused; one that is served instead ends here.
+pub(crate) fn refusal(place: &Path, flags: &str) -> Output {
+    let mut process = command(place, flags).stderr(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if !line.is_empty() {
+        process.kill().unwrap();
+        run("umount", &["--lazy", place.join("mount").to_str().unwrap()]);
+        panic!("it is served: {line}");
+    }
+    process.wait_with_output().unwrap()
 }
 
 fn start(place: &Path, flags: &str) -> (Child, Value) {
