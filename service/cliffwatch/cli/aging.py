@@ -97,8 +97,8 @@ def detach_drive(
 ) -> None:
     """Unmount an aging drive, detach it and stop serving it. Its content and its simulated wear are kept."""
     session = session_of(context)
-    detach(session.keeping_state().state_directory, name, SystemClock(), delete=delete)
-    say(f"the drive {name} is {'deleted' if delete else 'detached'}")
+    left = detach(session.keeping_state().state_directory, name, SystemClock(), delete=delete)
+    say(f"the drive {name} is {'deleted' if delete else 'detached'}", *left)
     if session.how(output) is Output.JSON:
         print_json({"name": name, "deleted": delete})
 

@@ -16,7 +16,7 @@ class Mount:
 
     `major_minor` is the device's as the kernel knows the file system by; a major of 0 (`0:36`) stands for no device, or
     for one that only `source` names (btrfs). `root` is what of the file system is seen at the mount point. `options`
-    are the mount's own and then the file system's.
+    are the mount's own and then the file system's. `parent_id` is the mount that it is mounted on.
     """
 
     mount_id: int
@@ -26,6 +26,7 @@ class Mount:
     options: tuple[str, ...]
     file_system: str
     source: str
+    parent_id: int
 
     @property
     def is_anonymous(self) -> bool:
@@ -99,7 +100,7 @@ def _namespace(process: Path) -> str | None:
 def _mount(line: str) -> Mount:
     # The number of optional fields before the lone dash varies.
     before, _, after = line.partition(" - ")
-    mount_id, _, major_minor, root, mount_point, options = before.split(" ")[:6]
+    mount_id, parent_id, major_minor, root, mount_point, options = before.split(" ")[:6]
     file_system, source, super_options = after.split(" ")[:3]
     return Mount(
         mount_id=int(mount_id),
@@ -109,6 +110,7 @@ def _mount(line: str) -> Mount:
         options=tuple(dict.fromkeys([*options.split(","), *super_options.split(",")])),
         file_system=file_system,
         source=unescape(source),
+        parent_id=int(parent_id),
     )
 
 

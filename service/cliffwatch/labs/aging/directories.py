@@ -13,7 +13,7 @@ turn            locked by whoever attaches or detaches
 import json
 import os
 import re
-import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -44,7 +44,8 @@ class Description:
 
     `unpartitioned` is the share at the end of the disk that the file system leaves alone, `formatted` whether the file
     system has been made. `keeper` is the process that the drive is for: when that has gone, the drive is orphaned.
-    None: the drive stays until somebody detaches it.
+    None: the drive stays until it is detached. `is_kept`: the drive was whole before `keeper` began to attach it
+    again, so that it is detached, and never removed, when that process has gone.
     """
 
     serial: str
@@ -53,6 +54,7 @@ class Description:
     unpartitioned: float = 0.0
     formatted: bool = False
     keeper: ProcessIdentity | None = None
+    is_kept: bool = False
 
     def is_abandoned(self) -> bool:
         return self.keeper is not None and not self.keeper.is_alive()
@@ -104,6 +106,32 @@ class DriveDirectory:
     def exists(self) -> bool:
         return (self.directory / "drive.json").exists()
 
+    def why_foreign(self) -> str | None:
+        """Why nothing may be made or removed here: what has the place was not made by attaching a drive.
+
+        Attaching begins by making the file `turn`, so that a directory without it and without a description is not a
+        drive's, unless it is empty. None also while there is nothing.
+        """
+        try:
+            mode = self.directory.lstat().st_mode
+        except FileNotFoundError:
+            return None
+        if stat.S_ISLNK(mode):
+            return f"{self.directory} is a symbolic link"
+        if not stat.S_ISDIR(mode):
+            return f"{self.directory} is not a directory"
+        names = {entry.name for entry in self.directory.iterdir()}
+        return f"{self.directory} is not a drive's directory" if names and not names & {"drive.json", "turn"} else None
+
+    def check_description(self) -> None:
+        """Raises Problem(drive_invalid) where content is there and its description is not: only a user knows whose."""
+        if self.content.exists() and not self.exists():
+            detail = (
+                f"the description {self.directory / 'drive.json'} is lost, and {self.content} is kept; put it back, "
+                f"or delete the drive and its content with: cliffwatch drive detach {self.name} --delete"
+            )
+            raise Problem(Code.DRIVE_INVALID, detail)
+
     def make(self, description: Description, profile_yaml: str, content_directory: Path | None) -> None:
         """Write down what the drive is to be; a drive begins to exist when this returns.
 
@@ -112,6 +140,9 @@ class DriveDirectory:
         for directory in (self.flash, self.files):
             directory.mkdir(parents=True, exist_ok=True)
         write_durably(self.profile, profile_yaml)
+        if self.content.is_symlink():
+            # To nothing: the process that made it was killed before the drive began to exist.
+            self.content.unlink()
         if content_directory is not None:
             self.content.symlink_to(content_directory / f"cliffwatch-drive-{description.serial}")
         self.write(description)
@@ -129,23 +160,19 @@ class DriveDirectory:
                 unpartitioned=float(body["unpartitioned"]),
                 formatted=bool(body["formatted"]),
                 keeper=keeper,
+                # Descriptions that are older have none.
+                is_kept=bool(body.get("is_kept", False)),
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
-            detail = f"{path} cannot be read ({error}); remove {self.directory} with `cliffwatch drive detach --delete`"
+            detail = (
+                f"{path} cannot be read ({error}); put it back, "
+                f"or delete the drive and its content with: cliffwatch drive detach {self.name} --delete"
+            )
             raise Problem(Code.DRIVE_INVALID, detail) from error
 
     def write(self, description: Description) -> None:
         body = asdict(description) | {"keeper": description.keeper.to_json() if description.keeper else None}
         write_json_durably(self.directory / "drive.json", body)
-
-    def remove(self) -> None:
-        """Remove the directory and everything in it, and the content; nothing may be mounted there any more."""
-        for directory in (self.files, self.flash):
-            if directory.exists():
-                # Not a tree: what is still in there would be a drive's, or a mount's.
-                directory.rmdir()
-        self.content.resolve().unlink(missing_ok=True)
-        shutil.rmtree(self.directory)
 
     def served(self) -> dict[str, Any] | None:
         """What the serving process said when it was ready (`file`, `size_bytes`, `url`, `pid`); None before."""
@@ -170,7 +197,12 @@ class DriveDirectory:
 
     @contextmanager
     def exclusive_change(self) -> Iterator[None]:
-        """While the block lasts, nobody else attaches or detaches. Raises Problem(conflict) when somebody does."""
+        """While the block lasts, no other process attaches or detaches the drive.
+
+        Raises Problem(conflict) when one does, or when something else than a drive has its place.
+        """
+        if foreign := self.why_foreign():
+            raise Problem(Code.CONFLICT, f"{foreign}; use another name, or move it away")
         self.directory.mkdir(parents=True, exist_ok=True)
         try:
             lock = locks.hold(self.directory / "turn", patience_seconds=0)
@@ -197,9 +229,20 @@ def place_of(state_directory: Path, name: str) -> DriveDirectory:
 
 def places(state_directory: Path) -> list[DriveDirectory]:
     """All places where a drive was, or was to be, made, by name."""
+    found = [DriveDirectory(entry) for entry in _entries(state_directory) if _NAME.fullmatch(entry.name)]
+    return [place for place in found if place.why_foreign() is None]
+
+
+def foreign_entries(state_directory: Path) -> list[str]:
+    """What lies among the drives' directories and is none: why, in words, for each."""
+    own = {place.directory for place in places(state_directory)}
+    others = [entry for entry in _entries(state_directory) if entry not in own]
+    return [DriveDirectory(entry).why_foreign() or f"{entry} is not a drive's directory" for entry in others]
+
+
+def _entries(state_directory: Path) -> list[Path]:
     directory = drives_directory(state_directory)
-    entries = sorted(directory.iterdir()) if directory.is_dir() else []
-    return [DriveDirectory(entry) for entry in entries if entry.is_dir() and _NAME.fullmatch(entry.name)]
+    return sorted(directory.iterdir()) if directory.is_dir() else []
 
 
 def check_unpartitioned(share: float) -> float:

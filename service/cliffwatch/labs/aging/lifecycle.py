@@ -21,6 +21,7 @@ from cliffwatch.labs.aging.directories import (
     DriveDirectory,
     FileSystem,
     check_unpartitioned,
+    foreign_entries,
     place_of,
     places,
 )
@@ -29,12 +30,15 @@ from cliffwatch.labs.aging.machine import (
     LoopDevice,
     attach_loop,
     detach_loop,
-    is_mounted,
+    is_flash_mounted,
     loop_devices,
     make_file_system,
     mount,
+    mounts_over,
     unmount,
+    unmount_command,
 )
+from cliffwatch.labs.aging.removal import check_content, remove
 from cliffwatch.labs.aging.serving import end, serve
 from cliffwatch.labs.aging.users import mounts_elsewhere
 
@@ -100,11 +104,13 @@ def attach(
         try:
             if order is not None:
                 _describe(place, order)
-            present = look(place)
-            if present.device is not None and present.url is not None and not present.is_abandoned:
+            present, described = look(place), place.read()
+            if present.device is not None and present.url is not None and not described.is_abandoned():
                 return present
             _take_down(place, clock, keep_content=True)
-            description = replace(place.read(), keeper=ProcessIdentity.of(os.getpid()))
+            check_content(place)
+            is_kept = described.is_kept or (not is_new and described.keeper is None)
+            description = replace(described, keeper=ProcessIdentity.of(os.getpid()), is_kept=is_kept)
             place.write(description)
             _bring_up(place, description, program, clock)
             place.write(replace(place.read(), keeper=keeper))
@@ -112,59 +118,77 @@ def attach(
             with suppress(Problem):
                 _take_down(place, clock, keep_content=not is_new)
                 if is_new:
-                    place.remove()
+                    remove(place)
                 else:
                     place.write(replace(place.read(), keeper=None))
             raise
         return look(place)
 
 
-def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = False) -> None:
+def detach(state_directory: Path, name: str, clock: Clock, *, delete: bool = False) -> list[str]:
     """Unmount, detach and stop serving a drive, in that order; with `delete` its content goes too.
 
-    Raises Problem(conflict) that says who uses it, and everything below that stays as it is; Problem(not_found).
+    Gives a sentence for what is left in its directory. Raises Problem(conflict) that says who uses it, and everything
+    below that stays as it is; Problem(not_found); Problem(drive_invalid) where its content is another user's.
     """
     place = place_of(state_directory, name)
-    if not place.directory.exists():
+    if not place.directory.exists() or place.why_foreign():
         there = ", ".join(each.name for each in places(state_directory)) or "none"
-        raise Problem(Code.NOT_FOUND, f"there is no aging drive {name!r}; drives: {there}")
+        why = f": {foreign}" if (foreign := place.why_foreign()) else ""
+        raise Problem(Code.NOT_FOUND, f"there is no aging drive {name!r}{why}; drives: {there}")
     _require_privilege()
     with place.exclusive_change():
-        _take_down(place, clock, keep_content=not delete)
         if delete:
-            place.remove()
+            check_content(place)
+        _take_down(place, clock, keep_content=not delete)
+        return remove(place) if delete else []
 
 
 def clean(state_directory: Path, clock: Clock) -> list[str]:
     """Take down what killed processes left; gives a sentence for each thing. Living drives that are wanted stay.
 
     Of this state directory: drives whose serving process, or whose keeper, has gone, and those that were taken down by
-    half. Of others: drives whose serving process has gone. Raises Problem(conflict) that names who still uses what.
+    half. Of others: drives whose serving process has gone. What is no drive is left, and named. Raises Problem that
+    says what of a drive could not be taken down, and why, after all the others were.
     """
     program = require_program(DRIVE, state_directory)
     _require_privilege()
-    said, in_use = [], []
+    said, failed = [], []
     for place in places(state_directory):
         if place.is_changing():
-            # Somebody is at work on it, who undoes what does not succeed.
+            # Another command works on it, and undoes what does not succeed.
             continue
-        with place.exclusive_change():
-            if _is_orphaned(place):
-                # Drives with a keeper are of no use to anybody else.
-                is_kept = place.exists() and place.read().keeper is None
-                try:
-                    _take_down(place, clock, keep_content=is_kept)
-                except Problem as problem:
-                    # The others can be taken down all the same.
-                    in_use.append(problem.detail)
-                    continue
-                if not is_kept:
-                    place.remove()
-                said.append(f"{'detached' if is_kept else 'removed'} the drive {place.name}")
-    said += _clean_others(program)
-    if in_use:
-        raise Problem(Code.CONFLICT, "; ".join([*said, *in_use]))
+        try:
+            said += _clean_up(place, clock)
+        except Problem as problem:
+            failed.append(problem)
+    said += [f"left what is no drive: {why}" for why in foreign_entries(state_directory)]
+    try:
+        said += _clean_others(program)
+    except Problem as problem:
+        failed.append(problem)
+    if failed:
+        raise Problem(failed[0].code, "; ".join([*said, *(problem.detail for problem in failed)]))
     return said
+
+
+def _clean_up(place: DriveDirectory, clock: Clock) -> list[str]:
+    """Take down one drive if it is orphaned; one that is of use to no process but its keeper is removed."""
+    with place.exclusive_change():
+        if not place.exists():
+            _take_down(place, clock, keep_content=True)
+            place.check_description()
+            return [f"removed the drive {place.name}", *remove(place)]
+        description = place.read()
+        if not _is_orphaned(place, description):
+            return []
+        is_kept = description.keeper is None or description.is_kept
+        _take_down(place, clock, keep_content=is_kept)
+        if not is_kept:
+            return [f"removed the drive {place.name}", *remove(place)]
+        if description.keeper is not None:
+            place.write(replace(description, keeper=None))
+        return [f"detached the drive {place.name}"]
 
 
 def aging_drives(state_directory: Path) -> list[AgingDrive]:
@@ -191,11 +215,12 @@ def look(place: DriveDirectory) -> AgingDrive:
         size_bytes=loops[0].size_bytes if loops else None,
         mount_point=mounts[0] if mounts else None,
         url=str(served["url"]) if served else None,
-        is_abandoned=description.is_abandoned(),
+        is_abandoned=description.is_abandoned() and not description.is_kept,
     )
 
 
 def _check_existence(place: DriveDirectory, order: AttachRequest | None, is_new: bool) -> None:
+    place.check_description()
     if is_new and order is None:
         raise Problem(Code.NOT_FOUND, f"there is no aging drive {place.name!r}; say what it is to be like")
     if not is_new and order is not None:
@@ -231,6 +256,7 @@ def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> No
     """Everything that there is of the drive, from the top. What lies on a dead process is taken away even in use."""
     is_dead = not place.is_served()
     devices = loop_devices(place)
+    _require_no_mounts_over(place, devices)
     if not is_dead:
         _require_no_mounts_elsewhere(place, devices, clock)
     for device in devices:
@@ -238,6 +264,14 @@ def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> No
             unmount(mount_point, clock, lazily=is_dead, device=device)
         detach_loop(device, clock, lazily=is_dead)
     end(place, clock, keep_content=keep_content)
+
+
+def _require_no_mounts_over(place: DriveDirectory, devices: list[LoopDevice]) -> None:
+    """Raises Problem(conflict) where something else is mounted over the drive's own mounts, or in them."""
+    if mounts := mounts_over(place, devices):
+        found = ", ".join(f"{each.source} ({each.file_system}) at {each.mount_point}" for each in mounts)
+        detail = f"mounted over the drive {place.name}, and not part of it: {found}"
+        raise Problem(Code.CONFLICT, f"{detail}; unmount it with: {unmount_command(mounts)}, then try again")
 
 
 def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice], clock: Clock) -> None:
@@ -260,15 +294,13 @@ def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice
         raise Problem(Code.CONFLICT, f"{detail}, then detach again")
 
 
-def _is_orphaned(place: DriveDirectory) -> bool:
-    if not place.exists():
-        return True
+def _is_orphaned(place: DriveDirectory, description: Description) -> bool:
     devices = loop_devices(place)
     is_served = place.is_served()
-    is_dead = not is_served and (bool(devices) or is_mounted(place.flash))
+    is_dead = not is_served and (bool(devices) or is_flash_mounted(place))
     # Whoever took it down was killed, or gave up because somebody used it.
     is_half = is_served and (not devices or any(device.is_detaching for device in devices))
-    return is_dead or is_half or place.read().is_abandoned()
+    return is_dead or is_half or description.is_abandoned()
 
 
 def _clean_others(program: Path) -> list[str]:

@@ -1,16 +1,19 @@
 """What the machine has of an aging drive, and the system's programs that change it."""
 
+import shlex
 import shutil
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line
+from cliffwatch.base.programs import DRIVE
 from cliffwatch.labs.aging.directories import Description, DriveDirectory, FileSystem
 from cliffwatch.labs.aging.users import users_of, users_of_device
-from cliffwatch.machine.mounts import read_mounts
+from cliffwatch.machine.mounts import Mount, read_mounts
 from cliffwatch.machine.signatures import default_search_path
 from cliffwatch.machine.sysfs import SYS, read_number, read_text
 
@@ -51,8 +54,38 @@ def loop_devices(place: DriveDirectory) -> list[LoopDevice]:
     return found
 
 
-def is_mounted(directory: Path) -> bool:
-    return any(mount.mount_point == directory for mount in read_mounts())
+def is_flash_mounted(place: DriveDirectory) -> bool:
+    """Whether the drive's file is mounted, by a serving process that lives or has died."""
+    return any(_is_flash(mount, place) for mount in read_mounts())
+
+
+def mounts_over(place: DriveDirectory, devices: Iterable[LoopDevice]) -> list[Mount]:
+    """Mounts of anything else on top of the drive's own, or below them: unmounting by path would take these away."""
+    mounts = {mount.mount_id: mount for mount in read_mounts()}
+    numbers = {device.major_minor for device in devices}
+    own = {each.mount_id for each in mounts.values() if each.major_minor in numbers or _is_flash(each, place)}
+
+    def is_over(mount: Mount | None) -> bool:
+        while mount is not None and mount.parent_id not in own:
+            # The root's parent is itself, or is not seen.
+            mount = mounts.get(mount.parent_id) if mount.parent_id != mount.mount_id else None
+        return mount is not None
+
+    return [mount for number, mount in mounts.items() if number not in own and is_over(mount)]
+
+
+def mounts_below(directory: Path) -> list[Mount]:
+    """Everything that is mounted in a directory."""
+    return [mount for mount in read_mounts() if directory in mount.mount_point.parents]
+
+
+def unmount_command(mounts: list[Mount]) -> str:
+    """What a user types to unmount them, the newest first."""
+    return " && ".join(f"umount {shlex.quote(str(mount.mount_point))}" for mount in reversed(mounts))
+
+
+def _is_flash(mount: Mount, place: DriveDirectory) -> bool:
+    return mount.mount_point == place.flash and mount.source == DRIVE
 
 
 def attach_loop(file: Path) -> str:
@@ -69,10 +102,16 @@ def attach_loop(file: Path) -> str:
 def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
     """Detach it, and wait until it is; `lazily`, one that is open goes away with its last user.
 
-    Raises Problem(conflict) when somebody keeps it open.
+    Raises Problem(conflict) when it stays open.
     """
-    run_program(["losetup", "--detach", str(device.node)], f"{device.node} cannot be detached", "run as root")
     attached = SYS / "block" / device.name / "loop" / "backing_file"
+    try:
+        remedy = "see the end of the kernel's log (dmesg)"
+        run_program(["losetup", "--detach", str(device.node)], f"{device.node} cannot be detached", remedy)
+    except Problem:
+        # One that was detached in use goes by itself when its last mount does.
+        if attached.exists():
+            raise
     # The kernel detaches an open one when the last of its users closes it.
     if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
         raise Problem(Code.CONFLICT, f"{device.node} is still in use; end {listed(device)}, then detach again")
@@ -81,7 +120,8 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
 def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
     """Unmount; `lazily` even what is in use. Raises Problem(conflict) that says who uses it, or `device` below it."""
     if lazily:
-        run_program(["umount", "--lazy", str(directory)], f"{directory} cannot be unmounted", "run as root")
+        remedy = "see the end of the kernel's log (dmesg)"
+        run_program(["umount", "--lazy", str(directory)], f"{directory} cannot be unmounted", remedy)
         return
     said = ""
 
@@ -89,7 +129,7 @@ def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice |
         nonlocal said
         done = _run(["umount", str(directory)])
         said = last_line(done.stderr).rstrip(".")
-        return done.returncode == 0 or not is_mounted(directory)
+        return done.returncode == 0 or not any(mount.mount_point == directory for mount in read_mounts())
 
     if not wait_until(unmounted, clock, BUSY_PATIENCE_SECONDS):
         users = listed(device) if device else ", ".join(users_of(directory)) or "whatever uses it"

@@ -11,7 +11,7 @@ from cliffwatch.base.logs import last_line_of, open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 from cliffwatch.base.programs import DRIVE
 from cliffwatch.labs.aging.directories import Description, DriveDirectory
-from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_mounted, unmount
+from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_flash_mounted, unmount
 from cliffwatch.labs.aging.users import mounts_elsewhere, process_ids_of
 from cliffwatch.model.settings import environment_of_children
 
@@ -43,7 +43,7 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
     if not settled:
         process.kill()
     status = process.wait()
-    if is_mounted(place.flash):
+    if is_flash_mounted(place):
         unmount(place.flash, clock, lazily=True)
     # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
     said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
@@ -76,7 +76,7 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
         _signal(place, signal.SIGKILL)
         wait_until(lambda: not place.is_served(), clock, _KILL_PATIENCE_SECONDS)
         is_alive = False
-    if is_mounted(place.flash):
+    if is_flash_mounted(place):
         # An unmount ends the process in its orderly way.
         unmount(place.flash, clock, lazily=not is_alive)
     elif is_alive:

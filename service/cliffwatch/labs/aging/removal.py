@@ -1,0 +1,94 @@
+"""Removal of a drive's files: what attaching made, by name, and never what a link leads to but the content."""
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.labs.aging.directories import DriveDirectory
+from cliffwatch.labs.aging.machine import mounts_below, unmount_command
+
+#: The files of a drive besides its content, the last ones last: without a description it is not known whose they are.
+_FILES = ("content.state", "content.state-new", "ready.json", "output.log", "output.old", "alive", "profile.yaml")
+_DESCRIPTION, _TURN = "drive.json", "turn"
+#: What a process that was killed while it replaced a file leaves of the new one.
+_UNFINISHED = re.compile(r"\.(?:drive\.json|profile\.yaml)\.\d+")
+
+
+def remove(place: DriveDirectory) -> list[str]:
+    """Remove a drive that is taken down; gives a sentence for what is left in its directory, and why.
+
+    Raises Problem: conflict where something is mounted in the directory, drive_invalid where the content is a link to
+    what the drive did not make. Nothing is removed then.
+    """
+    if mounts := mounts_below(place.directory):
+        points = ", ".join(str(mount.mount_point) for mount in mounts)
+        detail = f"the drive {place.name} cannot be deleted: something else is mounted at {points}"
+        raise Problem(Code.CONFLICT, f"{detail}; unmount it with: {unmount_command(mounts)}, then delete again")
+    check_content(place)
+    _remove_content(place)
+    unfinished = [entry.name for entry in place.directory.iterdir() if _UNFINISHED.fullmatch(entry.name)]
+    for name in (*unfinished, *_FILES, _DESCRIPTION, _TURN):
+        _unlink_file(place.directory / name)
+    for directory in (place.files, place.flash, place.directory):
+        # Not a tree: what is still in there was not made by attaching the drive.
+        if not directory.is_symlink() and directory.is_dir() and not any(directory.iterdir()):
+            directory.rmdir()
+    if not place.directory.exists():
+        return []
+    names = ", ".join(sorted(entry.name for entry in place.directory.iterdir()))
+    return [f"left {place.directory}: the drive did not make what is in it ({names})"]
+
+
+def check_content(place: DriveDirectory) -> None:
+    """Raises Problem(drive_invalid) where the content is a link to a file that the drive did not make.
+
+    A drill has its content in /dev/shm. That is empty after a reboot, and another user can put anything under the name.
+    """
+    target = _content_link(place)
+    if target is not None and (reason := _why_foreign_file(target)):
+        detail = f"{target}, which {place.content} is a link to, {reason}, so that it is not the content of this drive"
+        raise Problem(Code.DRIVE_INVALID, f"{detail}; remove the link {place.content}, then try again")
+
+
+def _content_link(place: DriveDirectory) -> Path | None:
+    return place.directory / place.content.readlink() if place.content.is_symlink() else None
+
+
+def _why_foreign_file(path: Path) -> str | None:
+    """Why a file is not one that a drive of this user made; None also where there is none. Links are not followed."""
+    try:
+        status = path.lstat()
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if not stat.S_ISREG(status.st_mode):
+        return "is not a regular file"
+    if status.st_uid != os.geteuid():
+        return f"belongs to the user {status.st_uid}"
+    if status.st_nlink != 1:
+        return f"has {status.st_nlink} names (hard links)"
+    if status.st_mode & 0o077:
+        return f"is open to other users (mode {stat.S_IMODE(status.st_mode):04o})"
+    return None
+
+
+def _remove_content(place: DriveDirectory) -> None:
+    target = _content_link(place)
+    if target is None:
+        _unlink_file(place.content)
+        return
+    # Unlinking follows no link. What is this user's can be replaced only by this user where a directory is sticky.
+    target.unlink(missing_ok=True)
+    place.content.unlink()
+
+
+def _unlink_file(path: Path) -> None:
+    """Remove a regular file; anything else of its name stays."""
+    try:
+        if stat.S_ISREG(path.lstat().st_mode):
+            path.unlink()
+    except FileNotFoundError:
+        return

@@ -1,0 +1,72 @@
+"""A mount that lies over a drive's own, and is not part of it: it is named, and nothing is taken down."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from testkit.loops import command
+from tests.labs.aging.machine import CLOCK, SMALL, State
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.labs.aging.lifecycle import AttachRequest, clean, detach
+from cliffwatch.machine.mounts import mount_of
+
+
+@contextmanager
+def foreign_mount(directory: Path) -> Iterator[Path]:
+    """A tmpfs with a file in it; it is there for the whole block, else the test fails."""
+    command("mount", "-t", "tmpfs", "foreign", directory)
+    try:
+        (directory / "file").write_text("precious")
+        yield directory
+        assert (directory / "file").read_text() == "precious"
+    finally:
+        if mount_of(directory).source == "foreign":
+            command("umount", directory)
+
+
+@pytest.mark.parametrize("below", ["files", "flash", "files/directory"])
+def test_a_mount_over_a_drive_is_named_and_the_drive_stays_whole(state: State, below: str) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    directory = state.place().directory / below
+    if below == "files/directory":
+        directory.mkdir()
+    with foreign_mount(directory):
+        for attempt in (state.detach, lambda: detach(state.directory, "one", CLOCK, delete=True)):
+            with pytest.raises(Problem) as refused:
+                attempt()
+            assert refused.value.code is Code.CONFLICT
+            assert f"foreign (tmpfs) at {directory}; unmount it with: umount {directory}" in refused.value.detail
+        assert state.drive().url == drive.url
+    assert state.drive() == drive
+
+
+def test_a_mount_where_a_detached_drive_was_is_left(state: State) -> None:
+    state.attach(AttachRequest(SMALL))
+    state.detach()
+    with foreign_mount(state.place().flash) as flash:
+        state.detach()
+        with pytest.raises(Problem, match=f"something else is mounted at {flash}; unmount it with: umount {flash}"):
+            detach(state.directory, "one", CLOCK, delete=True)
+    assert detach(state.directory, "one", CLOCK, delete=True) == []
+
+
+@pytest.mark.alone(why="drives that other tests have killed are taken down, too, and named")
+def test_a_mount_over_a_dead_drive_is_left_by_clean(state: State) -> None:
+    state.attach(AttachRequest(SMALL))
+    state.kill_server()
+    with foreign_mount(state.place().files) as files:
+        done = state.command("drive", "clean")
+        assert done.returncode == 2, done.stderr
+        assert f"foreign (tmpfs) at {files}; unmount it with: umount {files}" in done.stderr
+        assert state.place().flash in {Path(each) for each in state.remains() if each.startswith("/")}
+    assert clean(state.directory, CLOCK) == ["detached the drive one"]
+    assert detach(state.directory, "one", CLOCK, delete=True) == []
+
+
+def test_a_disk_that_was_detached_in_use_goes_with_its_mount(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    command("losetup", "--detach", f"/dev/{drive.device}")
+    state.detach()
+    assert state.remains() == []
