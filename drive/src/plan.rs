@@ -214,6 +214,12 @@ fn shape(s: &Settings, page_bytes: u64, scale: u32) -> Result<Geometry> {
     let over_provisioning = s.over_provisioning.unwrap_or(0.07);
     let pages_per_block = s.pages_per_block.unwrap_or(if s.capacity.is_some() { 16_384 } else { 256 });
     let per_block = f64::from(pages_per_block.max(1));
+    let least_bytes = 2 * page_bytes * u64::from(scale);
+    if s.capacity.is_some_and(|capacity| capacity.0 < least_bytes) {
+        // A page has at least 512 bytes.
+        let advice = format!("too small: give at least {}KiB, which is two pages", least_bytes / 1024);
+        return Err(Error::setting("capacity", advice));
+    }
     let (logical_pages, blocks) = match s.capacity {
         Some(ByteSize(bytes)) => {
             let logical = bytes as f64 / page_bytes as f64 / f64::from(scale);

@@ -66,6 +66,8 @@ fn bad_input_is_refused_with_the_flag_and_the_remedy() {
     assert_refused("--blocks 0", "blocks");
     assert_refused("--pages-per-block 0", "blocks");
     assert_refused("--capacity 900TB", "scale");
+    assert_refused("--capacity 1KiB", "--capacity: too small: give at least 32KiB, which is two pages");
+    assert_refused("--capacity 32KiB --scale 2 --pages-per-block 1", "give at least 64KiB");
     assert_refused("--capacity 50TB --pages-per-block 16384", "memory");
     assert_refused("--planes 3", "planes");
     assert_refused("--channels 0", "channels");

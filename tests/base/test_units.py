@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cliffwatch.base.units import format_duration, format_size, parse_duration, parse_size
+from cliffwatch.base.units import format_duration, format_size, parse_duration, parse_share, parse_size
 
 
 @pytest.mark.parametrize(
@@ -37,6 +37,17 @@ def test_sizes_are_read(text: str, size_bytes: int) -> None:
 def test_what_is_not_a_size_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="such as 4GiB"):
         parse_size(text)
+
+
+@pytest.mark.parametrize(("text", "share"), [("0.25", 0.25), ("25%", 0.25), (" 12.5% ", 0.125), ("0", 0.0)])
+def test_shares_are_read(text: str, share: float) -> None:
+    assert parse_share(text) == share
+
+
+@pytest.mark.parametrize("text", ["", "%", "a quarter", "0.25 of it", "25 percent"])
+def test_what_is_not_a_share_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write 0\.25 or 25%"):
+        parse_share(text)
 
 
 def test_sizes_are_formatted_for_reading() -> None:

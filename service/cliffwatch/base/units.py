@@ -81,6 +81,16 @@ def parse_size(text: str) -> int:
     return round(float(match[1]) * _SIZE_BYTES[match[2]])
 
 
+def parse_share(text: str) -> float:
+    """A share such as `0.25` or `25%`. Raises ValueError with what would be right."""
+    try:
+        share = float(text.strip().removesuffix("%")) / (100 if text.strip().endswith("%") else 1)
+    except ValueError:
+        raise ValueError(f"{text!r} is not a share; write 0.25 or 25%") from None
+    # Ten digits, so that 12.5% and 0.125 are one value.
+    return round(share, 10)
+
+
 def format_length(seconds: float) -> str:
     """For reading: 4 → `4 s`, 90 → `1m30s`. Hours stay hours: a soak is spoken of as 36h."""
     whole = round(seconds, 1)

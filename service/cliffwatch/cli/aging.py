@@ -10,16 +10,14 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.programs import DRIVE, require_program
 from cliffwatch.base.resources import DRILL_PROFILE
-from cliffwatch.base.units import format_size, parse_size
+from cliffwatch.base.units import format_size, parse_share, parse_size
 from cliffwatch.cli import completion
-from cliffwatch.cli.drive_settings import check_names, with_typed
+from cliffwatch.cli.drive_settings import check_names, setting_name, typed_by_name, with_typed
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
 from cliffwatch.cli.run_request import read_document
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.directories import FileSystem, check_unpartitioned
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, clean, detach
-
-#: What a drive is like unless something else is asked for.
 
 NameArgument = Annotated[
     str,
@@ -63,8 +61,8 @@ def attach_drive(
         typer.Option("--discard/--no-discard", help="Mount with discard (TRIM); default off."),
     ] = None,
     unpartitioned: Annotated[
-        float | None,
-        typer.Option("--unpartitioned", help="Share of the drive left unpartitioned, such as 0.25; default 0."),
+        str | None,
+        typer.Option("--unpartitioned", help="Share of the drive left unpartitioned, such as 0.25 or 25%; default 0."),
     ] = None,
     output: OutputOption = None,
 ) -> None:
@@ -73,19 +71,20 @@ def attach_drive(
     state_directory = session.keeping_state().state_directory
     is_known = name in {drive.name for drive in aging_drives(state_directory)}
     given = (profile, capacity, settings, file_system, discard, unpartitioned)
+    typed = typed_by_name(settings or [], {"capacity": capacity, "unpartitioned": unpartitioned})
     order = None
     if not is_known or any(value is not None for value in given):
         order = AttachRequest(
             settings=drive_settings(profile or DRILL_PROFILE, capacity, settings or []),
             file_system=file_system or FileSystem.EXT4,
             discard=bool(discard),
-            unpartitioned=unpartitioned or 0.0,
+            unpartitioned=_share_of(unpartitioned),
         )
     check_names(require_program(DRIVE, state_directory), settings or [], Code.DRIVE_INVALID)
     try:
         drive = attach(state_directory, name, SystemClock(), order)
     except Problem as problem:
-        raise with_typed(problem, settings or []) from problem
+        raise with_typed(problem, settings or [], typed) from problem
     print_facts(_body(drive), _facts(drive), session.how(output))
 
 
@@ -139,14 +138,28 @@ def drive_settings(profile: Path, capacity: str | None, assignments: list[str]) 
             parse_size(capacity)
         except ValueError as error:
             raise Problem(Code.DRIVE_INVALID, f"--capacity: {error}") from error
-        # Blocks would be another way to say the same.
-        settings = {key: value for key, value in settings.items() if key != "blocks"} | {"capacity": capacity}
+        assignments = [f"capacity={capacity}", *assignments]
+    names = {setting_name(assignment) for assignment in assignments}
+    if {"capacity", "blocks"} <= names:
+        raise Problem(Code.DRIVE_INVALID, "capacity and blocks both say how large the drive is; give one of them")
+    if names & {"capacity", "blocks"}:
+        # What the profile says of its size, in whichever way, would win or be in the way.
+        settings = {key: value for key, value in settings.items() if key not in ("capacity", "blocks")}
     for assignment in assignments:
         key, separator, value = assignment.partition("=")
         if not separator or not key:
             raise Problem(Code.DRIVE_INVALID, f"--set: {assignment!r} has no value; write KEY=VALUE, as in channels=2")
-        settings[key.strip().replace("_", "-")] = _value(value)
+        settings[setting_name(assignment)] = _value(value)
     return settings
+
+
+def _share_of(unpartitioned: str | None) -> float:
+    if unpartitioned is None:
+        return 0.0
+    try:
+        return check_unpartitioned(parse_share(unpartitioned))
+    except ValueError as error:
+        raise Problem(Code.DRIVE_INVALID, f"--unpartitioned: {error}") from error
 
 
 def _value(text: str) -> Any:

@@ -73,6 +73,10 @@ def _refuse_repeated(command: TyperCommand | TyperGroup, context: typer.Context,
         given = values.get(option.name or "")
         if not isinstance(option, TyperOption) or option.multiple or option.count or not given or len(given) < 2:
             continue
-        times = "twice" if len(given) == 2 else f"{len(given)} times"
-        typed = " and ".join(given if option.is_flag else map(repr, given))
-        raise Problem(Code.BAD_REQUEST, f"{option.opts[0]} was given {times}: {typed}; give it once")
+        raise given_repeatedly(option.opts[0], given if option.is_flag else [repr(value) for value in given])
+
+
+def given_repeatedly(name: str, typed: list[str]) -> Problem:
+    """The refusal of what holds one value and was given several: `typed` has each."""
+    times = "twice" if len(typed) == 2 else f"{len(typed)} times"
+    return Problem(Code.BAD_REQUEST, f"{name} was given {times}: {' and '.join(typed)}; give it once")

@@ -13,7 +13,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.programs import DRIVE, require_program
 from cliffwatch.base.units import format_duration, format_size
-from cliffwatch.cli.drive_settings import check_names
+from cliffwatch.cli.drive_settings import check_names, setting_name, typed_by_name
 from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.labs.what_if.answer import answer, document
@@ -86,6 +86,7 @@ def what_if(
     """
     session = session_of(context)
     _check_page(to)
+    typed_by_name(settings or [], {"scale": scale})
     given = {
         "over-provisioning": over_provisioning,
         "disorder": disorder,
@@ -174,7 +175,7 @@ def _settings_of(pairs: list[str]) -> dict[str, str]:
         name, equals, value = pair.partition("=")
         if not (name and equals and value):
             raise _refusal("--set", f"{pair!r} is not a setting; write NAME=VALUE, as in rate=0.3GB")
-        settings[name.strip().replace("_", "-")] = value.strip()
+        settings[setting_name(pair)] = value.strip()
     return settings
 
 

@@ -148,7 +148,7 @@ def make_file_system(node: Path, size_bytes: int, description: Description) -> N
         ],
         FileSystem.XFS: ["mkfs.xfs", "-q", "-f", "-K", "-d", f"size={used_bytes}", str(node)],
     }
-    remedy = "make the drive larger, or choose another with --file-system"
+    remedy = "make the drive larger (ext4 needs 256KiB, xfs 300MiB), or choose another with --file-system"
     run_program(programs[description.file_system], f"no file system can be made on {node}", remedy)
 
 

@@ -47,6 +47,8 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
         unmount(place.flash, clock, lazily=True)
     # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
     said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
+    if said.startswith("--backing: "):
+        said = f"its content: {said.removeprefix('--backing: ')}"
     code = Code.DRIVE_INVALID if status == _BAD_INPUT else Code.DRIVE_UNAVAILABLE
     raise Problem(code, f"the drive {place.name} cannot be served: {said or f'{DRIVE} ended with status {status}'}")
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.units import parse_size
+from cliffwatch.base.units import parse_share, parse_size
 
 Value = float | int | bool
 _ON, _OFF = ("on", "true", "yes"), ("off", "false", "no")
@@ -62,7 +62,7 @@ def _fault(name: str, message: str) -> Problem:
 def _share(lowest_excluded: bool = False, highest_included: bool = False) -> Callable[[str], Value]:
     def read(text: str) -> Value:
         try:
-            share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            share = parse_share(text)
         except ValueError:
             share = -1.0
         above = share > 0 if lowest_excluded else share >= 0
@@ -70,8 +70,7 @@ def _share(lowest_excluded: bool = False, highest_included: bool = False) -> Cal
         if not (above and below):
             bounds = f"{'above 0' if lowest_excluded else '0'} to {'1' if highest_included else 'below 1'}"
             raise ValueError(f"{text!r} is not a share from {bounds}; write 0.1 or 10%")
-        # Ten digits, so that 12.5% and 0.125 are one value.
-        return round(share, 10)
+        return share
 
     return read
 
