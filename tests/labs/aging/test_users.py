@@ -33,6 +33,21 @@ def test_a_mount_in_another_namespace_is_named_and_the_drive_stays_whole(state: 
 
 
 @pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
+def test_a_process_that_uses_the_drive_here_is_named_beside_a_mount_elsewhere(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    assert drive.mount_point is not None
+    used = "os.open(sys.argv[1], os.O_RDONLY)"
+    with (
+        helper("", before=COPY) as elsewhere,
+        helper(used, drive.mount_point) as here,
+        pytest.raises(Problem) as refused,
+    ):
+        state.detach()
+    assert f"of process {elsewhere} (" in refused.value.detail
+    assert f"; end process {here} (" in refused.value.detail
+
+
+@pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
 def test_a_drive_that_was_taken_down_by_half_is_orphaned_and_its_users_are_named(state: State) -> None:
     drive = state.attach(AttachRequest(SMALL))
     whole = state.attach(AttachRequest(SMALL), "two")
@@ -56,3 +71,23 @@ def test_whoever_has_the_disk_itself_open_is_named(state: State) -> None:
         assert f"process {process_id} (" in refused.value.detail
     assert clean(state.directory, CLOCK) == ["detached the drive one"]
     assert state.remains() == []
+
+
+def test_a_run_is_named_with_the_command_that_stops_it_and_its_processes_are_not(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    # The command line of a worker, and a child of its as an engine is.
+    code = """
+import subprocess
+os.chdir(sys.argv[1])
+engine = subprocess.Popen(["sleep", "60"])
+import atexit; atexit.register(engine.wait); atexit.register(engine.kill)
+"""
+    worker = (drive.mount_point or Path(), "-m", "cliffwatch.worker", "/state/runs/my-run")
+    with helper(code, *worker), pytest.raises(Problem) as refused:
+        state.detach()
+    files = state.place().files
+    assert refused.value.detail == (
+        f"{files} cannot be unmounted (umount: {files}: target is busy); "
+        "run my-run works on it; stop it with: cliffwatch run stop my-run"
+    )
+    state.detach()

@@ -40,7 +40,7 @@ from cliffwatch.labs.aging.machine import (
 )
 from cliffwatch.labs.aging.removal import check_content, remove
 from cliffwatch.labs.aging.serving import end, serve
-from cliffwatch.labs.aging.users import mounts_elsewhere
+from cliffwatch.labs.aging.users import mounts_elsewhere, processes_on
 
 _FUSE = Path("/dev/fuse")
 
@@ -291,7 +291,9 @@ def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice
 
     if not wait_until(is_free, clock, BUSY_PATIENCE_SECONDS):
         detail = f"the drive {place.name} is mounted at {', '.join(found)}; unmount it there, or end what is named"
-        raise Problem(Code.CONFLICT, f"{detail}, then detach again")
+        here = processes_on(device.major_minor for device in devices)
+        used = f"; {here.remedy()}" if here.runs or here.others else ""
+        raise Problem(Code.CONFLICT, f"{detail}, then detach again{used}")
 
 
 def _is_orphaned(place: DriveDirectory, description: Description) -> bool:

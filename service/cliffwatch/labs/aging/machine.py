@@ -114,7 +114,7 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
             raise
     # The kernel detaches an open one when the last of its users closes it.
     if not lazily and not wait_until(lambda: not attached.exists(), clock, BUSY_PATIENCE_SECONDS):
-        raise Problem(Code.CONFLICT, f"{device.node} is still in use; end {listed(device)}, then detach again")
+        raise Problem(Code.CONFLICT, f"{device.node} is still in use; {users_of_device(device.node).remedy()}")
 
 
 def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
@@ -132,9 +132,8 @@ def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice |
         return done.returncode == 0 or not any(mount.mount_point == directory for mount in read_mounts())
 
     if not wait_until(unmounted, clock, BUSY_PATIENCE_SECONDS):
-        users = listed(device) if device else ", ".join(users_of(directory)) or "whatever uses it"
-        detail = f"{directory} cannot be unmounted ({said}); end {users}, or stop the run, then detach again"
-        raise Problem(Code.CONFLICT, detail)
+        users = users_of_device(device.node) if device else users_of(directory)
+        raise Problem(Code.CONFLICT, f"{directory} cannot be unmounted ({said}); {users.remedy()}")
 
 
 def make_file_system(node: Path, size_bytes: int, description: Description) -> None:
@@ -176,8 +175,3 @@ def _run(command: list[str]) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [program, *command[1:]], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-
-
-def listed(device: LoopDevice) -> str:
-    """All who use the device, for a sentence."""
-    return ", ".join(users_of_device(device.node)) or "whatever uses it"

@@ -1,20 +1,35 @@
 """Who keeps a drive from being taken down: processes, mounts that only others see, and what lies on it."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.machine.mounts import foreign_mounts
 from cliffwatch.machine.sysfs import PROC, SYS, device_number, number_of, read_text
 
+_WORKER = ["-m", "cliffwatch.worker"]
 
-def users_of(path: Path) -> list[str]:
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """What keeps a drive from being taken down: the ids of runs of Cliffwatch, and all else in words."""
+
+    runs: tuple[str, ...]
+    others: tuple[str, ...]
+
+    def remedy(self) -> str:
+        """What ends the use, for the end of a sentence."""
+        others = ", ".join(self.others) or ("" if self.runs else "whatever uses it")
+        runs = [f"run {run} works on it; stop it with: cliffwatch run stop {run}" for run in self.runs]
+        return "; ".join([*([f"end {others}, then detach again"] if others else []), *runs])
+
+
+def users_of(path: Path) -> Users:
     """Processes that have something at or below `path` open, or work there."""
-    found = []
-    for process in _processes():
-        if any(each == path or path in each.parents for each in _opened(process)):
-            found.append(_name(process))
-    return found
+    return _users(
+        process for process in _processes() if any(each == path or path in each.parents for each in _opened(process))
+    )
 
 
 def process_ids_of(path: Path) -> list[int]:
@@ -22,18 +37,26 @@ def process_ids_of(path: Path) -> list[int]:
     return [int(process.name) for process in _processes() if path in _opened(process)]
 
 
-def users_of_device(node: Path) -> list[str]:
+def users_of_device(node: Path) -> Users:
     """What keeps a block device from being detached: processes that have it or a file on it open, in whichever mount
     namespace, what is stacked on it, and mounts of it that this process does not see."""
     number = device_number(node)
     if number is None:
-        return []
+        return Users((), ())
     holders = sorted((SYS / "dev" / "block" / number / "holders").glob("*"))
-    return [
-        *(_name(process) for process in _processes() if number in _devices(process)),
+    local = processes_on([number])
+    others = (
+        *local.others,
         *(f"{holder.name}, which lies on it" for holder in holders),
         *(f"what is mounted at {each}" for each in foreign_mounts(PROC) if each.mount.major_minor == number),
-    ]
+    )
+    return Users(local.runs, others)
+
+
+def processes_on(numbers: Iterable[str]) -> Users:
+    """Processes that have one of these block devices, or a file on one, open, in whichever mount namespace."""
+    wanted = set(numbers)
+    return _users(process for process in _processes() if not wanted.isdisjoint(_devices(process)))
 
 
 def mounts_elsewhere(directory: Path, number: str | None = None) -> list[str]:
@@ -51,6 +74,35 @@ def _processes() -> list[Path]:
 
 def _name(process: Path) -> str:
     return f"process {process.name} ({read_text(process / 'comm') or 'unknown'})"
+
+
+def _users(processes: Iterable[Path]) -> Users:
+    """A run's worker and the engine that it started are one user, the run."""
+    runs: dict[str, None] = {}
+    others = []
+    for process in processes:
+        run = _run_of(process)
+        if run is None:
+            others.append(_name(process))
+        else:
+            runs[run] = None
+    return Users(tuple(runs), tuple(others))
+
+
+def _run_of(process: Path) -> str | None:
+    """The id of the run whose worker the process is, or was started by: a worker's last argument is its directory."""
+    while True:
+        try:
+            arguments = (process / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+            parent = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[1]
+        except OSError:
+            # It ended.
+            return None
+        if arguments[-3:-1] == _WORKER:
+            return Path(arguments[-1]).name
+        if parent == "0":
+            return None
+        process = PROC / parent
 
 
 def _links(process: Path) -> list[Path]:
