@@ -53,7 +53,7 @@ def test_a_change_that_leaves_the_trigger_does_not_move_the_next_fire_time(api: 
 @pytest.mark.parametrize(
     ("changes", "code", "field"),
     [
-        ({"trigger": {"kind": "cron", "expression": "0 2"}}, "schedule_invalid", "trigger"),
+        ({"trigger": {"kind": "cron", "expression": "0 2"}}, "schedule_invalid", "trigger.expression"),
         ({"trigger": {"kind": "date", "at": "2020-01-01T00:00:00Z"}}, "schedule_invalid", "trigger"),
         ({"trigger": {}}, "schedule_invalid", "trigger"),
         ({"trigger": "daily"}, "bad_request", "trigger"),

@@ -72,9 +72,12 @@ class CronSpecification(Strict):
 
     @model_validator(mode="after")
     def _can_fire(self) -> "CronSpecification":
-        trigger = self.trigger()
-        if trigger.get_next_fire_time(None, datetime.now(UTC)) is None:
-            raise ValueError(f"{self.expression!r} names a date that never comes")
+        try:
+            never_comes = self.trigger().get_next_fire_time(None, datetime.now(UTC)) is None
+        except ValueError as error:
+            raise ValueError(f"`expression`: {error}") from error
+        if never_comes:
+            raise ValueError(f"`expression`: {self.expression!r} names a date that never comes")
         return self
 
     def trigger(self) -> BaseTrigger:
