@@ -50,6 +50,7 @@ def faults(**changes: Any) -> dict[str, str]:
         ({"limits": [{"p99": "20ms"}]}, "limits.0", "one line of text, not a mapping; write one such as `p99 <= 20ms"),
         ({"limits": {"p99": "20ms"}}, "limits", "a list, not a mapping; write each as one line of text"),
         ({"limits": "p99 <= 20ms"}, "limits", "write ['p99 <= 20ms']"),
+        ({"limits": ["no cliff", "p99 of snc <= 3ms"]}, "limits.1", "no latency 'snc'; did you mean 'sync'?"),
         (
             {"engine": "storage", "load": {"style": "redpanda", "rate": "1MB", "retention_size": "1MiB"}},
             "load.retention_size",

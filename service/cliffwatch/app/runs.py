@@ -22,6 +22,7 @@ from cliffwatch.app import launcher
 from cliffwatch.app.admission import RunTurns, admit
 from cliffwatch.app.capacity import active_limit, memory_bytes
 from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
+from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -128,6 +129,7 @@ class RunService:
             *(Objection("load_refused", message) for message in probe.refused),
         ]
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
+        notes += notes_on_limits(workload, examination)
         holder = self._run_on(examination.target_key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]

@@ -12,6 +12,8 @@ from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
+from cliffwatch.model.limits import parse_limit
+from cliffwatch.model.operation import Operation
 from cliffwatch.model.workload import Workload, workload_from
 
 ENGINES: dict[str, Engine] = {
@@ -45,7 +47,21 @@ def checked_workload(document: dict[str, Any]) -> Workload:
         problem.faults = [*problem.faults, *_faults_of_the_engine(document)]
         raise
     load_of(workload)
+    if faults := _faults_of_limits(workload):
+        raise Problem(Code.WORKLOAD_INVALID, "the workload is not valid", faults)
     return workload
+
+
+def _faults_of_limits(workload: Workload) -> list[FieldFault]:
+    """Limits on latencies that no engine has: such a limit could not be judged when the run is over."""
+    known = [name for operation in Operation for name in (operation.value, f"{operation.value}_service")]
+    faults = []
+    for place, text in enumerate(workload.limits):
+        operation = parse_limit(text).operation
+        if operation is not None and operation not in known:
+            hint = did_you_mean(operation, known) or f"; latencies: {', '.join(Operation)}"
+            faults.append(FieldFault(f"limits.{place}", f"{text!r}: there is no latency {operation!r}{hint}"))
+    return faults
 
 
 def _faults_of_the_engine(document: dict[str, Any]) -> list[FieldFault]:
