@@ -231,7 +231,7 @@
   let meant = live.dataset.meant;
   function showMeaning(body) {
     const state = body.state === "running" && body.phase === "cool_down" ? body.phase : body.state, reason = reasonsOf[state];
-    if (meant !== state) byId("meaning").textContent = meanings[state] + (reason ? " (" + reason + ")" : "");
+    if (meant !== state) byId("meaning").replaceChildren(...marked(meanings[state] + (reason ? " (" + reason + ")" : "")));
     meant = state;
   }
   function showRun(body) {
