@@ -218,7 +218,7 @@ def test_a_plan_says_everything_and_does_nothing(api: Api) -> None:
 
 def test_a_plan_says_which_limits_cannot_be_judged(api: Api) -> None:
     limits = ["write amplification <= 2", "p99 <= 1s"]
-    plan = api.post("/runs/plan", {**ORDER, "workload": {**ORDER["workload"], "limits": limits}}).json()
+    plan = api.post("/runs/plan", {**ORDER, "workload": {**WORKLOAD, "limits": limits}}).json()
     (note,) = [note for note in plan["notes"] if "cannot be judged" in note]
     assert note.startswith('the limit "write amplification <= 2" cannot be judged, since no drive is measured')
 

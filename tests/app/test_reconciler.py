@@ -3,116 +3,26 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 from testkit import journals
 from testkit.waiting import wait_until
 from testkit.worker_runs import names, report, status, window_count
+from tests.app.machine import Machine, left_alone
 
 from cliffwatch.app.admission import take_in
-from cliffwatch.app.launcher import request_stop, worker_is_alive
-from cliffwatch.app.reconciler import Reconciler
-from cliffwatch.app.runs import RunService
-from cliffwatch.base.clock import SystemClock
+from cliffwatch.app.launcher import worker_is_alive
 from cliffwatch.base.errors import Problem
 from cliffwatch.gate import examine, hold
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.model.settings import read_settings
 from cliffwatch.model.target import DirectoryTarget
-from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import RunRow
 from cliffwatch.worker.heartbeat import Heartbeat
 from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS
-
-
-class ShiftedClock(SystemClock):
-    """The machine's clock: time passes, and the wall clock is set, as a test likes."""
-
-    passed_seconds = 0.0
-    set_by_seconds = 0.0
-    _still: tuple[float, float] | None = None
-
-    def stand_still(self) -> None:
-        """From now on, time passes only as the test says."""
-        self._still = super().wall(), super().monotonic()
-
-    def wall(self) -> float:
-        return (self._still[0] if self._still else super().wall()) + self.passed_seconds + self.set_by_seconds
-
-    def monotonic(self) -> float:
-        return (self._still[1] if self._still else super().monotonic()) + self.passed_seconds
-
-
-@dataclass
-class Machine:
-    """A service without its HTTP side; whoever calls `tick` is its clock."""
-
-    runs_directory: Path
-    database: Database
-    service: RunService
-    reconciler: Reconciler
-    clock: ShiftedClock
-    past: list[Reconciler] = field(default_factory=list)
-
-    def submit(self, run_id: str, target: str = "drive", soak: str = "1h", **workload: Any) -> Path:
-        document = {
-            "version": 1,
-            "name": "reconciled",
-            "engine": "synthetic",
-            "window": "100ms",
-            "phases": {"soak": soak},
-            "load": {"operations_per_second": 1000},
-        }
-        request = RunRequest.model_validate(
-            {"workload": document | workload, "target": {"kind": "synthetic", "name": target}}
-        )
-        self.service.submit(request, "test", run_id)
-        return self.runs_directory / run_id
-
-    def restart(self) -> None:
-        """The service is killed and started again: nothing but the journals and the database is left of it."""
-        self.past.append(self.reconciler)
-        self.reconciler = Reconciler(self.database, self.clock)
-
-    def tick_until(self, directory: Path, state: RunState) -> None:
-        def reached() -> bool:
-            self.reconciler.tick()
-            return status(directory).state is state
-
-        wait_until(reached, f"state {state.value} of {directory.name}")
-        # The journal may have come to it after the round had read it.
-        self.reconciler.tick()
-
-    def indexed_state(self, run_id: str) -> str:
-        with self.database.snapshot() as session:
-            return session.get_one(RunRow, run_id).state
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Machine]:
-    url = f"sqlite:///{tmp_path / 'state.sqlite3'}"
-    upgrade(url)
-    database = open_database(url)
-    service = RunService(read_settings(state_directory=tmp_path), database, SystemClock(), request_stop)
-    service.sweep()
-    clock = ShiftedClock()
-    made = Machine(tmp_path / "runs", database, service, Reconciler(database, clock), clock)
-    yield made
-    for directory in made.runs_directory.iterdir():
-        heartbeat = Heartbeat.read(directory)
-        if heartbeat is not None:
-            heartbeat.worker.send(signal.SIGKILL)
-    for reconciler in (*made.past, made.reconciler):
-        for worker in reconciler._workers.values():
-            worker.wait(60)
-    database.close()
 
 
 @pytest.mark.gate(why="smoke of the reconciler and a worker")
@@ -179,18 +89,6 @@ def test_a_restarted_service_adopts_the_living_worker(machine: Machine) -> None:
     machine.service.stop("adopted", force=False)
     machine.tick_until(directory, RunState.FINISHED)
     assert status(directory).verdict is VerdictName.STOPPED
-
-
-def left_alone(machine: Machine, run_id: str, soak: str) -> tuple[Path, Heartbeat]:
-    """A run that has windows, and whose worker was killed; and what that last said of itself."""
-    directory = machine.submit(run_id, soak=soak)
-    machine.tick_until(directory, RunState.RUNNING)
-    wait_until(lambda: window_count(directory) >= 2, "a second window")
-    heartbeat = Heartbeat.read(directory)
-    assert heartbeat is not None
-    heartbeat.worker.send(signal.SIGKILL)
-    wait_until(lambda: not worker_is_alive(directory), "the worker's death")
-    return directory, heartbeat
 
 
 def test_a_dead_worker_is_found_after_a_restart_and_its_run_resumed(machine: Machine) -> None:
@@ -349,7 +247,9 @@ def test_a_stop_by_force_makes_the_report_of_what_there_is(machine: Machine) -> 
     assert (directory / files.REPORT_HTML).exists()
 
 
-@pytest.mark.parametrize("name", ["worker.lock", "worker.json", "worker.log", "order.json", "facts.json"])
+@pytest.mark.parametrize(
+    "name", ["worker.lock", "worker.json", "worker.log", "order.json", "facts.json", "windows.jsonl", "events.jsonl"]
+)
 def test_a_fifo_in_a_journal_does_not_keep_the_others_waiting(machine: Machine, name: str) -> None:
     spoilt = machine.submit("a-spoilt", target="one")
     healthy = machine.submit("b-healthy", target="two", soak="300ms")

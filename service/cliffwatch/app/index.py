@@ -20,6 +20,7 @@ from sqlalchemy.orm import Session
 
 from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, key_in
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
 from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance
 from cliffwatch.model.order import RunOrder
@@ -352,7 +353,7 @@ def _are_others(directory: Path, offset_bytes: int) -> bool:
     """
     begin = max(0, offset_bytes - _LONGEST_LINE_BYTES)
     try:
-        with (directory / files.EVENTS).open("rb") as file:
+        with reading(directory / files.EVENTS) as file:
             file.seek(begin)
             content = file.read(offset_bytes - begin)
     except OSError:

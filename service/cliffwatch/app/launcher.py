@@ -40,7 +40,12 @@ def log_of(directory: Path) -> Path:
 
 def worker_is_alive(directory: Path) -> bool:
     """Whether a worker executes the run."""
-    return locks.is_held(directory / files.WORKER_LOCK)
+    lock = directory / files.WORKER_LOCK
+    if lock.exists():
+        return locks.is_held(lock)
+    # One that was removed is still held by the worker, and nothing shows it.
+    heartbeat = Heartbeat.read(directory)
+    return heartbeat is not None and heartbeat.worker.is_alive()
 
 
 def metrics_port_of(directory: Path) -> int | None:

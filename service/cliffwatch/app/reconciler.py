@@ -6,6 +6,8 @@ where it stood, and a worker never notices.
 """
 
 import logging
+import os
+import secrets
 import subprocess
 from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
@@ -194,15 +196,18 @@ class Reconciler:
         return self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
 
     def _end_unknown(self, run: LiveRun) -> RunState:
-        """A worker that goes on writes soon what it does; nobody knows any more what another one would have to do.
+        """A worker that goes on writes soon what it does; without one, what is to be done is not known any more.
 
-        Raises ValueError where there is no journal to say so in.
+        What has the place of the events and is no file is moved aside. Raises ValueError where there is no journal.
         """
-        if not (run.directory / files.EVENTS).is_file():
-            raise ValueError(f"{run.directory} holds no events")
+        if not (run.directory / files.ORDER).is_file():
+            raise ValueError(f"{run.directory} holds no order")
         if launcher.worker_is_alive(run.directory):
             return RunState.RUNNING
         launcher.kill_orphaned_engine(run.directory)
+        events = run.directory / files.EVENTS
+        if os.path.lexists(events) and not events.is_file():
+            events.rename(events.with_name(f"{files.EVENTS}.moved-aside-{secrets.token_hex(4)}"))
         why = f"its worker is gone, and {files.EVENTS} has no state left that can be read"
         self._change(run, RunState.FINISHED, **unanalysed(run.directory, why).detail())
         return RunState.FINISHED

@@ -10,6 +10,7 @@ from cliffwatch.app.index import index_report
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import EventLog
 from cliffwatch.journal.state import mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -86,7 +87,7 @@ class ReportService:
     def read(self, run_id: str, name: str) -> bytes:
         """One of the report's files, by its name. Raises Problem: not_found, report_not_ready."""
         try:
-            return (_place_of_report(self._row(run_id)) / name).read_bytes()
+            return read_regular(_place_of_report(self._row(run_id)) / name)
         except FileNotFoundError as error:
             remedy = f"it is made when the load ends, and by `cliffwatch run report {run_id}`"
             raise Problem(Code.REPORT_NOT_READY, f"run {run_id} has no {name} yet; {remedy}") from error

@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 from cliffwatch.base.durable import PRIVATE_FILE
 
@@ -27,9 +28,14 @@ def open_regular(path: str | Path, flags: int) -> int:
     return descriptor
 
 
+def reading(path: Path) -> BinaryIO:
+    """A file to read from. Raises OSError, NotAFile."""
+    return open(path, "rb", opener=open_regular)
+
+
 def read_regular(path: Path) -> bytes:
     """What is in a file. Raises OSError, NotAFile."""
-    with open(path, "rb", opener=open_regular) as file:
+    with reading(path) as file:
         return file.read()
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cliffwatch.base import durable, locks
 from cliffwatch.base.finite_json import json_text, lenient_json
+from cliffwatch.base.regular_files import open_regular, reading
 from cliffwatch.journal import files
 from cliffwatch.journal.checksum import opened, sealed
 
@@ -161,7 +162,7 @@ class EventLog:
             return events
 
     def _read(self) -> Iterator[Event]:
-        with self._path.open("rb") as file:
+        with reading(self._path) as file:
             for line in file:
                 try:
                     yield Event.from_line(line)
@@ -170,7 +171,7 @@ class EventLog:
 
     @contextmanager
     def _locked(self) -> Iterator[int]:
-        descriptor = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, durable.PRIVATE_FILE)
+        descriptor = open_regular(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT)
         try:
             locks.take(descriptor, self._path, LOCK_WAIT_SECONDS)
             yield descriptor

@@ -20,7 +20,10 @@ class StatusFollower:
 
     def status(self) -> RunStatus | None:
         """None when no state was recorded yet."""
-        found = (self._directory / files.EVENTS).stat()
+        try:
+            found = (self._directory / files.EVENTS).stat()
+        except FileNotFoundError:
+            return None
         if found.st_size < self._offset_bytes or found.st_ino != self._inode:
             self._status = None
             self._offset_bytes, self._last_id, self._inode = 0, 0, found.st_ino

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, TypeVar
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.finite_json import lenient_json, may_be_unfit
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.base.regular_files import read_regular
+from cliffwatch.base.regular_files import read_regular, reading
 from cliffwatch.journal import files
 from cliffwatch.journal.checksum import checksum
 from cliffwatch.journal.events import Event
@@ -23,6 +23,8 @@ from cliffwatch.journal.windows import JournalWindow
 T = TypeVar("T")
 #: The histograms of one window take no more: each of some ten has 64 KiB at most.
 HISTOGRAMS_LIMIT_BYTES = 8 * 1024**2
+#: No line of a journal is longer: a window with all its counters has some kilobytes.
+LINE_LIMIT_BYTES = 4 * 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ class JournalReader:
         path = self.directory / files.WINDOWS
         if not path.exists() or not self._is_file(path):
             return None
-        with path.open("rb") as file:
+        with reading(path) as file:
             size_bytes = file.seek(0, 2)
             reach = 1 << 16
             while True:
@@ -110,14 +112,14 @@ class JournalReader:
                         return JournalWindow.from_line(line)
                     except ValueError:
                         continue
-                if reach >= size_bytes:
+                if reach >= min(size_bytes, 4 * LINE_LIMIT_BYTES):
                     return None
                 reach *= 4
 
     def histograms(self, window: JournalWindow) -> dict[str, Histogram]:
         """The exact histograms of a window, by latency name. Raises Problem when latency.hlog is damaged there."""
         try:
-            with (self.directory / files.LATENCY).open("rb") as file:
+            with reading(self.directory / files.LATENCY) as file:
                 return dict(_histograms_of(window, file))
         except OSError as error:
             raise _unreadable(window, error.strerror or str(error)) from error
@@ -131,7 +133,7 @@ class JournalReader:
         if not path.exists():
             return groups
         try:
-            with path.open("rb") as file:
+            with reading(path) as file:
                 for window in windows:
                     group = groups.setdefault(key(window), {})
                     try:
@@ -166,22 +168,24 @@ class JournalReader:
         path = self.directory / name
         if not path.exists() or not self._is_file(path):
             return
-        with path.open("rb") as file:
+        with reading(path) as file:
             file.seek(offset_bytes)
             end = offset_bytes
-            for index, line in enumerate(file):
-                if not line.endswith(b"\n"):
-                    return
-                end += len(line)
-                if line != b"\n":
-                    yield (0 if first is None else first + index), end, line
+            for index, (size_bytes, line) in enumerate(_complete_lines(file)):
+                end += size_bytes
+                number = 0 if first is None else first + index
+                if line is None:
+                    message = f"is a line of {size_bytes} bytes, and none has more than {LINE_LIMIT_BYTES}"
+                    self.faults.append(JournalFault(name, number, message))
+                elif line != b"\n":
+                    yield number, end, line
 
     def _offset_of(self, seq: int) -> int:
         """Byte offset of a line at or shortly before window `seq`, by bisection over a file whose seqs only grow."""
         path = self.directory / files.WINDOWS
         if not path.exists() or path.stat().st_size == 0 or not self._is_file(path):
             return 0
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with reading(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             low, high = 0, len(content)
             while high - low > 1 << 16:
                 middle = content.find(b"\n", (low + high) // 2) + 1
@@ -196,6 +200,19 @@ class JournalReader:
                 else:
                     high = middle
             return low
+
+
+def _complete_lines(file: BinaryIO) -> Iterator[tuple[int, bytes | None]]:
+    """Each line that has its end, with its length; None for one that is too long to be kept in memory."""
+    while line := file.readline(LINE_LIMIT_BYTES):
+        size_bytes, is_whole = len(line), line.endswith(b"\n")
+        part = line
+        while not part.endswith(b"\n"):
+            if len(part) < LINE_LIMIT_BYTES:
+                return  # a write in progress
+            part = file.readline(LINE_LIMIT_BYTES)
+            size_bytes += len(part)
+        yield size_bytes, line if is_whole else None
 
 
 def _histograms_of(window: JournalWindow, file: BinaryIO) -> Iterator[tuple[str, Histogram]]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.regular_files import reading
 
 #: A line that was being written when its writer died begins so, as far as it came.
 _WINDOW_LINE = b'{"seq":'
@@ -42,11 +43,12 @@ class Tail:
 def read_from(path: Path, offset_bytes: int = 0) -> bytes:
     """A file of the journal. Raises Problem(journal_unreadable): nothing is concluded from what cannot be read."""
     try:
-        with path.open("rb") as file:
+        with reading(path) as file:
             file.seek(offset_bytes)
             return file.read()
     except OSError as error:
-        detail = f"{path} cannot be read: {error.strerror}; the run goes on once it can, and nothing of it was changed"
+        why = error.strerror or error
+        detail = f"{path} cannot be read: {why}; the run goes on once it can, and nothing of it was changed"
         raise Problem(Code.JOURNAL_UNREADABLE, detail) from error
 
 

@@ -17,6 +17,7 @@ from cliffwatch.analysis.stalls import slowest_in
 from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
 from cliffwatch.journal.events import TARGET_DISPLACED, is_found_at_end
 from cliffwatch.journal.state import RunStatus, advance
@@ -113,6 +114,8 @@ def collect(directory: Path) -> Collected:
     facts = _facts(reader)
     events = events_until_finished(reader)
     windows = as_far_as_readable(reader, files.WINDOWS, reader.windows())
+    if not windows and _has_content(directory / files.LATENCY):
+        reader.faults.append(JournalFault(files.WINDOWS, 0, f"holds no window, and {files.LATENCY} holds latencies"))
     status = status_in(events, reader.faults)
     load = load_of(order, events, status, (windows[0].start, windows[-1].end) if windows else None)
     window_seconds = order.workload.window if order else WINDOW_SECONDS_ASSUMED
@@ -253,10 +256,14 @@ def as_far_as_readable(reader: JournalReader, file: str, items: Iterable[T]) -> 
     return found
 
 
+def _has_content(path: Path) -> bool:
+    return path.is_file() and path.stat().st_size > 0
+
+
 def _workload_yaml(directory: Path) -> str:
     """The document as it can be submitted again; empty when it is missing or not text."""
     try:
-        return (directory / files.WORKLOAD).read_text(encoding="utf-8")
+        return read_regular(directory / files.WORKLOAD).decode()
     except (OSError, UnicodeDecodeError):
         return ""
 

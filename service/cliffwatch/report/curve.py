@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cliffwatch.analysis.stalls import stall_seconds
+from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import files
 from cliffwatch.journal.checksum import opened
 from cliffwatch.model.operation import primary_latency
@@ -36,7 +37,7 @@ def curve_of(directory: Path) -> Curve:
 def _spread_lines(path: Path) -> list[bytes]:
     try:
         size = path.stat().st_size
-        with path.open("rb") as file:
+        with reading(path) as file:
             lines: list[bytes] = []
             for index in range(CURVE_POINTS):
                 place = size * index // CURVE_POINTS
@@ -47,8 +48,8 @@ def _spread_lines(path: Path) -> list[bytes]:
                 if line.endswith(b"\n") and (not lines or line != lines[-1]):
                     lines.append(line)
             return lines
-    except FileNotFoundError:
-        return []
+    except OSError:
+        return []  # the report says what of the journal cannot be read
 
 
 def _point(line: bytes) -> CurvePoint | None:

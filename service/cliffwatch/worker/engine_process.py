@@ -16,6 +16,7 @@ from pathlib import Path
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.base.regular_files import open_regular
 from cliffwatch.engines.contract import Launch, Translator
 from cliffwatch.journal import files
 from cliffwatch.model.window import EngineEnd, EngineRecord
@@ -135,7 +136,7 @@ class EngineProcess:
             return
         self._log_tail = (self._log_tail + chunk)[-4096:]
         try:
-            with self._log_path.open("ab") as log:
+            with open(self._log_path, "ab", opener=open_regular) as log:
                 room = _LOG_LIMIT_BYTES - log.tell()
                 if room > 0:
                     log.write(chunk[:room])

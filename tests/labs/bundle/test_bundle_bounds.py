@@ -18,6 +18,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.memory_limit import ENVIRONMENT
 from cliffwatch.journal.checksum import sealed
+from cliffwatch.journal.reader import LINE_LIMIT_BYTES
 from cliffwatch.labs.bundle import bounds
 from cliffwatch.labs.bundle.unpack import unpack
 from cliffwatch.model.window import NAMES_LIMITS
@@ -71,8 +72,8 @@ def test_what_grows_beyond_measure_is_refused_before_it_is_unpacked(tmp_path: Pa
             bounds.EVENTS_LIMIT,
             "more than 50000 lines",
         ),
-        ("events.jsonl", b'"' + b"a" * bounds.LINE_LIMIT_BYTES + b'"\n', 1, "more than 4.0 MiB"),
-        ("latency.hlog", b"a" * (2 * bounds.LINE_LIMIT_BYTES), 1, "more than 4.0 MiB"),
+        ("events.jsonl", b'"' + b"a" * LINE_LIMIT_BYTES + b'"\n', 1, "more than 4.0 MiB"),
+        ("latency.hlog", b"a" * (2 * LINE_LIMIT_BYTES), 1, "more than 4.0 MiB"),
         ("windows.jsonl", b'{"a":' * 100 + b"1" + b"}" * 100 + b"\n", 1, "nested more than 64 deep"),
         ("events.jsonl", b'{"at":1,"type":"note","name":"x","detail":{"ratio":1e999}}\n', 1, "too large a number"),
         ("facts.json", b'{"size": 1e999}', 1, "too large a number"),

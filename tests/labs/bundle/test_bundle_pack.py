@@ -74,6 +74,16 @@ def test_usual_tools_unpack_it_into_one_directory_that_is_a_journal(tmp_path: Pa
     assert build(place / RUN_ID).document == build(directory).document
 
 
+@pytest.mark.parametrize("name", ["latency.hlog", "facts.json"])
+def test_what_has_the_place_of_a_file_of_the_run_is_not_left_out_silently(tmp_path: Path, name: str) -> None:
+    directory = finished(tmp_path / RUN_ID)
+    (directory / name).unlink(missing_ok=True)
+    (directory / name).mkdir()
+    with pytest.raises(Problem, match=f"{name} is no file") as refusal:
+        bundle_of(directory)
+    assert refusal.value.code is Code.JOURNAL_UNREADABLE
+
+
 def test_a_run_that_goes_on_is_not_packed(tmp_path: Path) -> None:
     directory = make_journal(tmp_path / RUN_ID)
     output = io.BytesIO()

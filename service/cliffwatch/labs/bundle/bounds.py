@@ -14,8 +14,6 @@ from cliffwatch.base.units import format_duration, format_size
 MEMORY_LIMIT_BYTES = 1024**3
 CPU_LIMIT_SECONDS = 600
 FILE_LIMIT_BYTES = 8 * 1024**3
-#: A line of a journal has some kilobytes.
-LINE_LIMIT_BYTES = 4 * 1024**2
 #: A run of 36 h has some 13,000 windows, and some hundred events, which the service reads whole.
 EVENTS_LIMIT = 50_000
 WINDOWS_LIMIT = 500_000

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
+from cliffwatch.base.regular_files import reading
 from cliffwatch.base.resources import DASHBOARDS_DIRECTORY
 from cliffwatch.base.version import VERSION
 from cliffwatch.journal import JournalReader, files
@@ -82,6 +83,10 @@ def _sources(directory: Path, dashboards: Path) -> dict[str, Path]:
             found[f"{parts.DIRECTORY}/{name}"] = home / name
     for path in sorted(dashboards.glob("*.json")):
         found[f"{DASHBOARDS}/{path.name}"] = path
+    odd = [str(path) for path in found.values() if path.exists() and not path.is_symlink() and not path.is_file()]
+    if odd:
+        words = f"{' and '.join(odd)} is no file, and the bundle would lack what was there; put the run's own file back"
+        raise Problem(Code.JOURNAL_UNREADABLE, words)
     return {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}
 
 
@@ -105,6 +110,6 @@ def _checked(path: Path, file: BundledFile) -> Iterator[bytes]:
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as file:
+    with reading(path) as file:
         while chunk := file.read(CHUNK_BYTES):
             yield chunk

@@ -21,14 +21,13 @@ from cliffwatch.base.finite_json import NotFiniteError, require_shallow, strict_
 from cliffwatch.base.units import format_size
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.journal.checksum import checksum
-from cliffwatch.journal.reader import HISTOGRAMS_LIMIT_BYTES, tag_name
+from cliffwatch.journal.reader import HISTOGRAMS_LIMIT_BYTES, LINE_LIMIT_BYTES, tag_name
 from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.labs.bundle.archive import ArchiveReader
 from cliffwatch.labs.bundle.bounds import (
     EVENTS_LIMIT,
     EXPANSION_LIMIT,
     FREE_EXPANSION_BYTES,
-    LINE_LIMIT_BYTES,
     SPARE_WINDOWS,
     WINDOWS_LIMIT,
 )
