@@ -1,10 +1,14 @@
+import math
+
 import pytest
+from sqlalchemy import text as sql
+from sqlalchemy import update
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import TokenRow
-from cliffwatch.store.tokens import create_token, ensure_first_token, find_token, revoke_token
+from cliffwatch.store.tokens import create_token, ensure_first_token, find_token, holds, revoke_token
 
 
 def test_a_token_is_found_by_its_text_alone(database: Database) -> None:
@@ -61,3 +65,21 @@ def test_the_first_token_is_made_once(database: Database) -> None:
         assert Scope.of(found.scope) is Scope.ADMIN
     with database.session() as session:
         assert ensure_first_token(session, 2.0) is None
+
+
+@pytest.mark.parametrize("hash_of", ["x'ff00'", "'\u00e9'"])
+def test_a_damaged_hash_is_of_no_token(database: Database, hash_of: str) -> None:
+    with database.session() as session:
+        _, text = create_token(session, "ci", Scope.READ, 1.0)
+        session.execute(sql(f"UPDATE tokens SET hash = {hash_of}"))  # noqa: S608  our own texts
+    with database.snapshot() as session:
+        assert find_token(session, text) is None
+
+
+def test_a_revoked_token_whose_time_is_damaged_stays_revoked(database: Database) -> None:
+    with database.session() as session:
+        row, text = create_token(session, "ci", Scope.READ, 1.0)
+        session.execute(update(TokenRow).values(revoked_at=math.inf))
+    with database.snapshot() as session:
+        assert find_token(session, text) is None
+        assert not holds(session, row.id)

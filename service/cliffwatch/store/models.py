@@ -273,6 +273,7 @@ class TokenRow(BaseRow):
     id: Mapped[_Id]
     name: Mapped[_Words]
     scope: Mapped[_Words]
-    hash: Mapped[str]
+    hash: Mapped[_Words]
     created_at: Mapped[_Number]
-    revoked_at: Mapped[_NumberOrNone]
+    #: A time that cannot be read counts as revoked: damage does not make a token valid again.
+    revoked_at: Mapped[float | None] = mapped_column(_SoundNumber(0.0))

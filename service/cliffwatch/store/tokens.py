@@ -38,7 +38,7 @@ def find_token(session: Session, text: str) -> TokenRow | None:
     row = session.get(TokenRow, token_id) if prefix == _PREFIX and token_id.isalnum() else None
     expected = row.hash if row is not None else ""
     # Compared in constant time, and also when no row was found, so that the time taken reveals nothing.
-    matches = hmac.compare_digest(_hash(secret), expected)
+    matches = hmac.compare_digest(_hash(secret).encode(), expected.encode())
     usable = row is not None and matches and row.revoked_at is None and row.scope.upper() in Scope.__members__
     return row if usable else None
 
