@@ -8,10 +8,12 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.exc import OperationalError
 from testkit import journals
 from testkit.waiting import wait_until
 from tests.api.harness import Api
 
+from cliffwatch.app.tokens import Caller, TokenService
 from cliffwatch.http.stream_places import STREAMS_LIMIT, STREAMS_OF_A_TOKEN_LIMIT
 
 
@@ -171,3 +173,25 @@ def test_a_last_event_id_that_is_none_begins_at_the_start(api: Api, place: str) 
     with api.client.stream("GET", "/runs/one/live", headers=given) as answer:
         assert answer.status_code == 200
         assert "event: event" in answer.read().decode()
+
+
+def test_a_stream_goes_on_when_the_database_is_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = add_running(api)
+    away = threading.Event()
+    asked = threading.Event()
+    holds = TokenService.holds
+
+    def answer(service: TokenService, caller: Caller) -> bool:
+        if away.is_set():
+            asked.set()
+            raise OperationalError("SELECT 1", {}, Exception("the server is away"))
+        return holds(service, caller)
+
+    monkeypatch.setattr(TokenService, "holds", answer)
+    stream = follow(api, "one")
+    assert next(stream).name
+    away.set()
+    assert asked.wait(timeout=30)
+    finish(api, directory)
+    away.clear()
+    assert [message.body["state"] for message in stream if message.name == "run"][-1] == "finished"

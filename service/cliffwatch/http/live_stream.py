@@ -23,6 +23,7 @@ from cliffwatch.http.journal_resource import event_body
 from cliffwatch.http.run_resource import run_resource, window_resource
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import RunState
+from cliffwatch.store.database import DATABASE_ERRORS
 from cliffwatch.store.models import RunRow
 
 POLL_SECONDS = 0.5
@@ -74,7 +75,12 @@ async def _stream(
     shown: dict[str, object] | None = None
     while not stopping.is_set():
         # The row first: when it says that the run is over, all that the journal will ever hold is there.
-        row = await run_in_threadpool(_find, services, caller, run_id)
+        try:
+            row = await run_in_threadpool(_find, services, caller, run_id)
+        except DATABASE_ERRORS:
+            # Whose token it is cannot be asked either, so nothing is sent until the database answers.
+            await _pause(stopping)
+            continue
         if row is None:
             return
         batch = await run_in_threadpool(_read, Path(row.directory), position)
@@ -90,12 +96,16 @@ async def _stream(
         if is_over:
             return
         if not batch:
-            with anyio.move_on_after(POLL_SECONDS):
-                await stopping.wait()
+            await _pause(stopping)
+
+
+async def _pause(stopping: anyio.Event) -> None:
+    with anyio.move_on_after(POLL_SECONDS):
+        await stopping.wait()
 
 
 def _find(services: Services, caller: Caller, run_id: str) -> RunRow | None:
-    """None when there is nothing more to send: the run is gone, or the token was revoked."""
+    """None when there is nothing more to send: the run is gone, or the token was revoked. Raises DATABASE_ERRORS."""
     try:
         return find_run(services, run_id) if services.tokens.holds(caller) else None
     except Problem:
