@@ -106,6 +106,21 @@ def test_a_method_that_a_path_does_not_answer_is_said_to_be_so(lasting_api: Api,
     assert methods <= {method.strip() for method in response.headers["allow"].split(",")}
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [
+        ("/runs", "GET"),
+        ("/schedules", "GET, POST"),
+        ("/openapi.json", "GET"),
+        ("/static/nothing.css", "GET"),
+    ],
+)
+def test_what_is_no_part_of_the_api_names_its_methods_too(lasting_api: Api, path: str, methods: str) -> None:
+    response = lasting_api.client.request("DELETE", path)
+    check(response, Code.METHOD_NOT_ALLOWED)
+    assert response.headers["allow"] == methods
+
+
 def test_a_body_without_its_media_type_is_asked_for_it(lasting_api: Api) -> None:
     response = lasting_api.call("POST", "/runs/plan", content=b'{"workload": "steady"}')
     fault = check(response, Code.BAD_REQUEST)["errors"][0]

@@ -142,6 +142,14 @@ def test_a_newer_format_says_which_program_opens_it(tmp_path: Path, content: dic
     assert "open it with Cliffwatch 9.1" in words
 
 
+@pytest.mark.parametrize("version", [True, "1", 1.0, None])
+def test_a_format_version_that_is_no_whole_number_is_refused(
+    tmp_path: Path, content: dict[str, bytes], version: object
+) -> None:
+    words = refusal(forged(content, manifest={"format_version": version}), tmp_path)
+    assert f"format_version: '{version}' is not a whole number" in words
+
+
 def test_what_would_unpack_to_too_much_is_refused_before_it_is_written(
     tmp_path: Path, content: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
