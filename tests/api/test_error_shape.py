@@ -158,6 +158,12 @@ def test_a_trigger_s_faults_are_named_as_the_document_has_them(
     assert fault["message"].startswith(message)
 
 
+@pytest.mark.parametrize("field", ["target", "durations"])
+def test_what_is_no_mapping_is_named_as_such(lasting_api: Api, field: str) -> None:
+    (fault,) = check(lasting_api.post("/runs/plan", {**ORDER, field: 7}), Code.BAD_REQUEST)["errors"]
+    assert fault == {"field": field, "message": "7 is not a mapping of keys to values"}
+
+
 @pytest.mark.parametrize(
     "path", ["/nothing", "/api", "/api/v1", "/api/v1/run", "/api/v1/runs/", "/api/v2/runs", "/%00"]
 )

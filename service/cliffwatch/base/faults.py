@@ -36,6 +36,7 @@ _FORMS = {
     "string_type": "text; put it in quotes",
     "dict_type": "a mapping of keys to values",
     "model_type": "a mapping of keys to values",
+    "model_attributes_type": "a mapping of keys to values",
     "list_type": "a list",
     "tuple_type": "a list",
 }
