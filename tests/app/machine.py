@@ -39,7 +39,7 @@ class ShiftedClock(SystemClock):
 
 @dataclass
 class Machine:
-    """A service without its HTTP side; whoever calls `tick` is its clock."""
+    """A service without its HTTP side; its time passes when `tick` is called."""
 
     runs_directory: Path
     database: Database

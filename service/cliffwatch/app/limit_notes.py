@@ -1,4 +1,4 @@
-"""What a dry run says of a workload's limits: those that a run on this target could not be held to."""
+"""Notes of a dry run on limits that cannot be judged: write amplification where no drive is measured."""
 
 from cliffwatch.gate import Examination
 from cliffwatch.model.limits import LimitSubject, parse_limit

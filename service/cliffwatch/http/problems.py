@@ -176,7 +176,7 @@ def install(
             return show(request, problem)
         headers = dict(error.headers or {})
         if problem.code is Code.METHOD_NOT_ALLOWED:
-            headers["Allow"] = ", ".join(_methods_of(routes, request)) or headers.get("allow", "GET")
+            headers["Allow"] = ", ".join(_methods_of(routes, request)) or headers.get("Allow", "GET")
         return ProblemResponse(problem, _path(request), headers)
 
     def on_anything(request: Request, error: Exception) -> Response:
