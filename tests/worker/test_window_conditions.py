@@ -184,10 +184,22 @@ def test_an_engine_that_shares_its_cpu_is_seen_to_wait_for_it() -> None:
             each.wait()
 
 
-def test_what_the_engine_itself_writes_is_counted(tmp_path: Path) -> None:
+WRITER = [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 8388608, flush=True); sys.stdin.read()"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        WRITER,
+        ["sh", "-c", '"$@"; true', "sh", *WRITER],
+        ["sh", "-c", 'sh -c \'"$@"; true\' sh "$@"; true', "sh", *WRITER],
+    ],
+    ids=["itself", "behind a program", "behind two"],
+)
+def test_what_the_engine_itself_writes_is_counted(command: list[str], tmp_path: Path) -> None:
     with (tmp_path / "out").open("wb") as out:
         writer = subprocess.Popen(
-            [sys.executable, "-c", "import sys; sys.stdin.read(1); print('x' * 8388608, flush=True); sys.stdin.read()"],
+            command,
             stdin=subprocess.PIPE,
             stdout=out,
         )

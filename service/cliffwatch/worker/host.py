@@ -6,6 +6,7 @@ not offer (no pressure figures, no limit on the control group) is absent.
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,6 +20,8 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _DEPTH_LIMIT = 12
 #: Of so many threads of the engine is asked how long they waited for a CPU.
 _THREADS_LIMIT = 128
+#: So many processes are taken for the engine's, itself counted.
+_PROCESSES_LIMIT = 64
 _CPU_FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 #: Files of /proc/pressure, and the gauges that they make.
 _PRESSURE = {"io": "host_io_pressure_ratio", "cpu": "host_cpu_pressure_ratio"}
@@ -51,7 +54,7 @@ class HostConditions:
         self._last = self._read()
 
     def restart(self, engine_pid: int | None) -> None:
-        """Begin an interval now, of an engine that is this process with its threads."""
+        """Begin an interval now, of an engine that is this process with its threads and what it starts."""
         self._pid = engine_pid
         self._last = self._read()
 
@@ -80,25 +83,24 @@ class HostConditions:
         return _Totals(self._clock.monotonic(), self._engine(), self._cpu(), self._pressure())
 
     def _engine(self) -> dict[str, float]:
-        """The engine's totals; empty when it is not there any more."""
+        """The engine's totals, with those of what it started; empty when it is not there any more.
+
+        A program that was put before the engine and waits for it does none of its I/O itself. What a child did that was
+        waited for is its parent's from then on, so the sum goes on when one ends.
+        """
         if self._pid is None:
             return {}
-        directory = self._proc / str(self._pid)
+        engine = self._proc / str(self._pid)
         totals: dict[str, float] = {}
+        for process in _descent(engine):
+            for name, value in _process_totals(process).items():
+                totals[name] = totals.get(name, 0.0) + value
         try:
-            ticks = (directory / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            # utime, stime, and those of children that were waited for: proc(5).
-            totals["engine_cpu_milliseconds"] = sum(map(int, ticks[11:15])) * _TICK_MILLISECONDS
-            totals["engine_waiting_milliseconds"] = _waited_milliseconds(directory)
-            throttled = self._throttled_milliseconds((directory / "cgroup").read_text())
-            if throttled is not None:
-                totals["engine_throttled_milliseconds"] = throttled
-            io = dict(line.split(": ") for line in (directory / "io").read_text().splitlines())
-            totals["engine_written_bytes"] = int(io["write_bytes"])
-            totals["engine_read_bytes"] = int(io["read_bytes"])
-            totals["engine_cancelled_bytes"] = int(io.get("cancelled_write_bytes", 0))
-        except (OSError, ValueError, KeyError, IndexError):
-            return totals  # it ended while it was looked at, or the kernel does not count this
+            throttled = self._throttled_milliseconds((engine / "cgroup").read_text())
+        except (OSError, ValueError):
+            return totals
+        if throttled is not None:
+            totals["engine_throttled_milliseconds"] = throttled
         return totals
 
     def _throttled_milliseconds(self, membership: str) -> float | None:
@@ -152,10 +154,46 @@ class HostConditions:
         return {name: int(pages[key]) * _PAGE_BYTES for key, name in _DIRTY.items() if key in pages}
 
 
+def _descent(process: Path) -> list[Path]:
+    """A process of /proc and what it started, with what that started; the processes that are there now."""
+    found = [process]
+    for each in found:
+        for thread in _threads(each):
+            with suppress(OSError):  # it ended, or the kernel has no CONFIG_PROC_CHILDREN
+                found += [process.parent / child for child in (thread / "children").read_text().split()]
+        if len(found) >= _PROCESSES_LIMIT:
+            break
+    return found
+
+
+def _threads(process: Path) -> list[Path]:
+    try:
+        return list((process / "task").iterdir())[:_THREADS_LIMIT]
+    except OSError:
+        return []
+
+
+def _process_totals(process: Path) -> dict[str, float]:
+    """One process's totals; those that the kernel counts, and none when it is gone."""
+    totals: dict[str, float] = {}
+    try:
+        ticks = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()
+        # utime, stime, and those of children that were waited for: proc(5).
+        totals["engine_cpu_milliseconds"] = sum(map(int, ticks[11:15])) * _TICK_MILLISECONDS
+        totals["engine_waiting_milliseconds"] = _waited_milliseconds(process)
+        io = dict(line.split(": ") for line in (process / "io").read_text().splitlines())
+        totals["engine_written_bytes"] = int(io["write_bytes"])
+        totals["engine_read_bytes"] = int(io["read_bytes"])
+        totals["engine_cancelled_bytes"] = int(io.get("cancelled_write_bytes", 0))
+    except (OSError, ValueError, KeyError, IndexError):
+        return totals  # it ended while it was looked at, or the kernel does not count this
+    return totals
+
+
 def _waited_milliseconds(process: Path) -> float:
-    """How long the process's threads were ready to run and had no CPU, added up. Raises OSError when it is gone."""
+    """How long the process's threads were ready to run and had no CPU, added up."""
     nanoseconds = 0
-    for thread in list((process / "task").iterdir())[:_THREADS_LIMIT]:
+    for thread in _threads(process):
         try:
             nanoseconds += int((thread / "schedstat").read_text().split()[1])
         except (OSError, IndexError):
