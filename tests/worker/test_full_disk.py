@@ -75,6 +75,35 @@ def test_a_load_that_ends_on_a_full_disk_waits_for_room(disk: SmallDisk) -> None
     assert window_count(directory) == 6
 
 
+def test_windows_that_a_disk_never_had_room_for_are_a_gap_that_says_so(
+    disk: SmallDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(impatient(disk.path / "impatient")))
+    directory = queue_run(disk.path / "lost", window="500ms", phases={"soak": "5s"})
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a second window")
+    disk.fill()
+    wait_until(lambda: bool(no_longer_grows(directory)), "the engine's end")
+    time.sleep(2 * IMPATIENCE_SECONDS)
+    disk.free()
+    assert worker.wait(90) == 0
+    assert names(directory, "gap") == [commit.JOURNAL_FULL]
+    assert "disk_was_full" in names(directory, "journal")
+    assert [gap["reason"] for gap in report(directory)["coverage"]["gaps"]] == [commit.JOURNAL_FULL]
+    assert status(directory).verdict is VerdictName.INVALID
+
+
+IMPATIENCE_SECONDS = 2.0
+
+
+def impatient(directory: Path) -> Path:
+    """For PYTHONPATH: workers that give a full disk up after a moment."""
+    directory.mkdir()
+    change = f"from cliffwatch.worker import commit\ncommit.PATIENCE_SECONDS = {IMPATIENCE_SECONDS}\n"
+    (directory / "sitecustomize.py").write_text(change)
+    return directory
+
+
 def test_windows_that_memory_has_no_room_for_are_a_gap(disk: SmallDisk) -> None:
     """In virtual time hours pass while the disk is full."""
     directory = queue_run(

@@ -59,12 +59,19 @@ class WindowCommitter:
         return True
 
     def finish(self) -> None:
-        """Returns when nothing waits any more, or when the disk was not freed in time."""
-        end = time.monotonic() + PATIENCE_SECONDS
-        while not self.write() and time.monotonic() < end:
+        """Returns when nothing waits any more, or when the disk was not freed in time; the events say so then."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not self.write() and time.monotonic() < give_up:
             self._context.wait_beating(FULL_DISK_PAUSE_SECONDS)
+        if not self._waiting:
+            return
         self.lost += len(self._waiting)
+        start, end = self._waiting[0].start, self._waiting[-1].end
         self._waiting.clear()
+        last = self._context.windows.last
+        start = start if last is None else last.end
+        self._context.record_event(EventType.GAP, JOURNAL_FULL, start=start, end=end, seconds=round(end - start, 6))
+        self._record_full_disk()
 
     def _write(self, window: EngineWindow) -> bool:
         context = self._context
@@ -88,12 +95,15 @@ class WindowCommitter:
             # Said once there is room for it.
             context.record_event(EventType.JOURNAL, "file_displaced", file=self._displaced[0])
             del self._displaced[0]
-        if self._full_since is not None:
-            seconds = round(context.run_clock.now() - self._full_since, 3)
-            context.record_event(
-                EventType.JOURNAL, "disk_was_full", start=self._full_since, seconds=seconds, lost=self.lost
-            )
-            self._full_since = None
+        self._record_full_disk()
         self._kept(window, committed, previous_end)
         self.lost = 0
         return True
+
+    def _record_full_disk(self) -> None:
+        if self._full_since is None:
+            return
+        seconds = round(self._context.run_clock.now() - self._full_since, 3)
+        detail = {"start": self._full_since, "seconds": seconds, "lost": self.lost}
+        self._context.record_event(EventType.JOURNAL, "disk_was_full", **detail)
+        self._full_since = None
