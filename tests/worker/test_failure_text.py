@@ -43,4 +43,6 @@ def test_an_engines_own_word_is_not_said_twice() -> None:
         assert failure_text(EngineEnd("failed", said), "load: the volume is full\n", 1) == said
     assert failure_text(EngineEnd("failed", "exited"), "denied\n", 1) == "exited; it wrote: denied"
     assert failure_text(None, "a\nb\nc\nd\n", 1) == "b; c; d"
-    assert failure_text(None, "", -9) == "exit status -9"
+    assert failure_text(None, "", 3) == "exit status 3"
+    assert failure_text(None, "", -9) == "it was ended by SIGKILL and said nothing"
+    assert failure_text(None, "", -40) == "it was ended by signal 40 and said nothing"

@@ -48,7 +48,7 @@ def read_from(path: Path, offset_bytes: int = 0) -> bytes:
             return file.read()
     except OSError as error:
         why = error.strerror or error
-        detail = f"{path} cannot be read: {why}; the run goes on once it can, and nothing of it was changed"
+        detail = f"{path} cannot be read: {why}; nothing of it was changed"
         raise Problem(Code.JOURNAL_UNREADABLE, detail) from error
 
 

@@ -153,4 +153,9 @@ def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
     # The engines of our own write the same there as they say at their end, behind their name.
     if errors and errors not in said and not (said and errors.endswith(said)):
         said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
-    return said or f"exit status {status}"
+    return said or (f"exit status {status}" if status >= 0 else f"it was ended by {_name_of(-status)} and said nothing")
+
+
+def _name_of(number: int) -> str:
+    """SIGINT for 2; real-time signals have no names of their own."""
+    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
