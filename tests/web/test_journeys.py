@@ -46,6 +46,8 @@ def test_a_run_is_checked_started_watched_and_stopped(page: Page, service: Servi
     page.get_by_label("Where").fill("nowhere")
     page.get_by_role("button", name="Check").click()
     expect(page.get_by_text("The safety gate has no objection.")).to_be_visible()
+    # What writes nothing has no place that it writes to, and bypasses no page cache.
+    assert {"writes to", "page cache"}.isdisjoint(page.locator("#answer dt").all_inner_texts())
     assert service.client.get("/api/v1/runs", params={"workload": "walked-through"}).json()["items"] == []
     page.get_by_role("button", name="Start the run").click()
     expect(page).to_have_url(re.compile(r"/runs/walked-through-"))
