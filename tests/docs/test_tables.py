@@ -23,6 +23,7 @@ from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
 from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.model.settings import PREFIX, Settings
 from cliffwatch.model.workload import Phases, Workload
+from cliffwatch.report.gaps import LOAD_FAILED
 from cliffwatch.worker import load
 from cliffwatch.worker.commit import JOURNAL_FULL
 from cliffwatch.worker.freezes import ENGINE_FROZEN, WORKER_FROZEN
@@ -39,7 +40,7 @@ def test_states_and_transitions_are_those_of_the_state_machine() -> None:
 def test_every_reason_of_a_gap_is_explained() -> None:
     of_load = {"engine_started_late", "engine_restarted", "worker_interrupted", "not_reported_by_engine"}
     assert all(f'"{reason}"' in Path(load.__file__).read_text() for reason in of_load)
-    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, UNEXPLAINED}
+    known = of_load | {ENGINE_FROZEN, WORKER_FROZEN, JOURNAL_FULL, LOAD_FAILED, UNEXPLAINED}
     assert set(table("runs.md", "reason", "what happened")) == known
 
 

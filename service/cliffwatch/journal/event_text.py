@@ -40,6 +40,7 @@ _GAPS = {
     "engine_restarted": "the engine died and was started again",
     "engine_started_late": "the engine started late",
     "journal_full": "the disk of the journal was full",
+    "load_failed": "the load could not go on",
     "not_reported_by_engine": "the engine reported no window",
     "worker_frozen": "the worker was stopped",
     "worker_interrupted": "the worker was interrupted",

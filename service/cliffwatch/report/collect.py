@@ -25,6 +25,7 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import BEGUN
+from cliffwatch.report.gaps import recorded_gaps
 from cliffwatch.telemetry import reader as telemetry
 from cliffwatch.telemetry.catalogue import CAUSE_SERIES, LAYER_SERIES
 from cliffwatch.telemetry.reader import Telemetry
@@ -359,17 +360,6 @@ def first_measured(
     if first is None or start != first.start or any(gap.start < first.end and gap.end > first.start for gap in gaps):
         return None
     return MeasuredInterval(first.end - first.seconds, first.end, first.seconds)
-
-
-def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
-    """The gaps that the run's own events account for."""
-    gaps = []
-    for event in events:
-        if event.type is EventType.GAP:
-            start, end = event.moment("start"), event.moment("end")
-            if start is not None and end is not None:
-                gaps.append(Gap(start, end, event.name))
-    return gaps
 
 
 def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: LoadSpan | None) -> list[LatencyGroup]:

@@ -14,10 +14,10 @@ from cliffwatch.report.collect import (
     events_until_finished,
     load_of,
     order_in,
-    recorded_gaps,
     status_in,
     warm_up_end,
 )
+from cliffwatch.report.gaps import recorded_gaps
 
 Value = str | int | float | None
 Row = dict[str, Value]

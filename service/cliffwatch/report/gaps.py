@@ -1,0 +1,23 @@
+"""The gaps in a run's measurement that its own events account for."""
+
+from collections.abc import Sequence
+
+from cliffwatch.analysis.coverage import Gap
+from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.journal import Event, EventType, ends_load
+
+#: The reason of what a load that failed did not measure any more.
+LOAD_FAILED = "load_failed"
+
+
+def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
+    """One for each event that records a gap, and all that follows the event of a load that failed."""
+    gaps = []
+    for event in events:
+        if event.type is EventType.GAP:
+            start, end = event.moment("start"), event.moment("end")
+            if start is not None and end is not None:
+                gaps.append(Gap(start, end, event.name))
+        elif ends_load(event) and event.detail.get("how") == LoadEnd.FAILED:
+            gaps.append(Gap(event.at, float("inf"), LOAD_FAILED))
+    return gaps
