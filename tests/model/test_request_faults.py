@@ -50,7 +50,13 @@ def faults(**changes: Any) -> dict[str, str]:
         ({"limits": [{"p99": "20ms"}]}, "limits.0", "one line of text, not a mapping; write one such as `p99 <= 20ms"),
         ({"limits": {"p99": "20ms"}}, "limits", "a list, not a mapping; write each as one line of text"),
         ({"limits": "p99 <= 20ms"}, "limits", "write ['p99 <= 20ms']"),
-        ({"limits": ["no cliff", "p99 of snc <= 3ms"]}, "limits.1", "no latency 'snc'; did you mean 'sync'?"),
+        ({"limits": ["no cliff", "p99 of publsh <= 3ms"]}, "limits.1", "no latency 'publsh'; did you mean 'publish'?"),
+        ({"limits": ["p99 of append <= 3ms"]}, "limits.0", "has no latency 'append'"),
+        (
+            {"engine": "kafka", "limits": ["p99 of sync <= 3ms"]},
+            "limits.0",
+            "kafka has no latency 'sync'; latencies: publish, publish_service, end_to_end",
+        ),
         (
             {"engine": "storage", "load": {"style": "redpanda", "rate": "1MB", "retention_size": "1MiB"}},
             "load.retention_size",

@@ -128,6 +128,11 @@ class Engine(Protocol):
         ...
 
     @property
+    def latencies(self) -> tuple[str, ...]:
+        """The latencies that its windows can have, whatever the load; a limit on another one could not be judged."""
+        ...
+
+    @property
     def stop_signal(self) -> signal.Signals:
         """Asks the engine to finish its window and exit."""
         ...

@@ -13,7 +13,6 @@ from cliffwatch.engines.kafka.engine import KafkaEngine
 from cliffwatch.engines.storage.engine import StorageEngine
 from cliffwatch.engines.synthetic import SyntheticEngine
 from cliffwatch.model.limits import parse_limit
-from cliffwatch.model.operation import Operation
 from cliffwatch.model.workload import Workload, workload_from
 
 ENGINES: dict[str, Engine] = {
@@ -53,14 +52,16 @@ def checked_workload(document: dict[str, Any]) -> Workload:
 
 
 def _faults_of_limits(workload: Workload) -> list[FieldFault]:
-    """Limits on latencies that no engine has: such a limit could not be judged when the run is over."""
-    known = [name for operation in Operation for name in (operation.value, f"{operation.value}_service")]
+    """Limits on latencies that its engine does not have: such a limit could not be judged when the run is over."""
+    known = engine_of(workload).latencies
     faults = []
     for place, text in enumerate(workload.limits):
         operation = parse_limit(text).operation
         if operation is not None and operation not in known:
-            hint = did_you_mean(operation, known) or f"; latencies: {', '.join(Operation)}"
-            faults.append(FieldFault(f"limits.{place}", f"{text!r}: there is no latency {operation!r}{hint}"))
+            hint = did_you_mean(operation, known) or f"; latencies: {', '.join(known)}"
+            faults.append(
+                FieldFault(f"limits.{place}", f"{text!r}: {workload.engine} has no latency {operation!r}{hint}")
+            )
     return faults
 
 

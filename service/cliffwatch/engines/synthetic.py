@@ -48,6 +48,7 @@ class SyntheticEngine:
     name = "synthetic"
     load_model = SyntheticLoad
     target_kinds = frozenset({"synthetic"})
+    latencies = ("publish", "publish_service")
     stop_signal = signal.SIGTERM
 
     def is_virtual(self, load: SyntheticLoad) -> bool:

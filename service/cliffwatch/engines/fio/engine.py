@@ -15,6 +15,7 @@ from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.output import FioTranslator
 from cliffwatch.engines.fio.run import NO_DELAYS, runtime_environment
+from cliffwatch.engines.fio.snapshot import OPERATIONS
 from cliffwatch.model.plan import LoadPlan, PlannedWrite
 
 JOB_FILE = "job.fio"
@@ -29,6 +30,7 @@ class FioEngine:
     name = "fio"
     load_model = FioLoad
     target_kinds = frozenset({"directory", "device"})
+    latencies = OPERATIONS
     stop_signal = signal.SIGINT
 
     def is_virtual(self, load: FioLoad) -> bool:

@@ -26,6 +26,7 @@ class KafkaEngine:
     name = "kafka"
     load_model = KafkaLoad
     target_kinds = frozenset({"broker"})
+    latencies = ("publish", "publish_service", "end_to_end")
     stop_signal = signal.SIGTERM
 
     def is_virtual(self, load: KafkaLoad) -> bool:

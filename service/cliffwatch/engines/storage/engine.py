@@ -30,6 +30,7 @@ class StorageEngine:
     name = "storage"
     load_model = StorageLoad
     target_kinds = frozenset({"directory"})
+    latencies = ("append", "append_service", "sync", "write", "read", "read_service", "end_to_end")
     stop_signal = signal.SIGTERM
 
     def is_virtual(self, load: StorageLoad) -> bool:
