@@ -13,26 +13,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import delete, not_, or_, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, key_in
+from cliffwatch.app.orders import read_order
+from cliffwatch.app.restored_workloads import restore_workloads
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
 from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance
-from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.model.workload import Workload
 from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
-from cliffwatch.store.models import FindingRow, RunRow, WorkloadRow
+from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import has_known_words, is_readable
-from cliffwatch.store.workloads import add_version, digest_of
 
 _LOG = logging.getLogger(__name__)
 #: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
@@ -137,7 +135,9 @@ def rebuild(session: Session, runs_directory: Path) -> IndexReport:
     session.execute(delete(RunRow).where(RunRow.id.in_(gone)))
     session.expire_all()
     report = _index_all(session, paths, anew=names)
-    _restore_workloads(session, [path for path in paths if path.name not in report.refused])
+    restored = restore_workloads(session, [path for path in paths if path.name not in report.refused])
+    for name, message in restored.items():
+        report.faults.setdefault(name, []).append(message)
     return report
 
 
@@ -171,6 +171,7 @@ def _index_all(session: Session, paths: list[Path], anew: Collection[str]) -> In
         except Exception as error:
             # Whatever a journal holds: one that cannot be read keeps no other from being indexed, nor a start.
             _LOG.debug("the journal of run %s cannot be indexed", path.name, exc_info=True)
+            report.refused.add(path.name)
             report.faults.setdefault(path.name, []).append(f"it cannot be indexed: {error!r:.500}")
         for fault in faults:
             message = f"{fault.file}, line {fault.line}: {fault.message}"
@@ -246,18 +247,6 @@ def _imported_at(reader: JournalReader) -> float | None:
     except (Problem, ValueError):
         # Whatever the file says: its purpose is to mark the run as not this service's own.
         return (reader.directory / files.IMPORTED).stat().st_mtime
-
-
-def read_order(reader: JournalReader) -> RunOrder:
-    """Raises Problem(journal_unreadable)."""
-    path = reader.directory / files.ORDER
-    try:
-        order = RunOrder.model_validate(reader.document(files.ORDER))
-    except ValidationError as error:
-        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} does not hold an order: {error}") from error
-    if order.run_id != reader.directory.name:
-        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} belongs to another run, {order.run_id}")
-    return order
 
 
 def _fold(
@@ -365,33 +354,3 @@ def _are_others(directory: Path, offset_bytes: int) -> bool:
         return not line or not Event.from_line(line)
     except ValueError:
         return len(line) < _LONGEST_LINE_BYTES
-
-
-def _restore_workloads(session: Session, paths: list[Path]) -> None:
-    """Give every workload version that a run names the document that the run was made from."""
-    known = {(row.name, row.version): row for row in session.scalars(select(WorkloadRow))}
-    displaced: list[Workload] = []
-    for path in paths:
-        reader = JournalReader(path)
-        order = read_order(reader)
-        row = session.get_one(RunRow, path.name)
-        if row.workload_version is None:
-            continue
-        first = next(stored.event for stored in reader.events() if stored.event.type is EventType.STATE)
-        original = Submission.from_detail(first.detail, row.target).original_of(order.workload)
-        key = (original.name, row.workload_version)
-        present = known.get(key)
-        if present is None:
-            known[key] = add_version(session, original, row.workload_version, order.created_at)
-        elif present.digest != digest_of(original):
-            displaced.append(Workload.model_validate(present.document))
-            present.document = original.model_dump(mode="json")
-            present.digest = digest_of(original)
-    for workload in displaced:
-        versions = [row for (name, _), row in known.items() if name == workload.name]
-        if all(row.digest != digest_of(workload) for row in versions):
-            version = max(row.version for row in versions) + 1
-            known[(workload.name, version)] = add_version(
-                session, workload, version, min(r.created_at for r in versions)
-            )
-    session.flush()

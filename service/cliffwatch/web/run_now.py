@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
-from cliffwatch.app.index import read_order
+from cliffwatch.app.orders import read_order
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Context, RunId, Services, find_run
 from cliffwatch.http.run_resource import RunSummary, run_resource

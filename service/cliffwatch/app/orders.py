@@ -1,0 +1,19 @@
+"""The order of a run as its journal has it."""
+
+from pydantic import ValidationError
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.order import RunOrder
+
+
+def read_order(reader: JournalReader) -> RunOrder:
+    """Raises Problem(journal_unreadable)."""
+    path = reader.directory / files.ORDER
+    try:
+        order = RunOrder.model_validate(reader.document(files.ORDER))
+    except ValidationError as error:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} does not hold an order: {error}") from error
+    if order.run_id != reader.directory.name:
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} belongs to another run, {order.run_id}")
+    return order
