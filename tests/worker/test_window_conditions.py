@@ -219,6 +219,20 @@ def test_what_the_engine_itself_writes_is_counted(command: list[str], tmp_path: 
             writer.wait()
 
 
+def test_what_one_of_the_engines_processes_does_not_say_is_not_known(tmp_path: Path) -> None:
+    for number, io in ((7, "read_bytes: 0\nwrite_bytes: 0\n"), (8, None)):
+        process = tmp_path / str(number)
+        (process / "task" / str(number)).mkdir(parents=True)
+        (process / "task" / str(number) / "children").write_text("8 " if number == 7 else "")
+        (process / "stat").write_text(f"{number} (fio) S " + "0 " * 40)
+        if io is not None:
+            (process / "io").write_text(io)
+    (tmp_path / "stat").write_text("cpu 1 0 1 1 0 0 0 0\n")
+    conditions = HostConditions(Ticking(), tmp_path, tmp_path)
+    conditions.restart(7)
+    assert conditions.since_last().counters == {"engine_cpu_milliseconds": 0, "engine_waiting_milliseconds": 0}
+
+
 def test_every_figure_of_a_kernel_that_has_them_all(tmp_path: Path) -> None:
     interval = captured_interval(tmp_path)
     assert interval.counters == {

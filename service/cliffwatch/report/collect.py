@@ -202,7 +202,7 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
 
 
 def share_of(run: Collected, direction: str) -> Share | None:
-    """What the kernel charges to the engine's process of what was `written` or `read`, over the windows that know it.
+    """What the kernel charges to the engine's processes of what was `written` or `read`, over the windows that know it.
 
     The last window of an engine seldom does, because its process is gone when that is taken.
     """

@@ -91,10 +91,11 @@ class HostConditions:
         if self._pid is None:
             return {}
         engine = self._proc / str(self._pid)
-        totals: dict[str, float] = {}
-        for process in _descent(engine):
-            for name, value in _process_totals(process).items():
-                totals[name] = totals.get(name, 0.0) + value
+        known = [totals for process in _process_tree(engine) if (totals := _process_totals(process))]
+        if not known:
+            return {}
+        # What one of them does not say, as the I/O of another user's process, is not known of all.
+        totals = {name: sum(each[name] for each in known) for name in known[0] if all(name in each for each in known)}
         try:
             throttled = self._throttled_milliseconds((engine / "cgroup").read_text())
         except (OSError, ValueError):
@@ -154,7 +155,7 @@ class HostConditions:
         return {name: int(pages[key]) * _PAGE_BYTES for key, name in _DIRTY.items() if key in pages}
 
 
-def _descent(process: Path) -> list[Path]:
+def _process_tree(process: Path) -> list[Path]:
     """A process of /proc and what it started, with what that started; the processes that are there now."""
     found = [process]
     for each in found:
