@@ -153,9 +153,12 @@ def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
     # The engines of our own write the same there as they say at their end, behind their name.
     if errors and errors not in said and not (said and errors.endswith(said)):
         said = f"{said}; it wrote: {errors[-_LAST_CHARACTERS:]}" if said else errors[-_LAST_CHARACTERS:]
-    return said or (f"exit status {status}" if status >= 0 else f"it was ended by {_name_of(-status)} and said nothing")
+    return said or status_text(status)
 
 
-def _name_of(number: int) -> str:
-    """SIGINT for 2; real-time signals have no names of their own."""
-    return signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+def status_text(status: int) -> str:
+    """Of a process that said nothing: its exit status, or by what signal it was ended where that is negative."""
+    if status >= 0:
+        return f"exit status {status}"
+    name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    return f"it was ended by {name} and said nothing"

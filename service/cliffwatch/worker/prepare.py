@@ -5,7 +5,7 @@ from cliffwatch.engines.contract import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.window import EngineRecord
 from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.engine_process import EngineProcess, status_text
 from cliffwatch.worker.load import POLL_SECONDS, LoadOutcome
 
 
@@ -40,6 +40,6 @@ def prepare(context: RunContext, engine_context: EngineContext) -> LoadOutcome:
     if stopped is not None:
         return LoadOutcome(stopped)
     if status != 0:
-        return LoadOutcome(LoadEnd.FAILED, f"preparing the target failed: {message or f'exit status {status}'}")
+        return LoadOutcome(LoadEnd.FAILED, f"preparing the target failed: {message or status_text(status)}")
     context.record_event(EventType.ENGINE, "prepared", seconds=round(context.run_clock.now() - begun, 3))
     return LoadOutcome(LoadEnd.COMPLETED)
