@@ -1,4 +1,3 @@
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -163,23 +162,6 @@ def test_a_rebuilt_index_is_what_live_indexing_made(database: Database, tmp_path
         report = rebuild(session, tmp_path)
     assert (report.indexed, report.faults) == (3, {})
     assert [contents(database, table) for table in (RunRow, FindingRow, WorkloadRow)] == before
-
-
-@pytest.mark.parametrize("detail", [{"replaced_durations": 5}, {"workload_version": 10**30}])
-def test_a_journal_that_says_something_odd_keeps_no_other_from_being_indexed(
-    database: Database, tmp_path: Path, detail: dict[str, Any]
-) -> None:
-    populate(database, tmp_path)
-    odd = sorted(journals_in(tmp_path))[0]
-    lines = (odd / files.EVENTS).read_text().splitlines()
-    first = json.loads(lines[0])
-    first.pop("crc32", None)
-    first["detail"] |= detail
-    (odd / files.EVENTS).write_text("\n".join([json.dumps(first), *lines[1:]]) + "\n")
-    with database.session() as session:
-        report = rebuild(session, tmp_path)
-    assert (report.indexed, list(report.faults)) == (2, [odd.name])
-    assert len(contents(database, RunRow)) == 3
 
 
 def test_a_lost_database_is_made_again_from_journals(database: Database, tmp_path: Path) -> None:
