@@ -84,6 +84,17 @@ def loop_drive(
         wait_until(lambda: not has_file(node, file), f"the end of {node}", seconds=30.0)
 
 
+@contextmanager
+def attached_at(file: Path, offset_bytes: int) -> Iterator[Path]:
+    """The loop device over what of the file begins there."""
+    node = Path(command("losetup", "--find", "--show", "--offset", str(offset_bytes), file).strip())
+    try:
+        yield node
+    finally:
+        command("losetup", "--detach", node)
+        wait_until(lambda: not has_file(node, file), f"the end of {node}", seconds=30.0)
+
+
 def has_file(node: Path, file: Path) -> bool:
     """Whether the loop device is still attached to the file."""
     try:

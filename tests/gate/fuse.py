@@ -22,11 +22,12 @@ _UNANSWERED = (_FORGET, _INTERRUPT, _BATCH_FORGET)
 
 
 @contextmanager
-def fuse_file(point: Path, size_bytes: int, source: str = "relay") -> Iterator[Path]:
-    """The file, of that size, on a FUSE mounted at `point`, which the block may unmount lazily. It is never read."""
+def fuse_file(point: Path, size_bytes: int, source: str = "relay", user_id: int = 0) -> Iterator[Path]:
+    """The file, of that size, on a FUSE mounted at `point` as by that user, which the block may unmount lazily. It is
+    never read."""
     point.mkdir()
     device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
-    options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+    options = f"fd={device},rootmode=40000,user_id={user_id},group_id=0,allow_other".encode()
     library = ctypes.CDLL(None, use_errno=True)
     assert library.mount(source.encode(), os.fsencode(point), b"fuse", 0, options) == 0, os.strerror(ctypes.get_errno())
     daemon = threading.Thread(target=_answer, args=(device, size_bytes), daemon=True)

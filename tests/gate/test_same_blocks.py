@@ -323,14 +323,6 @@ def test_a_name_of_its_own_gives_a_file_on_fuse_an_inode_of_its_own(tmp_path: Pa
             assert any(each.message.startswith(f"{two.name} lies on") for each in objections) is is_doubted
 
 
-def test_modelled_drives_have_nothing_to_do_with_each_other(drive: LoopDrive, tmp_path: Path) -> None:
-    with mounted("none", tmp_path / "memory", "-t", "tmpfs") as memory, loop_drive(memory / "drive") as modelled:
-        tree = relaying(tmp_path, modelled.file, "fuse", "cliffwatch-drive")
-        for each, other in ((drive, modelled), (modelled, drive)):
-            objections = examine(each.target(), "r1", proc=tree.proc).objections
-            assert not any(objection.message.startswith(f"{other.name} lies on") for objection in objections)
-
-
 def test_the_drive_that_the_journals_are_on_is_no_target(drive: LoopDrive, tmp_path: Path) -> None:
     command("mkfs.ext4", "-q", drive.node)
     other = tmp_path / "other.img"

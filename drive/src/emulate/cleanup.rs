@@ -1,13 +1,17 @@
 //! Finds and removes what a killed drive left: its dead mount, loop devices on its file, and file systems on those.
 
-use super::mount::SOURCE;
+use super::filesystem::FILE_NAME;
+use super::mount::is_drive_source;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
-use std::ffi::CString;
-use std::fs::File;
+use std::ffi::{CString, OsStr, OsString};
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc;
+use std::time::Duration;
 
 /// What was found and removed.
 #[derive(Debug, Default, serde::Serialize)]
@@ -22,6 +26,12 @@ pub struct Removed {
 
 /// Detaches a loop device from its file; from the kernel's `loop.h`.
 const LOOP_CLR_FD: libc::Ioctl = 0x4c01;
+/// Tells what a loop device lies on; from there, too.
+const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;
+/// Of `struct loop_info64`, whose first word is the device that the file is on.
+const LOOP_INFO_WORDS: usize = 29;
+/// A process that has ended is known at once; one that does not answer for this long has not.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Removes everything that belongs to drives whose process is gone. What belongs to a living drive is not touched, nor
 /// is a dead one that something else is mounted over, until all others are removed.
@@ -32,22 +42,22 @@ pub fn remove() -> Result<Removed> {
     let mounts = mounts()?;
     let mut removed = Removed::default();
     let mut covered = Ok(());
-    for dead in mounts.iter().filter(|mount| mount.source.as_os_str() == SOURCE && is_dead(&mount.point)) {
+    for dead in mounts.iter().filter(|mount| mount.serves_drive() && is_dead(&mount.point)) {
         let directory = &dead.point;
-        let devices = loop_devices_on(directory);
-        if let Err(error) = check_uncovered(&mounts, directory, &devices) {
+        let devices = loop_devices_on(dead);
+        if let Err(error) = check_uncovered(&mounts, dead, &devices) {
             covered = covered.and(Err(error));
             continue;
         }
         for device in devices {
-            for mount in mounts.iter().filter(|mount| mount.source == device) {
-                unmount(&mount.point, true).map_err(refused("unmounting", &mount.point))?;
+            for mount in mounts.iter().filter(|mount| mount.device == device.number) {
+                unmount(mount, true).map_err(refused("unmounting", &mount.point))?;
                 removed.filesystems.push(mount.point.clone());
             }
-            detach(&device).map_err(refused("detaching", &device))?;
-            removed.loop_devices.push(device);
+            detach(&device.node).map_err(refused("detaching", &device.node))?;
+            removed.loop_devices.push(device.node);
         }
-        unmount(directory, true).map_err(refused("unmounting", directory))?;
+        unmount(dead, true).map_err(refused("unmounting", directory))?;
         removed.drives.push(directory.clone());
     }
     covered.map(|()| removed)
@@ -58,16 +68,19 @@ pub fn remove() -> Result<Removed> {
 /// # Errors
 /// [`Error::System`], also where something else is mounted over it, which the system would unmount instead.
 pub fn unmount_drive(directory: &Path) -> Result<()> {
-    check_uncovered(&mounts()?, directory, &[])?;
-    unmount(directory, false).map_err(refused("unmounting", directory))
+    let mounts = mounts()?;
+    // Of several at one place, the last is the one that can be seen.
+    let Some(drive) = mounts.iter().rfind(|mount| mount.serves_drive() && mount.point == directory) else {
+        return Err(refused("unmounting", directory)(std::io::Error::other("no drive is mounted there")));
+    };
+    check_uncovered(&mounts, drive, &[])?;
+    unmount(drive, false).map_err(refused("unmounting", directory))
 }
 
 /// An unmount by name takes away what was mounted there last, and a lazy one all that is mounted below as well. So neither
 /// may be done while anything is mounted over the drive's own mounts: its file, and the file systems on its devices.
-fn check_uncovered(mounts: &[Mount], directory: &Path, devices: &[PathBuf]) -> Result<()> {
-    let is_own = |mount: &Mount| {
-        devices.contains(&mount.source) || (mount.source.as_os_str() == SOURCE && mount.point == directory)
-    };
+fn check_uncovered(mounts: &[Mount], drive: &Mount, devices: &[LoopDevice]) -> Result<()> {
+    let is_own = |mount: &Mount| mount.id == drive.id || devices.iter().any(|device| device.number == mount.device);
     let mut own: HashSet<u64> = mounts.iter().filter(|mount| is_own(mount)).map(|mount| mount.id).collect();
     let over = |own: &HashSet<u64>| {
         mounts.iter().find(|mount| !own.contains(&mount.id) && own.contains(&mount.parent)).cloned()
@@ -79,10 +92,10 @@ fn check_uncovered(mounts: &[Mount], directory: &Path, devices: &[PathBuf]) -> R
         foreign = Some(mount);
     }
     let Some(foreign) = foreign else { return Ok(()) };
-    let (source, point) = (foreign.source.display(), foreign.point.display());
+    let (source, point) = (Path::new(&foreign.source).display(), foreign.point.display());
     let said = format!("{source} is mounted over it at {point}, and not part of the drive");
     Err(Error::System {
-        what: format!("unmounting {}", directory.display()),
+        what: format!("unmounting {}", drive.point.display()),
         source: std::io::Error::other(said),
         advice: "unmount that with `umount` and the path",
     })
@@ -94,63 +107,137 @@ fn refused(what: &str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
 }
 
 /// Unmounts; `lazily` even what is in use, which goes away with its last user.
-fn unmount(directory: &Path, lazily: bool) -> std::io::Result<()> {
-    let path = CString::new(directory.as_os_str().as_bytes())?;
+fn unmount(mount: &Mount, lazily: bool) -> std::io::Result<()> {
+    check_leads_to(mount)?;
+    let path = CString::new(mount.point.as_os_str().as_bytes())?;
+    let flags = if lazily { libc::MNT_DETACH } else { 0 } | libc::UMOUNT_NOFOLLOW;
     // SAFETY: the path is a string that lives through the call.
-    match unsafe { libc::umount2(path.as_ptr(), if lazily { libc::MNT_DETACH } else { 0 }) } {
+    match unsafe { libc::umount2(path.as_ptr(), flags) } {
         0 => Ok(()),
         _ => Err(std::io::Error::last_os_error()),
     }
 }
 
-/// What a mount is of and where, and the mount that it is mounted on.
+/// Checks that the path of a mount leads to it: where something is mounted over a directory above, it leads elsewhere.
+fn check_leads_to(mount: &Mount) -> std::io::Result<()> {
+    let place = OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&mount.point)?;
+    let information = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", place.as_raw_fd()))?;
+    let found = information.lines().find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok());
+    if found == Some(mount.id) {
+        return Ok(());
+    }
+    Err(std::io::Error::other("the path leads to another mount by now, as something is mounted over a directory above"))
+}
+
+/// What a mount is of and where, and the mount that it is mounted on. `options` are those of the file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mount {
     id: u64,
     parent: u64,
-    source: PathBuf,
+    device: libc::dev_t,
+    file_system: OsString,
+    source: OsString,
+    options: OsString,
     point: PathBuf,
+}
+
+impl Mount {
+    /// Whether this user's process serves, or served, a drive there: any user may give a mount any source.
+    fn serves_drive(&self) -> bool {
+        // SAFETY: this call only returns a number.
+        let user = format!("user_id={}", unsafe { libc::getuid() });
+        let is_own = self.options.as_bytes().split(|&byte| byte == b',').any(|option| option == user.as_bytes());
+        self.file_system == "fuse" && is_own && is_drive_source(&self.source)
+    }
 }
 
 fn mounts() -> Result<Vec<Mount>> {
     let table = "/proc/self/mountinfo";
-    let text = std::fs::read_to_string(table).map_err(Error::file(table))?;
-    Ok(text.lines().filter_map(parse_mount).collect())
+    // A name in it may be of any bytes but a newline.
+    let bytes = std::fs::read(table).map_err(Error::file(table))?;
+    Ok(bytes.split(|&byte| byte == b'\n').filter_map(parse_mount).collect())
 }
 
 /// A line such as `36 35 98:0 / /mnt rw,noatime - ext4 /dev/sda1 rw`, with any number of fields before the dash.
-fn parse_mount(line: &str) -> Option<Mount> {
-    let (before, after) = line.split_once(" - ")?;
-    let [id, parent, _, _, point] = before.splitn(6, ' ').take(5).collect::<Vec<_>>().try_into().ok()?;
-    let source = after.split(' ').nth(1)?;
+fn parse_mount(line: &[u8]) -> Option<Mount> {
+    let fields: Vec<&[u8]> = line.split(|&byte| byte == b' ').collect();
+    let dash = fields.iter().skip(6).position(|field| *field == b"-")? + 6;
+    let [id, parent, device, _, point] = fields.get(..5)?.try_into().ok()?;
+    let [file_system, source, options] = fields.get(dash + 1..dash + 4)?.try_into().ok()?;
+    let (major, minor) = std::str::from_utf8(device).ok()?.split_once(':')?;
     Some(Mount {
-        id: id.parse().ok()?,
-        parent: parent.parse().ok()?,
-        source: unescape(source).into(),
+        id: std::str::from_utf8(id).ok()?.parse().ok()?,
+        parent: std::str::from_utf8(parent).ok()?.parse().ok()?,
+        device: libc::makedev(major.parse().ok()?, minor.parse().ok()?),
+        file_system: unescape(file_system),
+        source: unescape(source),
+        options: OsStr::from_bytes(options).to_owned(),
         point: unescape(point).into(),
     })
 }
 
-/// Undoes the kernel's octal escapes of space, tab, newline and backslash.
-fn unescape(text: &str) -> String {
-    [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
-        .iter()
-        .fold(text.into(), |text: String, (from, to)| text.replace(from, to))
+/// Undoes the kernel's octal escapes: a backslash and three digits.
+fn unescape(text: &[u8]) -> OsString {
+    let mut plain = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        let digits =
+            after.get(..3).filter(|digits| byte == b'\\' && digits.iter().all(|digit| matches!(digit, b'0'..=b'7')));
+        let escaped = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
+        plain.push(escaped.unwrap_or(byte));
+        rest = if escaped.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(plain)
 }
 
-/// Whether the process behind a FUSE mount is gone.
+/// Whether the process behind a FUSE mount is gone. One that is stopped answers nothing, and is not.
 fn is_dead(directory: &Path) -> bool {
-    std::fs::metadata(directory).is_err_and(|error| error.raw_os_error() == Some(libc::ENOTCONN))
+    let (answer, answered) = mpsc::channel();
+    let directory = directory.to_owned();
+    std::thread::spawn(move || {
+        let error = std::fs::metadata(&directory).err();
+        // Nothing waits for it after the patience.
+        let _ = answer.send(error.and_then(|error| error.raw_os_error()));
+    });
+    matches!(answered.recv_timeout(ANSWER_PATIENCE), Ok(Some(libc::ENOTCONN)))
 }
 
-fn loop_devices_on(directory: &Path) -> Vec<PathBuf> {
+/// A loop device's node and number.
+#[derive(Clone, Debug)]
+struct LoopDevice {
+    node: PathBuf,
+    number: libc::dev_t,
+}
+
+/// The loop devices over a file of the mount: by what the kernel has open, as another mount namespace may have another
+/// file under that name.
+fn loop_devices_on(mount: &Mount) -> Vec<LoopDevice> {
     let Ok(entries) = std::fs::read_dir("/sys/block") else { return Vec::new() };
-    let is_attached = |name: &Path| {
-        let backing = std::fs::read_to_string(Path::new("/sys/block").join(name).join("loop/backing_file"));
-        backing.is_ok_and(|backing| Path::new(backing.trim_end_matches('\n')).starts_with(directory))
-    };
-    let names = entries.filter_map(|entry| entry.ok().map(|entry| PathBuf::from(entry.file_name())));
-    names.filter(|name| is_attached(name)).map(|name| Path::new("/dev").join(name)).collect()
+    let names = entries.filter_map(|entry| Some(PathBuf::from(entry.ok()?.file_name())));
+    let devices = names.filter_map(|name| {
+        let name_of_file = std::fs::read(Path::new("/sys/block").join(&name).join("loop/backing_file")).ok()?;
+        let node = Path::new("/dev").join(name);
+        let device = File::open(&node).ok()?;
+        let is_on_it = match device_below(&device) {
+            // Kernels that ask the dead file system for that, too.
+            Err(error) if error.raw_os_error() == Some(libc::ENOTCONN) => {
+                name_of_file.trim_ascii_end() == mount.point.join(FILE_NAME).as_os_str().as_bytes()
+            }
+            below => below.ok()? == mount.device,
+        };
+        is_on_it.then_some(LoopDevice { number: device.metadata().ok()?.rdev(), node })
+    });
+    devices.collect()
+}
+
+/// The device of the file system that the file behind a loop device is on.
+fn device_below(device: &File) -> std::io::Result<libc::dev_t> {
+    let mut information = [0_u64; LOOP_INFO_WORDS];
+    // SAFETY: the descriptor is open, and the kernel fills in a structure of that size, for which there is room.
+    match unsafe { libc::ioctl(device.as_raw_fd(), LOOP_GET_STATUS64, information.as_mut_ptr()) } {
+        0 => Ok(information[0]),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }
 
 fn detach(device: &Path) -> std::io::Result<()> {
@@ -166,33 +253,52 @@ fn detach(device: &Path) -> std::io::Result<()> {
 mod tests {
     use super::*;
 
-    fn mount(id: u64, parent: u64, source: &str, point: &str) -> Mount {
-        Mount { id, parent, source: source.into(), point: point.into() }
+    fn mount(id: u64, parent: u64, device: libc::dev_t, point: &str) -> Mount {
+        Mount {
+            id,
+            parent,
+            device,
+            file_system: "fuse".into(),
+            source: "cliffwatch-drive:7:1:12".into(),
+            options: "rw,user_id=0,group_id=0".into(),
+            point: point.into(),
+        }
     }
 
     #[test]
     fn mounts_are_read_with_and_without_optional_fields() {
-        let line = "36 35 0:40 / /mnt/a\\040b rw,nosuid shared:1 master:2 - fuse cliffwatch-drive rw,user_id=0";
-        assert_eq!(parse_mount(line), Some(mount(36, 35, "cliffwatch-drive", "/mnt/a b")));
-        assert_eq!(parse_mount("1 0 7:0 / /mnt rw - ext4 /dev/loop0 rw"), Some(mount(1, 0, "/dev/loop0", "/mnt")));
-        assert_eq!(parse_mount("nonsense"), None);
+        let line = b"36 35 0:40 / /mnt/a\\040b\\134 rw,nosuid shared:1 master:2 - fuse cliffwatch-drive:7:1:12 rw,user_id=0,group_id=0";
+        assert_eq!(parse_mount(line), Some(mount(36, 35, libc::makedev(0, 40), "/mnt/a b\\")));
+        let plain = parse_mount(b"1 0 7:0 / /mnt/\xff\\9 rw - ext4 /dev/loop0 rw").unwrap();
+        assert_eq!(plain.point.as_os_str().as_bytes(), b"/mnt/\xff\\9");
+        assert_eq!(parse_mount(b"nonsense"), None);
+    }
+
+    #[test]
+    fn only_this_users_mounts_of_the_program_serve_drives() {
+        // SAFETY: this call only returns a number.
+        let user = unsafe { libc::getuid() };
+        let own = Mount { options: format!("rw,user_id={user}").into(), ..mount(1, 0, 40, "/d/flash") };
+        assert!(own.serves_drive());
+        assert!(Mount { source: "cliffwatch-drive".into(), ..own.clone() }.serves_drive());
+        assert!(!Mount { options: format!("rw,user_id={user}1").into(), ..own.clone() }.serves_drive());
+        assert!(!Mount { source: "cliffwatch-drivers".into(), ..own.clone() }.serves_drive());
+        assert!(!Mount { file_system: "ext4".into(), ..own }.serves_drive());
     }
 
     #[test]
     fn only_what_is_mounted_over_a_drive_covers_it() {
-        let devices = ["/dev/loop1".into()];
-        let own = [
-            mount(30, 1, "under", "/d/files"),
-            mount(31, 1, SOURCE, "/d/flash"),
-            mount(32, 30, "/dev/loop1", "/d/files"),
-        ];
+        let drive = mount(31, 1, 40, "/d/flash");
+        let devices = [LoopDevice { node: "/dev/loop1".into(), number: 7 }];
+        let own = [mount(30, 1, 50, "/d/files"), drive.clone(), mount(32, 30, 7, "/d/files")];
         let check = |others: &[Mount]| {
-            let result = check_uncovered(&[&own, others].concat(), Path::new("/d/flash"), &devices);
+            let result = check_uncovered(&[&own, others].concat(), &drive, &devices);
             result.map_err(|error| error.to_string())
         };
-        assert_eq!(check(&[mount(33, 1, "beside", "/d/other")]), Ok(()));
+        assert_eq!(check(&[mount(33, 1, 60, "/d/other")]), Ok(()));
         for (parent, point) in [(31, "/d/flash"), (32, "/d/files"), (32, "/d/files/below")] {
-            let refused = check(&[mount(33, parent, "first", point), mount(34, 33, "last", point)]).unwrap_err();
+            let last = Mount { source: "last".into(), ..mount(34, 33, 61, point) };
+            let refused = check(&[mount(33, parent, 60, point), last]).unwrap_err();
             assert!(refused.contains(&format!("last is mounted over it at {point}")), "{refused}");
         }
     }

@@ -16,13 +16,29 @@ use fuser::{BackgroundSession, Config, MountOption, Session};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::ffi::OsStr;
 use std::io::Write;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The name by which mounts of this program are known in the mount table.
-pub const SOURCE: &str = "cliffwatch-drive";
+/// The name by which mounts of this program are known in the mount table, before the backing file: see [`source`].
+const SOURCE: &str = "cliffwatch-drive";
+
+/// Whether a mount's source is one of this program's; earlier releases gave the name alone.
+pub(super) fn is_drive_source(source: &OsStr) -> bool {
+    let rest = source.as_bytes().strip_prefix(SOURCE.as_bytes());
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
+}
+
+/// Such as `cliffwatch-drive:8:1:131`: the numbers of the backing file's device, and its inode. Who writes to that file
+/// writes to the drive, so others have to know which one it is.
+fn source(backing: &std::fs::File) -> std::io::Result<String> {
+    use std::os::unix::fs::MetadataExt;
+    let status = backing.metadata()?;
+    Ok(format!("{SOURCE}:{}:{}:{}", libc::major(status.dev()), libc::minor(status.dev()), status.ino()))
+}
 
 /// Where a drive is mounted and what it is made of.
 #[derive(Clone, Debug, clap::Args)]
@@ -184,9 +200,11 @@ fn start_session(directory: &Path, shared: Arc<DriveState>, threads: u8) -> Resu
     if !directory.is_dir() {
         return Err(Error::setting("directory", format!("{} is not a directory: make it first", directory.display())));
     }
+    let source =
+        source(&shared.backing).map_err(system("looking at the backing file", "see that it is still there"))?;
     let filesystem = OneFile::new(shared).map_err(system("starting a thread", "end some other processes"))?;
     let mut config = Config::default();
-    config.mount_options = vec![MountOption::FSName(SOURCE.into()), MountOption::NoSuid, MountOption::NoDev];
+    config.mount_options = vec![MountOption::FSName(source), MountOption::NoSuid, MountOption::NoDev];
     config.n_threads = Some(usize::from(threads));
     config.clone_fd = true;
     let what = format!("mounting on {}", directory.display());

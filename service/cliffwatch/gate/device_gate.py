@@ -12,6 +12,7 @@ from cliffwatch.gate.objections import Objection
 from cliffwatch.machine.backing import FileIdentity, Loop, is_locked_by_another, opened, read_loops
 from cliffwatch.machine.exports import exports
 from cliffwatch.machine.inventory import Drive
+from cliffwatch.machine.modelled import DriveContents, content_file
 from cliffwatch.machine.signatures import Signature, SignaturesUnreadable, read_signatures
 from cliffwatch.machine.sysfs import PROC, SYS, disk_directory, number_of, read_text
 from cliffwatch.machine.twins import relay_of_loop, twins_of
@@ -252,8 +253,9 @@ def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) 
     """Who uses the file behind a loop device, which has that identity, and what is in it."""
     file, objections = loop.backing_file, []
     behind = f"{file}, the file behind {loop.name}"
+    contents = DriveContents.read(proc)
     for export in exports(sys):
-        if export.file == identity:
+        if contents.of(export.file) == contents.of(identity):
             message = f"{behind}, is exported as {export.name} ({export.path}); remove that"
             objections.append(Objection("in_use", message))
     with opened(file, identity) as descriptor:
@@ -267,7 +269,7 @@ def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) 
             message = f"{loop.name} may be a part of {file}, which cannot be opened: let the service read it"
             objections.append(Objection("signatures_unknown", message))
     objections += _writer_objections(loop, identity, size_bytes, behind, proc)
-    for area in swap_areas([], [identity], proc):
+    for area in swap_areas([], [identity, contents.of(identity)], proc):
         objections.append(Objection("swap", f"{area} is {behind}, and swapped to; take it out of use with swapoff"))
     for mount in mounts_of_files(proc):
         message = (
@@ -282,8 +284,11 @@ def _writer_objections(
     loop: Loop, identity: FileIdentity, size_bytes: int | None, behind: str, proc: Path
 ) -> list[Objection]:
     objections = []
-    is_relayed = relay_of_loop(loop, proc).is_relayed
-    users = file_writers(identity, size_bytes, is_relayed, proc, frozenset({loop.backing_file.name}))
+    contents = DriveContents.read(proc)
+    content = contents.of(identity)
+    kept = loop.backing_file if content == identity else content_file(content, proc)
+    names = frozenset(each.name for each in (loop.backing_file, kept) if each is not None)
+    users = file_writers(identity, size_bytes, relay_of_loop(loop, contents, proc).is_relayed, proc, names)
     for writer in users.known:
         objections.append(Objection("in_use", f"{writer} has {behind}, open for writing; end it"))
     for writer in users.possible:
@@ -293,7 +298,7 @@ def _writer_objections(
             "use a file of another size"
         )
         objections.append(Objection("in_use", message))
-    if not users.known and is_locked_by_another(loop.backing_file, identity):
+    if not users.known and kept is not None and is_locked_by_another(kept, content):
         message = f"a process that cannot be seen from here has a lock on {behind}; end it"
         objections.append(Objection("in_use", message))
     return objections

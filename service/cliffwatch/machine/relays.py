@@ -1,7 +1,8 @@
 """Files that may be those of another file system, which shows them under a device and an inode of its own.
 
 An overlay, FUSE and a network's file system pass on what is kept elsewhere, maybe on this machine, and nothing says of
-which file one is. So does any file system without a device that is not known to keep its files itself.
+which file one is. So does any file system without a device that is not known to keep its files itself. Which file a
+modelled drive's is, `modelled` knows.
 """
 
 import ctypes
@@ -27,8 +28,6 @@ _KEEPERS = {
 }
 _FUSE = "fuse"
 _FUSE_NUMBER = 0x65735546
-#: The source of the mount that serves a modelled drive, whose content is that drive's alone.
-_MODELLED_DRIVE = "cliffwatch-drive"
 #: struct statfs is of 120 bytes, or fewer; the type of the file system is its first word.
 _STATFS_BYTES = 256
 
@@ -76,8 +75,6 @@ def _all_mounts(proc: Path) -> list[Mount]:
 
 
 def _relays(mount: Mount) -> bool:
-    if mount.file_system.startswith(_FUSE):
-        return mount.source != _MODELLED_DRIVE
     return mount.file_system not in _KEEPERS
 
 

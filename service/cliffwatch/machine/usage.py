@@ -13,6 +13,7 @@ from pathlib import Path
 
 from cliffwatch.machine.backing import FileIdentity, Loop, backing_by_name, read_loops
 from cliffwatch.machine.inventory import devices_of
+from cliffwatch.machine.modelled import DriveContents, server_descriptor
 from cliffwatch.machine.mounts import Mount, foreign_mounts, lines_of, read_mounts, unescape
 from cliffwatch.machine.relays import relay_by_mounts, relay_by_type
 from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, number_of, read_name, read_text
@@ -160,22 +161,40 @@ def file_writers(
     """Who writes to the file, under whichever name. `names` are known ones; a size that is None is not known.
 
     A file that its file system only passes on (`relays`) has another device and inode where it is kept: so any file of
-    the size may be it that is on such a file system, or, where the file itself is (`is_relayed`), on whichever.
+    the size may be it that is on such a file system, or, where the file itself is (`is_relayed`), on whichever. Who
+    writes to the content of a modelled drive writes to the drive, unless it is the process that serves it.
     """
+    contents = DriveContents.read(proc)
+    content = contents.of(file)
+    server = server_descriptor(content, proc) if content != file else None
 
-    def is_it(status: os.stat_result, _: Path) -> bool:
-        return FileIdentity.of(status) == file
+    def is_it(status: os.stat_result, place: Path) -> bool:
+        return contents.of(FileIdentity.of(status)) == content and not _is_of_process(place, server)
 
     def may_be_it(status: os.stat_result, place: Path) -> bool:
         if is_it(status, place):
             return True
-        if not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
+        if _is_of_process(place, server) or not stat.S_ISREG(status.st_mode) or status.st_size != size_bytes:
             return False
-        return is_relayed or (relay_by_mounts(status.st_dev, proc) or relay_by_type(place)).is_relayed
+        return is_relayed or _is_relayed(FileIdentity.of(status), place)
 
-    found = writing_processes(may_be_it, proc, file, names)
-    known = writing_processes(is_it, proc, file, names) if found else []
+    def _is_relayed(written: FileIdentity, place: Path) -> bool:
+        kept = contents.of(written)
+        listed = relay_by_mounts(kept.device, proc)
+        if listed is not None:
+            return listed.is_relayed
+        keeper = place if kept == written else server_descriptor(kept, proc)
+        return keeper is None or relay_by_type(keeper).is_relayed
+
+    files = {file, content}
+    found = writing_processes(may_be_it, proc, files, names)
+    known = writing_processes(is_it, proc, files, names) if found else []
     return FileWriters(tuple(known), tuple(each for each in found if each not in known))
+
+
+def _is_of_process(place: Path, descriptor: Path | None) -> bool:
+    """Whether what /proc calls `place` belongs to the process whose `descriptor` is given."""
+    return descriptor is not None and place.is_relative_to(descriptor.parent.parent)
 
 
 def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:

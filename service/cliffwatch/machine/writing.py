@@ -3,7 +3,7 @@
 import ctypes
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
@@ -33,14 +33,19 @@ class DeviceWriter:
 
 
 def writing_processes(
-    is_wanted: Wanted, proc: Path = PROC, file: FileIdentity | None = None, names: frozenset[str] = frozenset()
+    is_wanted: Wanted,
+    proc: Path = PROC,
+    files: Collection[FileIdentity] = (),
+    names: frozenset[str] = frozenset(),
 ) -> list[DeviceWriter]:
-    """Processes that have what is wanted open or mapped for writing, as far as this user may look. `file` is what is
-    wanted, where that is a file: a mapping that cannot be examined is identified by its numbers. `names` is what it is
+    """Processes that have what is wanted open or mapped for writing, as far as this user may look. `files` are what is
+    wanted, where that is files: a mapping that cannot be examined is identified by its numbers. `names` is what it is
     called, for where only names are said."""
     found = []
     for process in proc.iterdir():
-        if process.name.isdecimal() and (_has_open(process, is_wanted, names) or _has_mapped(process, is_wanted, file)):
+        if process.name.isdecimal() and (
+            _has_open(process, is_wanted, names) or _has_mapped(process, is_wanted, files)
+        ):
             found.append(DeviceWriter(int(process.name), read_text(process / "comm") or "unknown"))
     return sorted(found, key=lambda writer: writer.process_id)
 
@@ -88,7 +93,7 @@ def _writes_to(descriptor: Path, is_wanted: Wanted) -> bool:
     return int(flags, 8) & os.O_ACCMODE != os.O_RDONLY
 
 
-def _has_mapped(process: Path, is_wanted: Wanted, file: FileIdentity | None) -> bool:
+def _has_mapped(process: Path, is_wanted: Wanted, files: Collection[FileIdentity]) -> bool:
     """Whether the process has it mapped so that what it writes there arrives, at present or once it asks for that:
     proc_pid_maps(5)."""
     holder, mappings = _mappings(process)
@@ -103,7 +108,7 @@ def _has_mapped(process: Path, is_wanted: Wanted, file: FileIdentity | None) -> 
             is_it = is_wanted(mapped.stat(), mapped)
         except OSError:
             major, minor = (int(part, 16) for part in device.split(":"))
-            is_it = file is not None and (f"{major}:{minor}", int(inode)) == (file.major_minor, file.inode)
+            is_it = any((f"{major}:{minor}", int(inode)) == (each.major_minor, each.inode) for each in files)
         if is_it and (access[1] == "w" or _may_become_writable(holder, addresses)):
             return True
     return False

@@ -10,9 +10,9 @@ from pathlib import Path
 from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line
-from cliffwatch.base.programs import DRIVE
 from cliffwatch.labs.aging.directories import Description, DriveDirectory, FileSystem
 from cliffwatch.labs.aging.users import users_of, users_of_device
+from cliffwatch.machine.modelled import is_modelled_drive
 from cliffwatch.machine.mounts import Mount, read_mounts
 from cliffwatch.machine.signatures import default_search_path
 from cliffwatch.machine.sysfs import SYS, read_number, read_text
@@ -85,7 +85,7 @@ def unmount_command(mounts: list[Mount]) -> str:
 
 
 def _is_flash(mount: Mount, place: DriveDirectory) -> bool:
-    return mount.mount_point == place.flash and mount.source == DRIVE
+    return mount.mount_point == place.flash and is_modelled_drive(mount)
 
 
 def attach_loop(file: Path) -> str:
