@@ -20,6 +20,7 @@ MADE_AGAIN = {
     "cli/daemon.py",
     "cli/serve.py",
     "cli/units.py",
+    "labs/aging/description.py",
     "labs/aging/directories.py",
     "report/build.py",
     "report/picture_process.py",

@@ -1,5 +1,6 @@
 """What pydantic finds, in words that name what was typed and what would be right."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -167,8 +168,9 @@ def _of_kind_or_length(item: Mapping[str, Any]) -> str | None:
 
 
 def _typed(item: Mapping[str, Any]) -> str:
-    """What was typed, cut where it is long."""
-    text = repr(item["input"])
+    """What was typed, cut where it is long; nothing, yes and no as JSON and YAML have them."""
+    given = item["input"]
+    text = json.dumps(given) if given is None or isinstance(given, bool) else repr(given)
     return text if len(text) <= _TYPED_LIMIT else text[: _TYPED_LIMIT - 1] + "…"
 
 

@@ -16,8 +16,17 @@ from cliffwatch.cli.drive_settings import check_names, setting_name, typed_by_na
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show
 from cliffwatch.cli.run_request import read_document
 from cliffwatch.cli.session import OutputOption, session_of
-from cliffwatch.labs.aging.directories import FileSystem, check_unpartitioned
-from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, clean, detach
+from cliffwatch.labs.aging.description import FileSystem
+from cliffwatch.labs.aging.directories import check_unpartitioned, place_of
+from cliffwatch.labs.aging.lifecycle import (
+    AgingDrive,
+    AttachRequest,
+    aging_drives,
+    attach,
+    clean,
+    detach,
+    unreadable_drives,
+)
 
 NameArgument = Annotated[
     str,
@@ -69,7 +78,7 @@ def attach_drive(
     """Attach an aging drive as a disk and mount it; a new one is created first, as the flags specify."""
     session = session_of(context)
     state_directory = session.keeping_state().state_directory
-    is_known = name in {drive.name for drive in aging_drives(state_directory)}
+    is_known = place_of(state_directory, name).exists()
     given = (profile, capacity, settings, file_system, discard, unpartitioned)
     typed = typed_by_name(settings or [], {"capacity": capacity, "unpartitioned": unpartitioned})
     order = None
@@ -105,7 +114,9 @@ def detach_drive(
 def list_aging(context: typer.Context, output: OutputOption = None) -> None:
     """List this machine's aging drives, attached or not."""
     session = session_of(context)
-    rows = [_body(drive) for drive in aging_drives(session.settings().state_directory)]
+    state_directory = session.settings().state_directory
+    say(*(problem.detail for problem in unreadable_drives(state_directory)))
+    rows = [_body(drive) for drive in aging_drives(state_directory)]
     print_rows(rows, _COLUMNS, session.how(output), "no aging drives; make one with `cliffwatch drive attach NAME`")
 
 

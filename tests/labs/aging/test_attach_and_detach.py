@@ -9,7 +9,7 @@ from tests.labs.aging.machine import CLOCK, SMALL, State, metric
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.gate import examine
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.description import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
 from cliffwatch.machine.mounts import mount_of
 from cliffwatch.model.target import DeviceTarget, DirectoryTarget

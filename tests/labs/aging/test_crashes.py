@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.description import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
 
 pytestmark = pytest.mark.alone(why="drives that other tests have killed are taken down, too, and named")
@@ -113,7 +113,7 @@ def slow(*arguments):
 lifecycle.make_file_system = slow
 attach(STATE, "one", SystemClock(), AttachRequest(SMALL, FileSystem.XFS))
 """
-    process = state.script("from cliffwatch.labs.aging.directories import FileSystem\n" + code)
+    process = state.script("from cliffwatch.labs.aging.description import FileSystem\n" + code)
     assert process.stdout is not None
     assert process.stdout.readline() == "waiting\n"
     assert clean(state.directory, CLOCK) == []

@@ -7,7 +7,7 @@ import pytest
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.description import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean, detach
 
 DRIVE = AttachRequest(SMALL, FileSystem.NONE)

@@ -1,11 +1,13 @@
 """A mount that lies over a drive's own, and is not part of it: it is named, and nothing is taken down."""
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from testkit.loops import command
+from testkit.loops import command, helper
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
@@ -63,6 +65,74 @@ def test_a_mount_over_a_dead_drive_is_left_by_clean(state: State) -> None:
         assert state.place().flash in {Path(each) for each in state.remains() if each.startswith("/")}
     assert clean(state.directory, CLOCK) == ["detached the drive one"]
     assert detach(state.directory, "one", CLOCK, delete=True) == []
+
+
+def test_a_mount_below_a_bind_mount_over_a_directory_above_is_named(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    command("mount", "--bind", state.directory, state.directory)
+    try:
+        with (
+            foreign_mount(state.place().files) as files,
+            pytest.raises(Problem, match=rf"foreign \(tmpfs\) at {files}"),
+        ):
+            state.detach()
+        with pytest.raises(Problem, match=f"unmount it with: umount {state.directory}, then"):
+            state.detach()
+    finally:
+        command("umount", state.directory)
+    assert state.drive() == drive
+
+
+@pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
+def test_the_drive_of_another_mount_namespace_under_the_same_path_is_another(state: State) -> None:
+    state.attach(AttachRequest(SMALL))
+    state.detach()
+    code = (
+        "import subprocess\n"
+        "from pathlib import Path\n"
+        "subprocess.run(['mount', '-t', 'tmpfs', 'other', sys.argv[1]], check=True)\n"
+        "from tests.labs.aging.machine import SMALL, State\n"
+        "from cliffwatch.labs.aging.lifecycle import AttachRequest\n"
+        "state = State(Path(sys.argv[1])).make()\n"
+        "state.attach(AttachRequest(SMALL))\n"
+    )
+    namespace = ("unshare", "--mount", "--propagation", "private")
+    end = "\nimport atexit\natexit.register(state.close)\n"
+    with helper(code + end, state.directory, before=namespace):
+        loops = set(state.remains())
+        assert state.drive().device is None
+        assert clean(state.directory, CLOCK) == []
+        state.attach()
+        state.detach()
+        assert set(state.remains()) == loops
+    assert state.remains() == []
+
+
+@pytest.mark.alone(why="drives that other tests have killed are taken down, too, and named")
+def test_a_mount_whose_name_is_no_text_keeps_nothing_from_being_cleaned(state: State, tmp_path: Path) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    odd = Path(os.fsdecode(os.fsencode(state.place().files) + b"/in\xff'"))
+    odd.mkdir()
+    with foreign_mount(odd):
+        with pytest.raises(Problem) as refused:
+            state.detach()
+        (typed,) = re.findall(r"unmount it with: (umount .*), then try again", refused.value.detail)
+        assert state.drive() == drive
+        assert clean(state.directory, CLOCK) == []
+    command("mount", "-t", "tmpfs", "foreign", odd)
+    command("bash", "-c", typed)
+    odd.rmdir()
+    state.kill_server()
+    with foreign_mount_elsewhere(tmp_path):
+        assert clean(state.directory, CLOCK) == ["detached the drive one"]
+
+
+@contextmanager
+def foreign_mount_elsewhere(directory: Path) -> Iterator[None]:
+    odd = Path(os.fsdecode(os.fsencode(directory) + b"/\xff"))
+    odd.mkdir()
+    with foreign_mount(odd):
+        yield
 
 
 def test_a_disk_that_was_detached_in_use_goes_with_its_mount(state: State) -> None:

@@ -12,7 +12,7 @@ from testkit.loops import command
 from tests.labs.aging.machine import SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.description import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest
 
 pytestmark = pytest.mark.alone(

@@ -8,7 +8,7 @@ from testkit.loops import command, helper
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.labs.aging.directories import FileSystem
+from cliffwatch.labs.aging.description import FileSystem
 from cliffwatch.labs.aging.lifecycle import AttachRequest, clean
 
 #: A mount namespace of its own, which begins with a copy of all mounts, as a container's or a service's does.

@@ -16,48 +16,21 @@ import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cliffwatch.base import locks
-from cliffwatch.base.durable import write_durably, write_json_durably
+from cliffwatch.base.durable import write_durably
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.labs.aging.description import (
+    UNPARTITIONED_MAXIMUM,
+    Description,
+    read_description,
+    write_description,
+)
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
-_UNPARTITIONED_MAXIMUM = 0.9
-
-
-class FileSystem(StrEnum):
-    """What is made on the drive; none leaves the disk as it is."""
-
-    EXT4 = "ext4"
-    XFS = "xfs"
-    NONE = "none"
-
-
-@dataclass(frozen=True, slots=True)
-class Description:
-    """What was asked for when the drive was made.
-
-    `unpartitioned` is the share at the end of the disk that the file system leaves alone, `formatted` whether the file
-    system has been made. `keeper` is the process that the drive is for: when that has gone, the drive is orphaned.
-    None: the drive stays until it is detached. `is_kept`: the drive was whole before `keeper` began to attach it
-    again, so that it is detached, and never removed, when that process has gone.
-    """
-
-    serial: str
-    file_system: FileSystem = FileSystem.EXT4
-    discard: bool = False
-    unpartitioned: float = 0.0
-    formatted: bool = False
-    keeper: ProcessIdentity | None = None
-    is_kept: bool = False
-
-    def is_abandoned(self) -> bool:
-        return self.keeper is not None and not self.keeper.is_alive()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +42,10 @@ class DriveDirectory:
     @property
     def name(self) -> str:
         return self.directory.name
+
+    @property
+    def description(self) -> Path:
+        return self.directory / "drive.json"
 
     @property
     def profile(self) -> Path:
@@ -104,7 +81,7 @@ class DriveDirectory:
         return self.directory / "output.log"
 
     def exists(self) -> bool:
-        return (self.directory / "drive.json").exists()
+        return self.description.exists()
 
     def why_foreign(self) -> str | None:
         """Why nothing may be made or removed here: what has the place was not made by attaching a drive.
@@ -127,7 +104,7 @@ class DriveDirectory:
         """Raises Problem(drive_invalid) where content is there and its description is not: only a user knows whose."""
         if self.content.exists() and not self.exists():
             detail = (
-                f"the description {self.directory / 'drive.json'} is lost, and {self.content} is kept; put it back, "
+                f"the description {self.description} is lost, and {self.content} is kept; put it back, "
                 f"or delete the drive and its content with: cliffwatch drive detach {self.name} --delete"
             )
             raise Problem(Code.DRIVE_INVALID, detail)
@@ -149,30 +126,18 @@ class DriveDirectory:
 
     def read(self) -> Description:
         """What was asked for. Raises Problem(drive_invalid) when that cannot be read."""
-        path = self.directory / "drive.json"
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            keeper = ProcessIdentity.from_json(body["keeper"]) if body["keeper"] else None
-            return Description(
-                serial=str(body["serial"]),
-                file_system=FileSystem(body["file_system"]),
-                discard=bool(body["discard"]),
-                unpartitioned=float(body["unpartitioned"]),
-                formatted=bool(body["formatted"]),
-                keeper=keeper,
-                # Descriptions that are older have none.
-                is_kept=bool(body.get("is_kept", False)),
-            )
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            return read_description(self.description)
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else error
             detail = (
-                f"{path} cannot be read ({error}); put it back, "
+                f"{self.description} cannot be used ({reason}); put it right, "
                 f"or delete the drive and its content with: cliffwatch drive detach {self.name} --delete"
             )
             raise Problem(Code.DRIVE_INVALID, detail) from error
 
     def write(self, description: Description) -> None:
-        body = asdict(description) | {"keeper": description.keeper.to_json() if description.keeper else None}
-        write_json_durably(self.directory / "drive.json", body)
+        write_description(self.description, description)
 
     def served(self) -> dict[str, Any] | None:
         """What the serving process said when it was ready (`file`, `size_bytes`, `url`, `pid`); None before."""
@@ -247,7 +212,7 @@ def _entries(state_directory: Path) -> list[Path]:
 
 def check_unpartitioned(share: float) -> float:
     """The share itself. Raises Problem(drive_invalid) when it leaves nothing to write to."""
-    if not 0.0 <= share <= _UNPARTITIONED_MAXIMUM:
-        detail = f"--unpartitioned: {share:g} is not a share of the drive; give 0 to {_UNPARTITIONED_MAXIMUM:g}"
+    if not 0.0 <= share <= UNPARTITIONED_MAXIMUM:
+        detail = f"--unpartitioned: {share:g} is not a share of the drive; give 0 to {UNPARTITIONED_MAXIMUM:g}"
         raise Problem(Code.DRIVE_INVALID, detail)
     return share

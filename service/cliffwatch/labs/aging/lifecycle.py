@@ -16,10 +16,9 @@ from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.programs import DRIVE, require_program
+from cliffwatch.labs.aging.description import Description, FileSystem
 from cliffwatch.labs.aging.directories import (
-    Description,
     DriveDirectory,
-    FileSystem,
     check_unpartitioned,
     foreign_entries,
     place_of,
@@ -30,7 +29,7 @@ from cliffwatch.labs.aging.machine import (
     LoopDevice,
     attach_loop,
     detach_loop,
-    is_flash_mounted,
+    flash_numbers,
     loop_devices,
     make_file_system,
     mount,
@@ -41,6 +40,7 @@ from cliffwatch.labs.aging.machine import (
 from cliffwatch.labs.aging.removal import check_content, remove
 from cliffwatch.labs.aging.serving import end, serve
 from cliffwatch.labs.aging.users import mounts_elsewhere, processes_on
+from cliffwatch.machine.signatures import SignaturesUnreadable, read_signatures
 
 _FUSE = Path("/dev/fuse")
 
@@ -201,6 +201,18 @@ def aging_drives(state_directory: Path) -> list[AgingDrive]:
     return found
 
 
+def unreadable_drives(state_directory: Path) -> list[Problem]:
+    """What is wrong with the drives whose description is damaged, which are not among the others."""
+    problems = []
+    for place in places(state_directory):
+        try:
+            if place.exists():
+                place.read()
+        except Problem as problem:
+            problems.append(problem)
+    return problems
+
+
 def look(place: DriveDirectory) -> AgingDrive:
     """The drive as the machine has it now. Raises Problem(drive_invalid) when its description cannot be read."""
     description = place.read()
@@ -223,6 +235,8 @@ def _check_existence(place: DriveDirectory, order: AttachRequest | None, is_new:
     place.check_description()
     if is_new and order is None:
         raise Problem(Code.NOT_FOUND, f"there is no aging drive {place.name!r}; say what it is to be like")
+    if not is_new:
+        place.read()
     if not is_new and order is not None:
         detail = f"the drive {place.name} already exists; attach it as it is, or detach it with --delete first"
         raise Problem(Code.CONFLICT, detail)
@@ -245,11 +259,28 @@ def _bring_up(place: DriveDirectory, description: Description, program: Path, cl
     (device,) = [device for device in loop_devices(place) if device.name == name]
     if description.file_system is FileSystem.NONE:
         return
-    if not description.formatted:
+    if not description.formatted and not _has_file_system(place, device, description):
         make_file_system(device.node, device.size_bytes, description)
+    if not description.formatted:
         description = replace(description, formatted=True)
         place.write(description)
     mount(device.node, place.files, description)
+
+
+def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Description) -> bool:
+    """Whether the file system is there although it was not written down: the process was killed just then, or a user
+    changed the description. Raises Problem(drive_invalid) where anything else is there, which nothing may overwrite."""
+    try:
+        found = [signature.kind for signature in read_signatures(device.node)]
+    except SignaturesUnreadable as error:
+        raise Problem(Code.DRIVE_UNAVAILABLE, f"what is on the drive {place.name} cannot be read: {error}") from error
+    if found and found != [description.file_system.value]:
+        detail = (
+            f"{place.description} says that no file system was made, and the drive holds {', '.join(found)}; put that "
+            f"right, or delete the drive and its content with: cliffwatch drive detach {place.name} --delete"
+        )
+        raise Problem(Code.DRIVE_INVALID, detail)
+    return bool(found)
 
 
 def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
@@ -280,13 +311,7 @@ def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice
 
     def is_free() -> bool:
         nonlocal found
-        found = list(
-            dict.fromkeys(
-                mount
-                for directory, number in [(place.flash, None), *((place.files, each.major_minor) for each in devices)]
-                for mount in mounts_elsewhere(directory, number)
-            )
-        )
+        found = mounts_elsewhere({*flash_numbers(place), *(each.major_minor for each in devices)})
         return not found
 
     if not wait_until(is_free, clock, BUSY_PATIENCE_SECONDS):
@@ -299,7 +324,7 @@ def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice
 def _is_orphaned(place: DriveDirectory, description: Description) -> bool:
     devices = loop_devices(place)
     is_served = place.is_served()
-    is_dead = not is_served and (bool(devices) or is_flash_mounted(place))
+    is_dead = not is_served and (bool(devices) or bool(flash_numbers(place)))
     # Whoever took it down was killed, or gave up because somebody used it.
     is_half = is_served and (not devices or any(device.is_detaching for device in devices))
     return is_dead or is_half or description.is_abandoned()

@@ -1,5 +1,6 @@
 """What the machine has of an aging drive, and the system's programs that change it."""
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -10,10 +11,12 @@ from pathlib import Path
 from cliffwatch.base.clock import Clock, wait_until
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line
-from cliffwatch.labs.aging.directories import Description, DriveDirectory, FileSystem
+from cliffwatch.labs.aging.description import Description, FileSystem
+from cliffwatch.labs.aging.directories import DriveDirectory
 from cliffwatch.labs.aging.users import users_of, users_of_device
+from cliffwatch.machine.backing import read_loops
 from cliffwatch.machine.modelled import is_modelled_drive
-from cliffwatch.machine.mounts import Mount, read_mounts
+from cliffwatch.machine.mounts import Mount, foreign_mounts, mount_of, read_mounts
 from cliffwatch.machine.signatures import default_search_path
 from cliffwatch.machine.sysfs import SYS, read_number, read_text
 
@@ -42,25 +45,30 @@ class LoopDevice:
 
 def loop_devices(place: DriveDirectory) -> list[LoopDevice]:
     """The loop devices over the drive's file, whether or not it is still served."""
+    mounts = read_mounts()
+    served = flash_numbers(place)
+    # Another mount namespace may have another drive under this name.
+    others = {each.major_minor for each in [*mounts, *(other.mount for other in foreign_mounts())]} - served
     found = []
-    for entry in sorted((SYS / "block").glob("loop*")):
-        if read_text(entry / "loop" / "backing_file") != str(place.file):
+    for loop in read_loops():
+        number = loop.backing.file.major_minor if loop.backing is not None else None
+        if number not in served and (loop.backing_file != place.file or number in others):
             continue
-        number = read_text(entry / "dev")
-        mounts = tuple(mount.mount_point for mount in reversed(read_mounts()) if mount.major_minor == number)
-        size_bytes = (read_number(entry / "size") or 0) * _SECTOR_BYTES
-        is_detaching = read_text(entry / "loop" / "autoclear") == "1"
-        found.append(LoopDevice(entry.name, size_bytes, mounts, number or "", is_detaching))
+        points = tuple(mount.mount_point for mount in reversed(mounts) if mount.major_minor == loop.major_minor)
+        size_bytes = (read_number(loop.directory / "size") or 0) * _SECTOR_BYTES
+        is_detaching = read_text(loop.directory / "loop" / "autoclear") == "1"
+        found.append(LoopDevice(loop.name, size_bytes, points, loop.major_minor, is_detaching))
     return found
 
 
-def is_flash_mounted(place: DriveDirectory) -> bool:
-    """Whether the drive's file is mounted, by a serving process that lives or has died."""
-    return any(_is_flash(mount, place) for mount in read_mounts())
+def flash_numbers(place: DriveDirectory) -> set[str]:
+    """The numbers (major:minor) of the mounts of the drive's file, by a serving process that lives or has died."""
+    return {mount.major_minor for mount in read_mounts() if _is_flash(mount, place)}
 
 
 def mounts_over(place: DriveDirectory, devices: Iterable[LoopDevice]) -> list[Mount]:
-    """Mounts of anything else on top of the drive's own, or below them: unmounting by path would take these away."""
+    """Mounts of anything else on top of the drive's own, below them, or over a directory above, so that their paths
+    lead elsewhere: unmounting by path would take these away."""
     mounts = {mount.mount_id: mount for mount in read_mounts()}
     numbers = {device.major_minor for device in devices}
     own = {each.mount_id for each in mounts.values() if each.major_minor in numbers or _is_flash(each, place)}
@@ -71,7 +79,8 @@ def mounts_over(place: DriveDirectory, devices: Iterable[LoopDevice]) -> list[Mo
             mount = mounts.get(mount.parent_id) if mount.parent_id != mount.mount_id else None
         return mount is not None
 
-    return [mount for number, mount in mounts.items() if number not in own and is_over(mount)]
+    seen = {mount_of(mounts[number].mount_point).mount_id for number in own}
+    return [mount for number, mount in mounts.items() if number not in own and (number in seen or is_over(mount))]
 
 
 def mounts_below(directory: Path) -> list[Mount]:
@@ -81,7 +90,22 @@ def mounts_below(directory: Path) -> list[Mount]:
 
 def unmount_command(mounts: list[Mount]) -> str:
     """What a user types to unmount them, the newest first."""
-    return " && ".join(f"umount {shlex.quote(str(mount.mount_point))}" for mount in reversed(mounts))
+    return " && ".join(f"umount {_quoted(mount.mount_point)}" for mount in reversed(mounts))
+
+
+def _quoted(path: Path) -> str:
+    """As a shell takes it; what is no text in it as numbers, which bash, zsh and ksh take."""
+    try:
+        return shlex.quote(os.fsencode(path).decode())
+    except UnicodeDecodeError:
+        return (
+            "$'"
+            + "".join(
+                chr(byte) if (chr(byte).isalnum() and byte < 128) or byte in b"/._-" else f"\\x{byte:02x}"
+                for byte in os.fsencode(path)
+            )
+            + "'"
+        )
 
 
 def _is_flash(mount: Mount, place: DriveDirectory) -> bool:
@@ -118,8 +142,12 @@ def detach_loop(device: LoopDevice, clock: Clock, *, lazily: bool) -> None:
 
 
 def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice | None = None) -> None:
-    """Unmount; `lazily` even what is in use. Raises Problem(conflict) that says who uses it, or `device` below it."""
+    """Unmount the drive's file, or its file system where its `device` is given; `lazily` even what is in use.
+
+    Raises Problem(conflict) that says who uses it, or what else the path leads to.
+    """
     if lazily:
+        _require_own(directory, device)
         remedy = "see the end of the kernel's log (dmesg)"
         run_program(["umount", "--lazy", str(directory)], f"{directory} cannot be unmounted", remedy)
         return
@@ -127,13 +155,24 @@ def unmount(directory: Path, clock: Clock, *, lazily: bool, device: LoopDevice |
 
     def unmounted() -> bool:
         nonlocal said
+        if not any(mount.mount_point == directory for mount in read_mounts()):
+            return True
+        _require_own(directory, device)
         done = _run(["umount", str(directory)])
         said = last_line(done.stderr).rstrip(".")
-        return done.returncode == 0 or not any(mount.mount_point == directory for mount in read_mounts())
+        return done.returncode == 0
 
     if not wait_until(unmounted, clock, BUSY_PATIENCE_SECONDS):
         users = users_of_device(device.node) if device else users_of(directory)
         raise Problem(Code.CONFLICT, f"{directory} cannot be unmounted ({said}); {users.remedy()}")
+
+
+def _require_own(directory: Path, device: LoopDevice | None) -> None:
+    mount = mount_of(directory)
+    is_own = is_modelled_drive(mount) if device is None else mount.major_minor == device.major_minor
+    if not is_own:
+        there = f"{mount.source} ({mount.file_system}) at {mount.mount_point}"
+        raise Problem(Code.CONFLICT, f"{directory} leads to what is no part of the drive: {there}; unmount that first")
 
 
 def make_file_system(node: Path, size_bytes: int, description: Description) -> None:

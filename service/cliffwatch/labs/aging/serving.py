@@ -10,8 +10,9 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line_of, open_log
 from cliffwatch.base.processes import ProcessIdentity, disown, start_detached
 from cliffwatch.base.programs import DRIVE
-from cliffwatch.labs.aging.directories import Description, DriveDirectory
-from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, is_flash_mounted, unmount
+from cliffwatch.labs.aging.description import Description
+from cliffwatch.labs.aging.directories import DriveDirectory
+from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, flash_numbers, unmount
 from cliffwatch.labs.aging.users import mounts_elsewhere, process_ids_of
 from cliffwatch.model.settings import environment_of_children
 
@@ -43,7 +44,7 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
     if not settled:
         process.kill()
     status = process.wait()
-    if is_flash_mounted(place):
+    if flash_numbers(place):
         unmount(place.flash, clock, lazily=True)
     # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
     said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
@@ -58,7 +59,7 @@ def _start(place: DriveDirectory, description: Description, program: Path, lock:
         # A drive has processors of its own; this one must not be late because the machine is busy.
         *("nice", "-n", str(NICENESS), str(program), "mount", "--profile", str(place.profile)),
         *("--directory", str(place.flash), "--backing", str(place.content), "--state", str(place.age)),
-        *("--serial", description.serial, "--listen", "127.0.0.1:0"),
+        *(f"--serial={description.serial}", "--listen", "127.0.0.1:0"),
     ]
     with place.ready.open("wb") as said, open_log(place.log) as log:
         try:
@@ -78,7 +79,8 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
         _signal(place, signal.SIGKILL)
         wait_until(lambda: not place.is_served(), clock, _KILL_PATIENCE_SECONDS)
         is_alive = False
-    if is_flash_mounted(place):
+    numbers = flash_numbers(place)
+    if numbers:
         # An unmount ends the process in its orderly way.
         unmount(place.flash, clock, lazily=not is_alive)
     elif is_alive:
@@ -87,7 +89,7 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
 
     def is_settled() -> bool:
         nonlocal elsewhere
-        elsewhere = mounts_elsewhere(place.flash)
+        elsewhere = mounts_elsewhere(numbers)
         return not place.is_served() or bool(elsewhere)
 
     if not wait_until(lambda: not place.is_served(), clock, BUSY_PATIENCE_SECONDS):

@@ -1,7 +1,7 @@
 """Who keeps a drive from being taken down: processes, mounts that only others see, and what lies on it."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,13 +59,12 @@ def processes_on(numbers: Iterable[str]) -> Users:
     return _users(process for process in _processes() if not wanted.isdisjoint(_devices(process)))
 
 
-def mounts_elsewhere(directory: Path, number: str | None = None) -> list[str]:
-    """Mounts at the same place, or of the device `number`, that only processes of other namespaces see.
+def mounts_elsewhere(numbers: Collection[str]) -> list[str]:
+    """Mounts of the file systems with these numbers (major:minor) that only processes of other namespaces see.
 
     A namespace begins as a copy of all mounts, and what was unmounted here lives on there.
     """
-    found = foreign_mounts(PROC)
-    return [str(each) for each in found if each.mount.mount_point == directory or each.mount.major_minor == number]
+    return [str(each) for each in foreign_mounts(PROC) if each.mount.major_minor in numbers]
 
 
 def _processes() -> list[Path]:
