@@ -107,7 +107,7 @@ def test_damaged_rows_break_no_list(settings: Settings) -> None:
         assert api.get("/runs", scope="operate").status_code == 401
 
 
-@pytest.mark.parametrize("column", ["state", "verdict"])
+@pytest.mark.parametrize("column", ["state", "verdict", "target"])
 def test_a_row_that_says_nothing_known_hides_no_other_and_is_made_anew(settings: Settings, column: str) -> None:
     for run_id in ("one", "two"):
         journals.queue(settings.runs_directory, run_id)

@@ -4,6 +4,7 @@ import json
 import os
 import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -135,3 +136,30 @@ def test_health_is_answered_while_all_threads_are_taken(api: Api, monkeypatch: p
         finally:
             over.set()
         assert {each.result().status_code for each in asked} == {200}
+
+
+@pytest.mark.parametrize(
+    "put", [Path.mkdir, lambda path: path.symlink_to(path), os.mkfifo], ids=["directory", "link to itself", "pipe"]
+)
+def test_what_has_the_place_of_a_report_is_named(api: Api, put: Callable[[Path], object]) -> None:
+    directory = measured(api)
+    journals.finish(directory)
+    api.index("one")
+    for name, path in (("report", directory / files.REPORT_JSON), ("report.html", directory / files.REPORT_HTML)):
+        put(path)
+        answer = api.get(f"/runs/one/{name}")
+        assert (answer.status_code, answer.json()["code"]) == (500, "journal_unreadable")
+        assert f"{path} cannot be read" in answer.json()["detail"]
+        assert "`cliffwatch run report one` makes it anew" in answer.json()["detail"]
+    picture = api.get("/runs/one/report.png")
+    assert picture.status_code == 200 or picture.json()["code"] == "journal_unreadable"
+
+
+def test_a_report_that_holds_nothing_breaks_no_page(api: Api) -> None:
+    directory = measured(api)
+    journals.finish(directory)
+    (directory / files.REPORT_JSON).write_text("null")
+    api.index("one")
+    api.client.post("/login", data={"token": api.tokens["read"]})
+    now = api.client.get("/runs/one/now")
+    assert (now.status_code, now.json()["limits"]) == (200, [])

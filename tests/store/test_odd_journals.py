@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import event, select
 from testkit import journals
 
-from cliffwatch.app.index import rebuild
-from cliffwatch.journal import files
+from cliffwatch.analysis.journal_series import UPDATED_NOTE
+from cliffwatch.app.index import index_run, rebuild
+from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.store.database import Database
-from cliffwatch.store.models import RunRow
+from cliffwatch.store.models import FindingRow, RunRow
 
 
 @pytest.mark.parametrize(
@@ -28,12 +29,60 @@ def test_a_journal_that_says_something_odd_keeps_no_other_from_being_indexed(
     odd = journals.queue(tmp_path, "one")
     journals.queue(tmp_path, "two")
     first, *others = (odd / files.EVENTS).read_text().splitlines()
-    event = json.loads(first)
-    event.pop("crc32", None)
-    event["detail"] |= detail
-    (odd / files.EVENTS).write_text("\n".join([json.dumps(event), *others]) + "\n")
+    begin = json.loads(first)
+    begin.pop("crc32", None)
+    begin["detail"] |= detail
+    (odd / files.EVENTS).write_text("\n".join([json.dumps(begin), *others]) + "\n")
     with database.session() as session:
         report = rebuild(session, tmp_path)
     assert {name: len(messages) for name, messages in report.faults.items()} == {"one": 1}
     with database.snapshot() as session:
         assert list(session.scalars(select(RunRow.id).order_by(RunRow.id))) == indexed
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b'{"seq":9223372036854775807,"start":1,"end":2,"phase":"soak","counters":{},"gauges":{},"latency":{},'
+        b'"latency_range":[0,0]}',
+    ],
+    ids=["deep", "last of all"],
+)
+def test_windows_that_no_worker_writes_hide_no_run_whose_events_are_sound(
+    database: Database, tmp_path: Path, line: bytes
+) -> None:
+    directory = journals.queue(tmp_path, "one")
+    journals.start(directory)
+    journals.measure(directory, 2)
+    with (directory / files.WINDOWS).open("ab") as windows:
+        windows.write(line + b"\n")
+    with database.session() as session:
+        assert index_run(session, directory).windows == 2
+
+
+def test_findings_are_read_once_however_many_are_restated(database: Database, tmp_path: Path) -> None:
+    directory = journals.queue(tmp_path, "one")
+    log = EventLog(directory)
+    found = [{"kind": "cliff", "series": "publish.p99", "onset": float(number)} for number in range(20)]
+    for detail in found:
+        log.append(Event(1.0, EventType.FINDING, "cliff", detail))
+    for detail in found:
+        log.append(Event(2.0, EventType.NOTE, UPDATED_NOTE, detail | {"ratio": 7.0}))
+    reads: list[str] = []
+
+    with database.session() as session:
+        engine = session.get_bind()
+
+        def read(_: object, __: object, statement: str, *___: object) -> None:
+            if statement.startswith("SELECT") and "FROM findings" in statement:
+                reads.append(statement)
+
+        event.listen(engine, "before_cursor_execute", read)
+        try:
+            index_run(session, directory)
+        finally:
+            event.remove(engine, "before_cursor_execute", read)
+    assert len(reads) == 1
+    with database.snapshot() as session:
+        assert [row.detail["ratio"] for row in session.scalars(select(FindingRow))] == [7.0] * 20

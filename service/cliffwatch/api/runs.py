@@ -16,6 +16,7 @@ from cliffwatch.http.run_rows import listed_rows
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.store.queries import has_known_words
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
 _REFUSALS = (
@@ -80,7 +81,7 @@ def list_runs(
     """Runs, newest first."""
     rows = listed_rows(services, state, workload, verdict, limit, page)
     now = services.clock.wall()
-    return Page(items=[run_summary(row, now) for row in rows.items], next_page=rows.next_page)
+    return Page(items=[run_summary(row, now) for row in rows.items if has_known_words(row)], next_page=rows.next_page)
 
 
 @router.get("/runs/{run_id}", responses=responses(Code.NOT_FOUND))

@@ -17,7 +17,7 @@ from sqlalchemy import delete, not_, or_, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, key_in
+from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE, FindingKey, key_in
 from cliffwatch.app.orders import read_order
 from cliffwatch.app.restored_workloads import restore_workloads
 from cliffwatch.base.errors import Code, Problem
@@ -30,7 +30,7 @@ from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow
-from cliffwatch.store.queries import has_known_words, is_readable
+from cliffwatch.store.queries import has_known_words, is_readable, is_target
 
 _LOG = logging.getLogger(__name__)
 #: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
@@ -105,11 +105,13 @@ def index_missing(session: Session, runs_directory: Path) -> IndexReport:
     the state directory was moved or copied.
     """
     has_all = or_(RunRow.state != RunState.FINISHED.value, RunRow.figures.is_not(None))
-    rows = session.execute(select(RunRow.id, RunRow.directory, RunRow.events_offset_bytes).where(is_readable()))
+    columns = (RunRow.id, RunRow.target, RunRow.directory, RunRow.events_offset_bytes)
     others = {
         run_id
-        for run_id, directory, offset_bytes in rows
-        if directory != str(runs_directory / run_id) or _are_others(runs_directory / run_id, offset_bytes)
+        for run_id, target, directory, offset_bytes in session.execute(select(*columns).where(is_readable()))
+        if not is_target(target)
+        or directory != str(runs_directory / run_id)
+        or _are_others(runs_directory / run_id, offset_bytes)
     }
     known = set(session.scalars(select(RunRow.id).where(has_all, is_readable()))) - others
     damaged = set(session.scalars(select(RunRow.id).where(not_(is_readable()))))
@@ -252,6 +254,7 @@ def _imported_at(reader: JournalReader) -> float | None:
 def _fold(
     session: Session, row: RunRow, status: RunStatus | None, events: list[StoredEvent], reader: JournalReader
 ) -> None:
+    findings: _Findings | None = None
     for stored in events:
         event = stored.event
         try:
@@ -261,8 +264,12 @@ def _fold(
         if event.type is EventType.FINDING:
             finding = FindingRow(run_id=row.id, event_id=stored.id, at=event.at, name=event.name, detail=event.detail)
             session.add(finding)
+            if findings is not None:
+                findings.add(finding)
         for detail in _restated(event):
-            _update_finding(session, row.id, detail)
+            # Read once: a journal may restate as many as it has, and all that while the transaction keeps others out.
+            findings = findings or _Findings.of(session, row.id)
+            findings.update(detail)
         row.events_offset_bytes, row.last_event_id = stored.offset_bytes, stored.id
     if status is not None:
         write_status(row, status)
@@ -278,15 +285,32 @@ def _restated(event: Event) -> list[dict[str, Any]]:
     return [each for found in lists if isinstance(found, list) for each in found if isinstance(each, dict)]
 
 
-def _update_finding(session: Session, run_id: str, detail: dict[str, Any]) -> None:
-    """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
-    key = key_in(detail)
-    if key is None:
-        return
-    for finding in session.scalars(select(FindingRow).where(FindingRow.run_id == run_id)):
-        if key_in(finding.detail) == key:
+class _Findings:
+    """The rows of a run's findings, by what names them."""
+
+    def __init__(self) -> None:
+        self._rows: dict[FindingKey, list[FindingRow]] = {}
+
+    @classmethod
+    def of(cls, session: Session, run_id: str) -> "_Findings":
+        found = cls()
+        for row in session.scalars(select(FindingRow).where(FindingRow.run_id == run_id)):
+            found.add(row)
+        return found
+
+    def add(self, row: FindingRow) -> None:
+        key = key_in(row.detail)
+        if key is not None:
+            self._rows.setdefault(key, []).append(row)
+
+    def update(self, detail: dict[str, Any]) -> None:
+        """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
+        key = key_in(detail)
+        if key is None:
+            return
+        for row in self._rows.get(key, ()):
             raised = dict(zip(("kind", "series", "onset"), key, strict=True))
-            finding.detail = finding.detail | detail | {"raised": raised}
+            row.detail = row.detail | detail | {"raised": raised}
 
 
 def status_in(directory: Path) -> RunStatus:

@@ -85,12 +85,16 @@ class ReportService:
         return MadeReport(made.verdict, made.reasons, is_provisional=not is_over)
 
     def read(self, run_id: str, name: str) -> bytes:
-        """One of the report's files, by its name. Raises Problem: not_found, report_not_ready."""
+        """One of the report's files, by its name. Raises Problem: not_found, report_not_ready, journal_unreadable."""
+        path = _place_of_report(self._row(run_id)) / name
         try:
-            return read_regular(_place_of_report(self._row(run_id)) / name)
+            return read_regular(path)
         except FileNotFoundError as error:
             remedy = f"it is made when the load ends, and by `cliffwatch run report {run_id}`"
             raise Problem(Code.REPORT_NOT_READY, f"run {run_id} has no {name} yet; {remedy}") from error
+        except OSError as error:
+            remedy = f"remove it, then `cliffwatch run report {run_id}` makes it anew"
+            raise Problem(Code.JOURNAL_UNREADABLE, f"{path} cannot be read ({error.strerror}); {remedy}") from error
 
     def picture(self, run_id: str) -> bytes:
         """The report as PNG, drawn when it is first asked for.

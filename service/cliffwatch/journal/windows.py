@@ -57,7 +57,7 @@ class JournalWindow:
             measured = all(_is_summary(summary) for summary in window.latency.values())
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ValueError(f"not a window: {error!r}") from error
-        if not fits or not 0 <= window.seq <= _LARGEST:
+        if not fits or not 0 <= window.seq < _LARGEST:
             raise ValueError("not a window: seq, start and end do not make an interval")
         if not isinstance(first, int) or not isinstance(behind, int) or not 0 <= first <= behind <= _LARGEST:
             raise ValueError("not a window: latency_range is no range of bytes")

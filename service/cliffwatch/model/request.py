@@ -104,13 +104,20 @@ class Submission:
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], target: str) -> "Submission":
-        """Lenient: a journal that was not begun by the service has no such detail, and is keyed by its `target`."""
-        version = detail.get("workload_version")
+        """Lenient: a journal that was not begun by the service has no such detail, and is keyed by its `target`.
+
+        Raises ValueError for what no service wrote.
+        """
+        version, replaced = detail.get("workload_version"), detail.get("replaced_durations", {})
+        if isinstance(version, int) and not 0 < version < 2**31:
+            raise ValueError(f"workload_version: {version!r:.40} is no version")
+        if not isinstance(replaced, Mapping):
+            raise ValueError(f"replaced_durations: {replaced!r:.40} is no mapping")
         return cls(
             target_key=str(detail.get("target_key", target)),
             request_digest=str(detail.get("request_digest", "")),
             workload_version=version if isinstance(version, int) else None,
-            replaced_durations=dict(detail.get("replaced_durations", {})),
+            replaced_durations=dict(replaced),
             target_path=str(detail["target_path"]) if detail.get("target_path") else None,
             target_directory=str(detail["target_directory"]) if detail.get("target_directory") else None,
             target_blocks=str(detail["target_blocks"]) if detail.get("target_blocks") else None,

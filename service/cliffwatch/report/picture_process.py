@@ -12,6 +12,7 @@ from cliffwatch.base import durable, locks
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import last_line
 from cliffwatch.base.memory_limit import ENVIRONMENT
+from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import files
 
 #: The picture of 36 h takes some seconds.
@@ -29,7 +30,8 @@ def picture_of(
     """The picture that belongs to the report in `directory`, as PNG; `report`: where that one is instead.
 
     `cache` is where the drawing library keeps its list of fonts; `turn` is held while one is drawn or waited for.
-    Raises Problem: report_not_ready without a report, internal when the picture cannot be drawn, or what `turn` raises.
+    Raises Problem: report_not_ready without a report, journal_unreadable where something else has its place, internal
+    when the picture cannot be drawn, or what `turn` raises.
     """
     place = report or directory
     if (kept := _kept(place)) is not None:
@@ -51,6 +53,9 @@ def _made_at(directory: Path) -> int:
     except FileNotFoundError as error:
         detail = f"run {directory.name} has no report yet; a picture can be drawn when the load ends"
         raise Problem(Code.REPORT_NOT_READY, detail) from error
+    except OSError as error:
+        path = directory / files.REPORT_JSON
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{path} cannot be read: {error.strerror}") from error
 
 
 def _kept(directory: Path) -> bytes | None:
@@ -58,7 +63,7 @@ def _kept(directory: Path) -> bytes | None:
     picture = directory / files.REPORT_PNG
     made_at = _made_at(directory)
     try:
-        return picture.read_bytes() if picture.stat().st_mtime_ns == made_at else None
+        return read_regular(picture) if picture.stat().st_mtime_ns == made_at else None
     except OSError:
         return None
 

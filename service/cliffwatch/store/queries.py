@@ -8,6 +8,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.model.target import parse_target
 from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
 
 Row = TypeVar("Row")
@@ -21,8 +22,18 @@ def is_readable() -> ColumnElement[bool]:
 
 
 def has_known_words(row: RunRow) -> bool:
-    """As `is_readable`, of a row that was read."""
-    return row.state in set(RunState) and (row.verdict is None or row.verdict in set(VerdictName))
+    """As `is_readable`, of a row that was read; and whether its target is one."""
+    has_verdict = row.verdict is None or row.verdict in set(VerdictName)
+    return row.state in set(RunState) and has_verdict and is_target(row.target)
+
+
+def is_target(text: str) -> bool:
+    """Whether a run's row names a target that can be understood."""
+    try:
+        parse_target(text)
+    except Problem:
+        return False
+    return True
 
 
 def require_run(session: Session, run_id: str) -> RunRow:

@@ -20,7 +20,7 @@ from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.curve import Curve, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow
-from cliffwatch.store.queries import first_findings, unfinished_runs
+from cliffwatch.store.queries import first_findings, has_known_words, unfinished_runs
 from cliffwatch.web.firing import FiringAlert, FollowedAlerts, of_no_run
 
 CURVE_WIDTH, CURVE_HEIGHT = 120, 24
@@ -93,6 +93,7 @@ class RunList:
 def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlerts) -> RunList:
     """What the index says of finished runs, and the ends of the journals of those that are under way."""
     now = services.clock.wall()
+    rows = [row for row in rows if has_known_words(row)]
     with services.database.snapshot() as session:
         findings = first_findings(session, [row.id for row in rows], DEGRADING_KINDS)
         firing = {row.id: followed.of(Path(row.directory)) for row in unfinished_runs(session)}

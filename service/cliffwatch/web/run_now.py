@@ -56,10 +56,11 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
 def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
     """As the run's report judged them; none while it has no report."""
     try:
-        limits: list[dict[str, Any]] = json.loads(services.reports.read(run_id, files.REPORT_JSON)).get("limits", [])
+        report = json.loads(services.reports.read(run_id, files.REPORT_JSON))
     except (Problem, ValueError):
         return []
-    return limits
+    limits = report.get("limits") if isinstance(report, dict) else None
+    return limits if isinstance(limits, list) else []
 
 
 def time_left(run: RunSummary) -> str | None:

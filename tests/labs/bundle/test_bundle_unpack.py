@@ -198,7 +198,10 @@ def _set(**fields: Any) -> Change:
         ("events.jsonl", _set(at=1e300), "is no time"),
         ("events.jsonl", _set(at=float("nan")), "NaN is not a JSON number"),
         ("events.jsonl", _set(detail={"text": "a \0 in it"}), "NUL"),
+        ("events.jsonl", _set(crc32=None, detail={"replaced_durations": 5}), "replaced_durations: 5 is no mapping"),
+        ("events.jsonl", _set(crc32=None, detail={"workload_version": 10**30}), "is no version"),
         ("windows.jsonl", _set(latency={"publish": 5}), "is no window"),
+        ("windows.jsonl", _set(seq=2**63 - 1), "seq, start and end do not make an interval"),
         ("windows.jsonl", _set(gauges={"debt": float("inf")}), "Infinity is not a JSON number"),
     ],
 )
@@ -208,6 +211,8 @@ def test_what_no_worker_writes_is_refused(
     first, *rest = content[name].splitlines() if name.endswith("l") else [content[name]]
     body = json.loads(first)
     change(body)
+    if body.get("crc32", "") is None:
+        del body["crc32"]
     changed = b"\n".join([json.dumps(body).encode(), *rest]) + b"\n"
     assert words in refusal(forged(content | {name: changed}), tmp_path)
 

@@ -19,7 +19,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.finite_json import NotFiniteError, require_shallow, strict_json
 from cliffwatch.base.units import format_size
-from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.journal import EventType, JournalReader, JournalWindow, files
 from cliffwatch.journal.checksum import checksum
 from cliffwatch.journal.reader import HISTOGRAMS_LIMIT_BYTES, LINE_LIMIT_BYTES, tag_name
 from cliffwatch.journal.state import RunStatus, status_of
@@ -33,7 +33,7 @@ from cliffwatch.labs.bundle.bounds import (
 )
 from cliffwatch.labs.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
 from cliffwatch.labs.bundle.pack import order_of
-from cliffwatch.model.request import check_text
+from cliffwatch.model.request import Submission, check_text
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import NAMES_LIMITS
 
@@ -144,6 +144,11 @@ def _check(directory: Path, manifest: Manifest) -> None:
         raise invalid(files.EVENTS, f"the run is {state}; only a finished run is taken")
     if status.verdict is not manifest.verdict:
         raise invalid(files.EVENTS, f"the run's verdict is {status.verdict}, and not {manifest.verdict}")
+    first = next(stored.event for stored in reader.events() if stored.event.type is EventType.STATE)
+    try:
+        Submission.from_detail(first.detail, str(order.target))
+    except ValueError as error:
+        raise invalid(files.EVENTS, str(error)) from error
     moments = (status.since, status.created_at, status.started_at, status.load_start, status.load_stop)
     for moment in moments:
         _check_moment(files.EVENTS, moment or 0.0)
