@@ -151,6 +151,18 @@ def test_another_directory_of_the_same_name_is_not_held(tmp_path: Path) -> None:
     assert list(place.iterdir()) == []
 
 
+def test_a_directory_that_cannot_be_made_is_an_objection(tmp_path: Path) -> None:
+    with mounted("none", tmp_path / "full", "-t", "tmpfs", "-o", "nr_inodes=1") as full:
+        message = refusal_to_hold(examined(full))
+    assert f"{full / 'cliffwatch-r1'} cannot be made: No space left on device; make room, of inodes too" in message
+
+
+def test_a_directory_in_the_place_of_the_mark_is_an_objection(tmp_path: Path) -> None:
+    (tmp_path / "cliffwatch-r1" / ".cliffwatch-run.new").mkdir(parents=True)
+    (tmp_path / "cliffwatch-r1").chmod(0o700)
+    assert "cannot be made: Is a directory" in refusal_to_hold(examined(tmp_path))
+
+
 def test_the_run_s_own_directory_is_private_and_marked(tmp_path: Path) -> None:
     with hold(examined(tmp_path)) as path:
         assert path == tmp_path / "cliffwatch-r1"

@@ -18,7 +18,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.app.launcher import request_stop
-from cliffwatch.gate import directory_of, examine
+from cliffwatch.gate import directory_of, examine, is_same_directory
 from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import Submission
@@ -219,6 +219,27 @@ def test_a_directory_whose_file_system_is_not_mounted_any_more_is_another_one(tm
     assert finished.verdict is VerdictName.FAILED
     assert any(f"{place / 'data'} was another directory" in reason for reason in finished.reasons), finished.reasons
     assert list((place / "data").iterdir()) == []
+
+
+def test_a_file_system_that_was_made_in_the_same_second_is_another_one(tmp_path: Path) -> None:
+    """The roots of both have inode 2, and births in whole seconds."""
+    place = tmp_path / "volume"
+    target = DirectoryTarget(path=str(place))
+    with loop_drive(tmp_path / "one.img", 64 * MIB) as one, loop_drive(tmp_path / "two.img", 64 * MIB) as two:
+        # As a clock that stands still would have it.
+        for drive in (one, two):
+            command("env", "E2FSPROGS_FAKE_TIME=1790000000", "mkfs.ext4", "-q", drive.node)
+        with mounted(one.node, place):
+            asked = directory_of(examine(target, "run"))
+        with mounted(one.node, place):
+            assert is_same_directory(asked or "", directory_of(examine(target, "run")) or "")
+        with mounted(two.node, place):
+            found = directory_of(examine(target, "run"))
+    assert asked is not None
+    assert found is not None
+    assert asked.partition(" of ")[0] == found.partition(" of ")[0]
+    assert not is_same_directory(asked, found)
+    assert is_same_directory(asked.partition(" of ")[0], found), "an earlier version wrote down no file system"
 
 
 def test_another_file_under_the_confirmed_name_is_not_erased(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from cliffwatch.gate.journal_directories import directory_with_journals, drive_w
 from cliffwatch.gate.objections import Objection
 from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory, within_a_run
 from cliffwatch.machine.backing import FileIdentity, read_loops
-from cliffwatch.machine.births import birth_of, described
+from cliffwatch.machine.births import birth_of, described, file_system_of
 from cliffwatch.machine.inventory import (
     Drive,
     Volume,
@@ -35,6 +35,7 @@ _UNKNOWN_BIRTH = "of unknown birth"
 #: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
 _ALL_PROCESSES = "pid:[4026531836]"
 _BORN = re.compile(r"born \S+Z")
+_FILE_SYSTEM = re.compile(r" of file system [0-9a-f]{16}")
 _BIRTH = re.compile(rf" (?:born \d{{4}}-\S+Z|generation \d+|{_UNKNOWN_BIRTH})(?= \d+ bytes(?:;|$))")
 
 
@@ -96,20 +97,30 @@ def place_of(examination: Examination) -> str | None:
 
 
 def directory_of(examination: Examination) -> str | None:
-    """Which directory the target led to, by inode and birth; None for other targets."""
+    """Which directory the target led to, by inode, birth and file system; None for other targets."""
     if examination.directory is None:
         return None
-    return described(examination.path.parent, examination.directory)
+    parent = examination.path.parent
+    return " of ".join(filter(None, [described(parent, examination.directory), file_system_of(parent)]))
 
 
 def is_same_directory(asked: str, present: str) -> bool:
     """Whether a target's directory is the one it was before, both as `directory_of` gives them.
 
-    The birth alone decides where both have one: a file system that is stacked on others may number its inodes anew when
-    it is mounted.
+    The birth decides where both have one, and not the inode: a file system that is stacked on others may number its
+    inodes anew when it is mounted. So does the file system, which earlier versions did not write down.
     """
-    one, other = (_BORN.search(words) for words in (asked, present))
-    return one[0] == other[0] if one and other else asked == present
+    if _differ(_FILE_SYSTEM, asked, present):
+        return False
+    if all(_BORN.search(words) for words in (asked, present)):
+        return not _differ(_BORN, asked, present)
+    return _FILE_SYSTEM.sub("", asked) == _FILE_SYSTEM.sub("", present)
+
+
+def _differ(part: re.Pattern[str], one: str, other: str) -> bool:
+    """Whether both have that part, and not the same."""
+    mine, its = part.search(one), part.search(other)
+    return mine is not None and its is not None and mine[0] != its[0]
 
 
 def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:

@@ -4,6 +4,7 @@ Everything is done relative to an open descriptor and follows no symbolic link, 
 in its place between two steps.
 """
 
+import errno
 import os
 import shutil
 import stat
@@ -64,7 +65,7 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
     Yields a descriptor of it, which stays that of this very directory, whatever becomes of its name. Raises
     Problem(target_unsafe) when the directory is another's or a living process has it.
     """
-    with suppress(FileExistsError):
+    with suppress(FileExistsError), _objecting(path):
         os.mkdir(path.name, PRIVATE_DIRECTORY, dir_fd=parent)
     try:
         directory = open_beneath(parent, Path(path.name))
@@ -77,7 +78,8 @@ def claimed(parent: int, path: Path, run_id: str) -> Iterator[int]:
         if state == "foreign":
             require_clear([foreign_directory(path)])
         if state == "unclaimed":
-            _mark(directory, run_id)
+            with _objecting(path):
+                _mark(directory, run_id)
         yield directory
     finally:
         os.close(directory)
@@ -147,7 +149,7 @@ def _ownership_of(directory: int, run_id: str) -> Ownership:
     # write to they could put links, which an engine would follow.
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
         return "foreign"
-    # An unfinished mark is nobody's data.
+    # An unfinished mark holds no data.
     if not set(os.listdir(directory)) - {_MARKER_IN_PROGRESS}:
         return "unclaimed"
     try:
@@ -177,6 +179,20 @@ def _mark(directory: int, run_id: str) -> None:
         os.close(marker)
     os.rename(_MARKER_IN_PROGRESS, MARKER, src_dir_fd=directory, dst_dir_fd=directory)
     os.fsync(directory)
+
+
+@contextmanager
+def _objecting(path: Path) -> Iterator[None]:
+    """What keeps the run's own directory from being made speaks against the target: another worker would fail too."""
+    try:
+        yield
+    except FileExistsError:
+        raise
+    except OSError as error:
+        remedies = {errno.ENOSPC: "make room, of inodes too", errno.EDQUOT: "raise the quota"}
+        remedy = remedies.get(error.errno or 0, "see that its file system is well and lets this user write")
+        message = f"the run's own directory {path} cannot be made: {error.strerror}; {remedy}"
+        require_clear([Objection("not_writable", message)])
 
 
 def _lock(directory: int, path: Path) -> None:

@@ -2,12 +2,16 @@
 
 import ctypes
 import fcntl
+import os
 import struct
 import time
 from pathlib import Path
 
 from cliffwatch.machine.backing import FileIdentity, opened
+from cliffwatch.machine.relays import file_system_number
 
+#: The same of all three: linux/magic.h.
+_EXT = 0xEF53
 _AT_EMPTY_PATH = 0x1000
 _STATX_BTIME = 0x800
 #: struct statx of linux/stat.h, 256 bytes: the mask of what is given, and the seconds and nanoseconds of the birth.
@@ -31,6 +35,20 @@ def birth_of(file: Path, identity: FileIdentity) -> str | None:
 def described(file: Path, identity: FileIdentity) -> str:
     """A file in words that stay the same when the machine starts again, as `inode 12 born 2026-…Z`."""
     return " ".join(filter(None, [f"inode {identity.inode}", birth_of(file, identity)]))
+
+
+def file_system_of(directory: Path) -> str | None:
+    """Which ext2, ext3 or ext4 the directory is on, as `file system 8f3a…`: what its UUID comes to. None for others.
+
+    The root of an ext4 always has inode 2, and its birth is a whole second, so that two that were made in one second
+    have that in common. Elsewhere births are finer, and the number that statfs(2) gives may change with the device's.
+    """
+    if file_system_number(directory) != _EXT:
+        return None
+    try:
+        return f"file system {os.statvfs(directory).f_fsid & (1 << 64) - 1:016x}"
+    except OSError:
+        return None
 
 
 def _birth_time(descriptor: int) -> str | None:

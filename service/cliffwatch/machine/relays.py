@@ -64,7 +64,7 @@ def relay_by_mounts(device: int, proc: Path = PROC) -> Relay | None:
 def relay_by_type(file: Path | int) -> Relay:
     """Whether the file may be another one's, by what kind its file system is of. `file` is a descriptor, or a path that
     leads to the file itself whatever is mounted, as /proc/PID/fd/N does."""
-    number = _type_number(file)
+    number = file_system_number(file)
     if number is None:
         return UNKNOWN
     return Relay(number not in _KEEPERS.values(), gives_inodes=number == _FUSE_NUMBER)
@@ -78,8 +78,9 @@ def _relays(mount: Mount) -> bool:
     return mount.file_system not in _KEEPERS
 
 
-def _type_number(file: Path | int) -> int | None:
-    """f_type of statfs(2), which os.statvfs does not give; None where it cannot be asked."""
+def file_system_number(file: Path | int) -> int | None:
+    """Which kind of file system the file is on, by the number that linux/magic.h gives it: f_type of statfs(2), which
+    os.statvfs does not give. None where it cannot be asked."""
     answer = ctypes.create_string_buffer(_STATFS_BYTES)
     library = ctypes.CDLL(None)
     failed = library.fstatfs(file, answer) if isinstance(file, int) else library.statfs(os.fsencode(file), answer)
