@@ -1,5 +1,9 @@
 import gc
+import sqlite3
 import threading
+from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -117,3 +121,33 @@ def test_a_file_that_may_not_be_written_is_not_called_damaged(volume: Path) -> N
     command("chattr", "-i", volume / "cliffwatch.sqlite3")
     assert "mounted read-write" in said
     assert "move it away" not in said
+
+
+def _overwrite(file: Path) -> None:
+    with file.open("r+b") as opened:
+        opened.seek(8192)
+        opened.write(b"\xff" * 32768)
+
+
+def _execute(statement: str, file: Path) -> None:
+    with closing(sqlite3.connect(file)) as connection, connection:
+        connection.execute(statement)
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_overwrite, "cannot be used"),
+        (partial(_execute, "DROP TABLE runs"), "it has no table runs"),
+        (partial(_execute, "INSERT INTO alembic_version VALUES ('0001')"), "cannot be used"),
+    ],
+    ids=["overwritten", "table dropped", "two revisions"],
+)
+def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:
+    file = tmp_path / "cliffwatch.sqlite3"
+    upgrade(f"sqlite:///{file}")
+    damage(file)
+    said = refusal(f"sqlite:///{file}")
+    assert words in said
+    assert str(file) in said
+    assert "move it away: a start makes another of the journals" in said

@@ -109,11 +109,15 @@ def _make_state(settings: Settings) -> None:
         tighten(place, settings.runs_directory)
     except OSError as error:
         raise _unusable(place, error) from error
+    try:
+        settings.runs_directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unusable(settings.runs_directory, error, "runs") from error
 
 
-def _unusable(place: Path, error: OSError) -> Problem:
-    remedy = "name a directory that this user may write to with CLIFFWATCH_STATE_DIRECTORY"
-    return Problem(Code.NOT_READY, f"the state directory {place} cannot be used: {error.strerror}; {remedy}")
+def _unusable(place: Path, error: OSError, purpose: str = "state") -> Problem:
+    remedy = f"name a directory that this user may write to with CLIFFWATCH_{purpose.upper()}_DIRECTORY"
+    return Problem(Code.NOT_READY, f"the {purpose} directory {place} cannot be used: {error.strerror}; {remedy}")
 
 
 def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:

@@ -14,7 +14,8 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from alembic.util import CommandError
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import ExceptionContext, make_url
 from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
@@ -24,6 +25,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.resources import MIGRATIONS_DIRECTORY
 from cliffwatch.base.version import VERSION
+from cliffwatch.store.models import BaseRow
 from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
 from cliffwatch.store.sqlite_file import Identity, LogIdentities, SqliteFile
 
@@ -123,8 +125,12 @@ def upgrade(url: str, revision: str = "head") -> None:
             _require_utf8(connection)
             _require_known(connection)
             command.upgrade(_configuration(connection), revision)
+            _require_whole(connection, url)
     except DatabaseError as error:
         raise _unusable(url, error) from error
+    except CommandError as error:
+        # Two revisions, or one that is none: somebody wrote into alembic_version.
+        raise _damaged(url, str(error)) from error
     finally:
         database.close()
 
@@ -141,21 +147,43 @@ def downgrade(url: str, revision: str) -> None:
 
 def is_current(session: Session) -> bool:
     """Whether the tables are at the newest revision."""
-    return MigrationContext.configure(session.connection()).get_current_revision() == _newest_revision()
+    return _current_revision(session.connection()) == _newest_revision()
 
 
 def _unusable(url: str, error: DatabaseError) -> Problem:
     """It is damaged, something else is in its place, or another program holds it."""
     reason = " ".join(str(error.orig).split())
-    name = make_url(url).render_as_string(hide_password=True)
     if str(getattr(error.orig, "sqlite_errorname", "")).startswith("SQLITE_READONLY"):
+        name = make_url(url).render_as_string(hide_password=True)
         remedy = "let the service's user write the file and its directory, on a file system that is mounted read-write"
-    else:
-        remedy = (
-            "see that it is whole and that no other program holds it, or move it away: a start makes another of the "
-            "journals, without schedules and tokens"
-        )
+        return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
+    return _damaged(url, reason)
+
+
+def _damaged(url: str, reason: str) -> Problem:
+    name = make_url(url).render_as_string(hide_password=True)
+    remedy = (
+        "see that it is whole and that no other program holds it, or move it away: a start makes another of the "
+        "journals, without schedules and tokens"
+    )
     return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
+
+
+def _require_whole(connection: Connection, url: str) -> None:
+    """Damage is said here, and not by whichever request comes to the page of the file, or the table, that has it."""
+    if connection.dialect.name == "sqlite":
+        found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
+        if found != "ok":
+            raise _damaged(url, " ".join(found.split()))
+    if _current_revision(connection) == _newest_revision():
+        missing = sorted(set(BaseRow.metadata.tables) - set(inspect(connection).get_table_names()))
+        if missing:
+            raise _damaged(url, f"it has no table {', '.join(missing)}")
+    connection.rollback()
+
+
+def _current_revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
 
 
 def _require_utf8(connection: Connection) -> None:
@@ -174,7 +202,7 @@ def _require_utf8(connection: Connection) -> None:
 
 
 def _require_known(connection: Connection) -> None:
-    present = MigrationContext.configure(connection).get_current_revision()
+    present = _current_revision(connection)
     connection.rollback()
     known = {script.revision for script in ScriptDirectory(str(MIGRATIONS_DIRECTORY)).walk_revisions()}
     if present is not None and present not in known:
