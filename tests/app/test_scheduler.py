@@ -251,6 +251,20 @@ def test_a_long_absence_is_recorded_in_bounds(database: Database, scheduler: Sch
     assert next_fire(database) == 60 * (MISSED_LISTED + 41)
 
 
+def test_what_nothing_came_of_is_kept_up_to_a_bound(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cliffwatch.app.scheduler.FRUITLESS_KEPT", 3)
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600 + 1)
+    scheduler.fire("s")
+    clock.advance_to(NOW + 6 * 3600 + GRACE + 1)
+    scheduler.fire("s")
+    assert [(due_at, outcome) for due_at, outcome, _, _ in firings(database)] == [
+        (3600, "queued"), (4 * 3600, "missed"), (5 * 3600, "missed"), (6 * 3600, "missed"),
+    ]  # fmt: skip
+
+
 def test_a_disabled_schedule_neither_fires_nor_misses(
     database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
 ) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from apscheduler.events import EVENT_JOB_MISSED, JobExecutionEvent
 from apscheduler.jobstores.base import JobLookupError
 from apscheduler.schedulers.background import BackgroundScheduler
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
@@ -37,6 +37,8 @@ QUEUED, MISSED, FAILED = "queued", "missed", "failed"
 MISSED_LISTED = 100
 #: So many are counted at most.
 _MISSED_COUNTED = 10_000
+#: Of a schedule's fire times that came to nothing, so many are kept; those that queued a run all are.
+FRUITLESS_KEPT = 1000
 #: What reading a damaged row may raise.
 _UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
 #: What is said of a run that was queued for a schedule of before a drive was examined when it is confirmed.
@@ -169,6 +171,8 @@ class Scheduler:
             more = len(missed) - MISSED_LISTED if number == MISSED_LISTED else 0
             detail = f"{reason}; {more} more were missed after this one" if more > 0 else reason
             session.add(FiringRow(schedule_id=row.id, due_at=due_at, outcome=MISSED, run_id=None, detail=detail))
+        session.flush()
+        _forget_old(session, row.id)
         if not in_time:
             return None
         firing = FiringRow(
@@ -217,3 +221,12 @@ class Scheduler:
             self.fire(event.job_id)
         except Exception:
             _LOG.exception("a missed fire time of schedule %s could not be recorded", event.job_id)
+
+
+def _forget_old(session: Session, schedule_id: str) -> None:
+    """Remove what nothing came of but for the newest: a schedule of every second misses 86,400 a day."""
+    is_fruitless = (FiringRow.schedule_id == schedule_id, FiringRow.outcome != QUEUED)
+    newest = select(FiringRow.due_at).where(*is_fruitless).order_by(FiringRow.due_at.desc())
+    oldest_kept = session.scalar(newest.offset(FRUITLESS_KEPT - 1).limit(1))
+    if oldest_kept is not None:
+        session.execute(delete(FiringRow).where(*is_fruitless, FiringRow.due_at < oldest_kept))
