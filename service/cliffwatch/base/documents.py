@@ -1,5 +1,7 @@
 """YAML between people and programs: written as one would write it, and one line that says why it cannot be read."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -10,6 +12,16 @@ from cliffwatch.base.plain_values import plain
 #: Longer than any workload, also one with a fio job in it.
 _TEXT_LIMIT = 64 * 1024
 _ALIASES_LIMIT = 20
+#: What the library says of what YAML allows and a document here cannot be, and what would be right.
+_PLAINER = (
+    (re.compile(r"found unhashable key"), "a mapping or a list cannot be a key"),
+    (
+        re.compile(r"could not determine a constructor for the tag '(?:tag:yaml\.org,2002:)?(.{1,40}).*'", re.DOTALL),
+        r"the tag \1 has no meaning here; remove it",
+    ),
+    (re.compile(r"failed to (?:decode|convert) base64 data.*", re.DOTALL), "it is no base64; write it as text"),
+    (re.compile(r"Exceeds the limit \(\d+ digits\).*", re.DOTALL), "a number of thousands of digits"),
+)
 
 
 class _Bounded(yaml.SafeLoader):
@@ -44,6 +56,19 @@ class _Bounded(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
+def read_yaml(path: Path, *, unique_keys: bool = True) -> Any:
+    """The document in a file that a user names, which may be a pipe, of which no more is read than a document may have.
+
+    Raises OSError, UnicodeDecodeError, and as `load_yaml` does.
+    """
+    limit_bytes = 4 * _TEXT_LIMIT
+    with path.open("rb") as file:
+        content = file.read(limit_bytes + 1)
+    if len(content) > limit_bytes:
+        raise yaml.YAMLError(f"it has more than {limit_bytes} bytes; it may have {_TEXT_LIMIT} characters")
+    return load_yaml(content.decode("utf-8"), unique_keys=unique_keys)
+
+
 def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
     """The document that a text is. Raises yaml.YAMLError, which `why_unreadable` puts in a line.
 
@@ -56,7 +81,7 @@ def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
         return plain(loader.get_single_data())
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         # A date that is none, a number of thousands of digits, a mapping that is a key.
-        raise yaml.YAMLError(f"a value cannot be read: {str(error)[:200]}") from error
+        raise yaml.YAMLError(f"a value cannot be read: {_plainly(str(error))[:200]}") from error
     finally:
         loader.dispose()
 
@@ -69,8 +94,14 @@ def why_unreadable(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
         return "it is not UTF-8 text"
     if isinstance(error, yaml.MarkedYAMLError) and error.problem and error.problem_mark:
         mark = error.problem_mark
-        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+        return f"line {mark.line + 1}, column {mark.column + 1}: {_plainly(error.problem)}"
     return " ".join(str(error).split())
+
+
+def _plainly(words: str) -> str:
+    for pattern, plain_words in _PLAINER:
+        words = pattern.sub(plain_words, words)
+    return words
 
 
 _OTHER_LINE_ENDS = frozenset("\r\x85\u2028\u2029")

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.regular_files import NotAFile, reading
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.run_id import SourceArgument
 from cliffwatch.cli.run_source import journal_of, written
@@ -45,8 +46,10 @@ def import_(
     """Import a bundled run into the service, under its own id."""
     session = session_of(context)
     try:
-        with file.open("rb") as content, session.client() as api:
+        with reading(file) as content, session.client() as api:
             run = api.upload("/runs/import", content)
+    except NotAFile as error:
+        raise Problem(Code.BAD_REQUEST, f"{file} is not a regular file; name the file of the bundle") from error
     except OSError as error:
         raise Problem(Code.BAD_REQUEST, f"{file} cannot be read: {error.strerror}; correct the path") from error
     say(f"imported {run['id']} (verdict {run['verdict']})", f"  look at it:  cliffwatch run show {run['id']}")

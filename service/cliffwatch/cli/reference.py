@@ -78,8 +78,12 @@ def _section(words: str, command: TyperCommand | TyperGroup) -> Iterator[str]:
         yield "".join(f"- `{argument.metavar}`: {argument.help}\n" for argument in arguments)
     if options:
         yield "| flag | variable | meaning |\n|---|---|---|\n" + "".join(
-            f"| `{option.opts[0]}` | `{variable_of(words, option)}` | {_meaning(option)} |\n" for option in options
+            f"| {_names(option)} | `{variable_of(words, option)}` | {_meaning(option)} |\n" for option in options
         )
+
+
+def _names(option: TyperOption) -> str:
+    return ", ".join(f"`{name}`" for name in (option.opts[0], *option.secondary_opts))
 
 
 def _meaning(option: TyperOption) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.documents import load_yaml, why_unreadable
+from cliffwatch.base.documents import read_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.units import format_size, parse_duration
 from cliffwatch.cli.client import ApiClient, path_of
@@ -25,7 +25,7 @@ def workload_reference(text: str) -> str | dict[str, Any]:
 def read_document(path: Path) -> dict[str, Any]:
     """A YAML mapping from a file; what is in it is for the service to judge. Raises Problem."""
     try:
-        document = load_yaml(path.read_text(encoding="utf-8"))
+        document = read_yaml(path)
     except (OSError, UnicodeDecodeError) as error:
         raise Problem(Code.BAD_REQUEST, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:

@@ -16,6 +16,8 @@ from cliffwatch.model.settings import Settings, read_settings
 
 TOKEN_VARIABLE = "CLIFFWATCH_TOKEN"
 TOKEN_FILE = "token"
+#: Many times what a token has: no more is read of what is named as its file.
+_TOKEN_FILE_CHARACTERS = 4096
 
 #: Takes the place of the global `--output` where it stands after the command.
 OutputOption = Annotated[Output | None, typer.Option("--output", help="Output format: table or JSON.")]
@@ -48,7 +50,9 @@ class Session:
     def service_url(self) -> str:
         """Raises Problem(bad_request) for what is not the address of a web server."""
         if self.url and not self.url.startswith(("http://", "https://")):
-            raise Problem(Code.BAD_REQUEST, f"--url: {self.url!r} has no scheme; write http://{self.url}")
+            scheme, found, rest = self.url.partition("://")
+            wrong = f"the scheme {scheme!r}, which is not one of http, https" if found else "no scheme"
+            raise Problem(Code.BAD_REQUEST, f"--url: {self.url!r} has {wrong}; write http://{rest or self.url}")
         return self.url or self.local_url()
 
     def token_path(self) -> Path:
@@ -61,7 +65,8 @@ class Session:
             return _checked(given, TOKEN_VARIABLE)
         path = self.token_path()
         try:
-            token = path.read_text(encoding="utf-8", errors="replace").strip()
+            with path.open(encoding="utf-8", errors="replace") as file:
+                token = file.read(_TOKEN_FILE_CHARACTERS).strip()
         except OSError as error:
             remedy = (
                 f"correct --token-file, or set {TOKEN_VARIABLE}"

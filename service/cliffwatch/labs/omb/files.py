@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from cliffwatch.base.documents import load_yaml, why_unreadable
+from cliffwatch.base.documents import read_yaml, why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
 
 #: Of anything: bytes, minutes, topics. What is larger is a slip of the pen, and could not be reckoned with.
@@ -88,7 +88,7 @@ def read_mapping(path: Path, what: str) -> dict[str, Any]:
     """A YAML mapping. Raises Problem(bad_request)."""
     try:
         # The benchmark takes a key that stands twice, and so does this.
-        content = load_yaml(path.read_text(encoding="utf-8"), unique_keys=False)
+        content = read_yaml(path, unique_keys=False)
     except (OSError, UnicodeDecodeError) as error:
         raise wrong(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path") from error
     except yaml.YAMLError as error:

@@ -1,0 +1,30 @@
+"""YAML that users name: what cannot be read is said in their words, and no more of it is read than a document has."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from cliffwatch.base.documents import load_yaml, read_yaml, why_unreadable
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("? [a]\n: 1\n", "line 1, column 3: a mapping or a list cannot be a key"),
+        ("version: !x 1\n", "line 1, column 10: the tag !x has no meaning here; remove it"),
+        ("version: !!python/name:os.system 1\n", "the tag python/name:os.system has no meaning here; remove it"),
+        ('a: !!binary "abc"\n', "line 1, column 4: it is no base64; write it as text"),
+        (f"a: {'9' * 5000}\n", "a value cannot be read: a number of thousands of digits"),
+        ("a: 1\na: 2\n", "line 2, column 1: the key 'a' is there twice; remove one"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_plain_words(text: str, words: str) -> None:
+    with pytest.raises(yaml.YAMLError) as refused:
+        load_yaml(text)
+    assert words in why_unreadable(refused.value)
+
+
+def test_no_more_is_read_than_a_document_may_have() -> None:
+    with pytest.raises(yaml.YAMLError, match="it has more than 262144 bytes"):
+        read_yaml(Path("/dev/zero"))
