@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cliffwatch.base.finite_json import lenient_json, may_be_unfit
+from cliffwatch.base.finite_json import NotFiniteError, lenient_json, may_be_unfit, strict_json
 from cliffwatch.base.plain_values import read_json
 
 
@@ -58,3 +58,9 @@ def test_to_see_that_a_text_is_fit_takes_about_as_long_as_to_compress_it() -> No
     looked = min(seconds(lambda: may_be_unfit(line)) for _ in range(3))
     compressed = min(seconds(lambda: zlib.compress(line)) for _ in range(3))
     assert looked < 20 * compressed
+
+
+@pytest.mark.parametrize("text", ["9" * 5000, "1e999", "NaN", '{"a":' + "9" * 400 + "}"])
+def test_a_number_that_is_none_is_refused_in_plain_words(text: str) -> None:
+    with pytest.raises(NotFiniteError, match=r"is too large a number|is not a JSON number"):
+        strict_json(text)

@@ -10,6 +10,7 @@ from testkit import journals
 
 from cliffwatch.analysis.journal_series import UPDATED_NOTE
 from cliffwatch.app.index import index_run, rebuild
+from cliffwatch.base.errors import Problem
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import FindingRow, RunRow
@@ -86,3 +87,14 @@ def test_findings_are_read_once_however_many_are_restated(database: Database, tm
     assert len(reads) == 1
     with database.snapshot() as session:
         assert [row.detail["ratio"] for row in session.scalars(select(FindingRow))] == [7.0] * 20
+
+
+def test_an_order_that_is_none_is_refused_with_its_fields(database: Database, tmp_path: Path) -> None:
+    directory = journals.queue(tmp_path, "one")
+    order = json.loads((directory / files.ORDER).read_text())
+    (directory / files.ORDER).write_text(json.dumps(order | {"created_at": "yesterday", "odd": 1}))
+    with database.session() as session, pytest.raises(Problem) as refused:
+        index_run(session, directory)
+    assert refused.value.detail.startswith(f"{directory / files.ORDER} does not hold an order: ")
+    assert "created_at: 'yesterday' is not a number" in refused.value.detail
+    assert "pydantic" not in refused.value.detail

@@ -41,7 +41,7 @@ def strict_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
     otherwise the last one counts.
     """
     hooks = {"object_pairs_hook": _unique} if unique_keys else {}
-    return _loads(text, parse_constant=_refuse, parse_float=_finite, **hooks)
+    return _loads(text, parse_constant=_refuse, parse_float=_finite, parse_int=_whole, **hooks)
 
 
 def lenient_json(text: str | bytes) -> tuple[Any, int]:
@@ -154,6 +154,12 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _refuse(word: str) -> NoReturn:
     raise NotFiniteError(f"{word} is not a JSON number")
+
+
+def _whole(word: str) -> int:
+    if len(word) > _WHOLE_DIGITS:
+        raise NotFiniteError(f"{word[:40]}… is too large a number")
+    return int(word)
 
 
 def _finite(word: str) -> float:
