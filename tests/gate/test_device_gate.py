@@ -1,6 +1,7 @@
 """The safety gate in front of block devices: real loop devices, and on them what makes a device somebody's."""
 
 import os
+import stat
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -375,3 +376,13 @@ def test_every_reason_is_a_fault_of_its_own_with_a_field() -> None:
     assert [fault.message for fault in refusal.value.faults] == [each.message for each in objections]
     assert all(fault.field.startswith(("target", "workload.load")) for fault in refusal.value.faults)
     require_clear([])
+
+
+def test_a_node_of_a_device_that_is_not_there_is_named(tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    os.mknod(node, 0o600 | stat.S_IFBLK, os.makedev(250, 77))
+    with pytest.raises(Problem) as refused:
+        examine(DeviceTarget(identity=str(node), confirmation=""), "r1")
+    assert refused.value.code is Code.TARGET_MISSING
+    (fault,) = refused.value.faults
+    assert fault.message == f"{node} is a node of the block device 250:77, and this machine has none of that number"

@@ -4,6 +4,7 @@ Neither waits for one of the threads that answer all else: what watches the serv
 """
 
 import os
+from pathlib import Path
 
 import anyio
 import anyio.to_thread
@@ -17,6 +18,8 @@ from cliffwatch.http.problems import responses
 router = APIRouter(tags=["health"])
 #: A round of the reconciler takes milliseconds, and with a database that does not answer as long as that is waited for.
 LONGEST_ROUND_SECONDS = 60.0
+#: Less is no room: an event and a window are written at a time, and each begins a block of its own.
+_LEAST_ROOM_BYTES = 64 * 1024
 #: Threads that ask the database for whoever asks whether the service is ready.
 _ASKING_LIMIT = 2
 
@@ -54,6 +57,8 @@ def _require_ready(services: Services) -> None:
     runs = services.settings.runs_directory
     if not os.access(runs, os.W_OK | os.X_OK):
         raise Problem(Code.NOT_READY, f"{runs} cannot be written; see that it is there and mounted read-write")
+    if _is_full(runs):
+        raise Problem(Code.NOT_READY, f"the disk below {runs} is full, and journals are written there; make room")
     if not services.scheduler.is_running:
         raise Problem(Code.NOT_READY, "the scheduler does not run, or another service has its lock")
     if (busy_seconds := services.reconciling_seconds()) > LONGEST_ROUND_SECONDS:
@@ -62,3 +67,10 @@ def _require_ready(services: Services) -> None:
             f"for {busy_seconds:.0f} s no run has been looked after: what the service reads or starts does not answer; "
             "see the disk of the journals, then restart the service",
         )
+
+
+def _is_full(directory: Path) -> bool:
+    """Whether no file can be made there any more, for want of blocks or of inodes."""
+    room = os.statvfs(directory)
+    # A file system that makes inodes as they are needed counts none.
+    return room.f_bavail * room.f_frsize < _LEAST_ROOM_BYTES or (room.f_files > 0 and room.f_favail == 0)

@@ -287,8 +287,18 @@ def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
+    """Of the partition whose node the identity leads to; None for any other. Raises Problem(target_missing)."""
     number = device_number(identity) if identity.startswith("/") else None
-    if number is None or not (device_directory(number, sys) / "partition").exists():
+    if number is None:
+        return None
+    try:
+        directory = device_directory(number, sys)
+    except FileNotFoundError as error:
+        message = f"{identity} is a node of the block device {number}, and this machine has none of that number"
+        raise Problem(
+            Code.TARGET_MISSING, "the device is not there", [FieldFault("target.identity", message)]
+        ) from error
+    if not (directory / "partition").exists():
         return None
     return number
 

@@ -1,9 +1,12 @@
 """A drive that somebody uses where the command cannot see it: who it is is said, and nothing is taken down by half."""
 
+import os
+import signal
 import time
 from pathlib import Path
 
 import pytest
+from testkit.emulated import served_drive
 from testkit.loops import command, helper
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
@@ -91,3 +94,27 @@ import atexit; atexit.register(engine.wait); atexit.register(engine.kill)
         "run my-run works on it; stop it with: cliffwatch run stop my-run"
     )
     state.detach()
+
+
+def test_a_stopped_server_is_named_and_not_waited_for(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    pid = state.server()
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(Problem, match=f"process {pid}, which serves the drive one, is stopped; .*kill -CONT {pid}"):
+            state.detach()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert state.drive() == drive
+    state.detach()
+
+
+@pytest.mark.alone(why="drives that other tests have killed are taken down, too, and named")
+def test_a_stopped_drive_of_another_directory_is_no_dead_one(state: State, tmp_path: Path) -> None:
+    with served_drive(tmp_path / "other", "--capacity", "64MiB", "--timing", "off") as other:
+        os.kill(other.pid, signal.SIGSTOP)
+        try:
+            assert clean(state.directory, CLOCK) == []
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
+        assert other.file.stat().st_size > 0

@@ -38,7 +38,7 @@ from cliffwatch.labs.aging.machine import (
     unmount_command,
 )
 from cliffwatch.labs.aging.removal import check_content, remove
-from cliffwatch.labs.aging.serving import end, serve
+from cliffwatch.labs.aging.serving import end, require_running, serve
 from cliffwatch.labs.aging.users import mounts_elsewhere, processes_on
 from cliffwatch.machine.signatures import SignaturesUnreadable, read_signatures
 
@@ -286,6 +286,8 @@ def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Des
 def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
     """Everything that there is of the drive, from the top. What lies on a dead process is taken away even in use."""
     is_dead = not place.is_served()
+    # What asks it for anything waits for as long as it is stopped: nothing here may.
+    require_running(place)
     devices = loop_devices(place)
     _require_no_mounts_over(place, devices)
     if not is_dead:

@@ -14,6 +14,7 @@ from cliffwatch.labs.aging.description import Description
 from cliffwatch.labs.aging.directories import DriveDirectory
 from cliffwatch.labs.aging.machine import BUSY_PATIENCE_SECONDS, flash_numbers, unmount
 from cliffwatch.labs.aging.users import mounts_elsewhere, process_ids_of
+from cliffwatch.machine.sysfs import PROC, read_text
 from cliffwatch.model.settings import environment_of_children
 
 READY_PATIENCE_SECONDS = 60.0
@@ -101,6 +102,15 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
     if place.is_served():
         raise Problem(Code.CONFLICT, f"the process that serves the drive {place.name} does not end; see {place.log}")
     place.ready.unlink(missing_ok=True)
+
+
+def require_running(place: DriveDirectory) -> None:
+    """Raises Problem(conflict) where the serving process was stopped, as by SIGSTOP or a debugger."""
+    for pid in process_ids_of(place.directory / "alive"):
+        state = (read_text(PROC / str(pid) / "stat") or "").rpartition(")")[2].split()[:1]
+        if state in (["T"], ["t"]):
+            detail = f"process {pid}, which serves the drive {place.name}, is stopped; continue it: kill -CONT {pid}"
+            raise Problem(Code.CONFLICT, detail)
 
 
 def _signal(place: DriveDirectory, number: signal.Signals) -> None:
