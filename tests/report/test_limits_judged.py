@@ -92,6 +92,18 @@ def test_where_nothing_is_completed_the_oldest_operation_breaks_a_limit_by_its_a
     assert (of_an_operation["held"], high["held"]) == (True, True)
 
 
+def test_a_maximum_over_the_whole_load_names_the_windows_that_broke_it(tmp_path: Path) -> None:
+    slow = slow_in(range(30, 32))
+    again = slow_in(range(40, 41))
+    plan = JournalPlan(latency=lambda index: again(index) if index == 40 else slow(index))
+    document, (row,) = judged(tmp_path, plan, "max <= 20ms")
+    spans = [(span["start_seconds"], span["window_end_seconds"], span["end_seconds"]) for span in row["broken"]]
+    assert spans == [(300.0, 310.0, 320.0), (400.0, 410.0, 410.0)]
+    assert any(
+        "was broken by the window at 0:05:00, and until 0:05:20" in reason for reason in document["verdict"]["reasons"]
+    )
+
+
 def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Path) -> None:
     """2 % of one window are slow, which is 0.33 % of a minute: the minute's p99 holds, a window's does not."""
     _, rows = judged(

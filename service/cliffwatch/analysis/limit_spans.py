@@ -66,8 +66,11 @@ class Breach:
 def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | None) -> list[Breach]:
     """Where the quantile of the merged latencies is above the bound that the tallies were counted against.
 
-    Spans of `over_seconds` begin with every window; all of it is one span where that is None.
+    Spans of `over_seconds` begin with every window; all of it is one span where that is None. A maximum over all of it
+    is broken by each window that has a higher one, whatever the others have.
     """
+    if over_seconds is None and quantile >= 1.0:
+        return joined(span_of([each], each.above / each.count, 0.0) for each in tallies if each.above)
     broken = []
     for first, behind in sliding(tallies, over_seconds):
         inside = tallies[first:behind]

@@ -102,8 +102,8 @@ def _place(span: BrokenSpan, zero: float) -> str:
     return f"by the window at {start}, and until {end} ({span.worst} at worst)"
 
 
-def _broken(breach: Breach, worst: str, over_seconds: float | None) -> BrokenSpan:
-    return BrokenSpan(breach.start, breach.until, worst, None if over_seconds is None else breach.end)
+def _broken(breach: Breach, worst: str, is_by_window: bool) -> BrokenSpan:
+    return BrokenSpan(breach.start, breach.until, worst, breach.end if is_by_window else None)
 
 
 def _judge(limit: Limit, run: Collected, windows: Sequence[JournalWindow], found: Sequence[ReportedFinding]) -> Judged:
@@ -130,7 +130,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
     if not found and not sliding(windows, limit.over_seconds):
         return Judged(limit.text, unjudged="no span of that length was measured to nine tenths")
     worst = [_percentile(reader, windows, name, limit, breach) for breach in found]
-    spans = tuple(_broken(b, latency(w), limit.over_seconds) for b, w in zip(found, worst, strict=True))
+    is_by_window = limit.over_seconds is not None or limit.quantile >= 1.0
+    spans = tuple(_broken(b, latency(w), is_by_window) for b, w in zip(found, worst, strict=True))
     if spans:
         return Judged(limit.text, spans, margin=margin(limit, max((w for w in worst if w is not None), default=None)))
     return Judged(limit.text, margin=_least_margin(windows, name, limit))
@@ -199,7 +200,11 @@ def _merged(reader: JournalReader, windows: Sequence[JournalWindow], name: str, 
 def _percentile(
     reader: JournalReader, windows: Sequence[JournalWindow], name: str, limit: Limit, breach: Breach
 ) -> float | None:
-    inside = [w for w in windows if w.start >= breach.worst_start - 1e-6 and w.end <= breach.worst_end + 1e-6]
+    start, end = breach.worst_start, breach.worst_end
+    if limit.quantile >= 1.0:
+        # The worst span is the one with most latencies above the bound, and the highest may be in any.
+        start, end = breach.start, breach.until
+    inside = [w for w in windows if w.start >= start - 1e-6 and w.end <= end + 1e-6]
     histogram = _merged(reader, inside, name, limit)
     return None if histogram is None else histogram.percentiles_seconds([limit.quantile])[0]
 
@@ -219,7 +224,7 @@ def _throughput(limit: Limit, windows: Sequence[JournalWindow]) -> Judged:
         for (first, behind), rate in zip(slides, rates, strict=True)
         if rate < (limit.bound or 0.0)
     ]
-    spans = tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds) for b in joined(broken))
+    spans = tuple(_broken(b, byte_rate(-b.badness), limit.over_seconds is not None) for b in joined(broken))
     return Judged(limit.text, spans, margin=margin(limit, float(rates.min())))
 
 
@@ -250,7 +255,9 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
             for (a, b), ratio in zip(slides, ratios, strict=True)
             if ratio > (limit.bound or 0.0)
         ]
-        broken += [_broken(each, format_amplification(each.badness), limit.over_seconds) for each in joined(beyond)]
+        broken += [
+            _broken(each, format_amplification(each.badness), limit.over_seconds is not None) for each in joined(beyond)
+        ]
     if not highest:
         return unknown
     spans = tuple(sorted(broken, key=lambda span: span.start))
