@@ -60,7 +60,7 @@ def test_to_see_that_a_text_is_fit_takes_about_as_long_as_to_compress_it() -> No
     assert looked < 20 * compressed
 
 
-@pytest.mark.parametrize("text", ["9" * 5000, "1e999", "NaN", '{"a":' + "9" * 400 + "}"])
+@pytest.mark.parametrize("text", ["9" * 5000, '{"a":-' + "9" * 4001 + "}", "1e999", "NaN"])
 def test_a_number_that_is_none_is_refused_in_plain_words(text: str) -> None:
-    with pytest.raises(NotFiniteError, match=r"is too large a number|is not a JSON number"):
+    with pytest.raises(NotFiniteError, match=r"is too large|is not a JSON number"):
         strict_json(text)

@@ -20,6 +20,8 @@ _FIGURES = bytes(
 _LARGE = (b"e000", b"e+000", b"0" * 200)
 #: A whole number of more digits may be too large for a float.
 _WHOLE_DIGITS = 308
+#: A whole number of more digits is not read at all: that takes time that grows with their square.
+_READ_DIGITS = 4000
 #: Half a character, and NUL, which PostgreSQL takes in no text.
 _UNFIT = re.compile("[\ud800-\udfff\0]")
 #: So deep may lists and mappings from outside be nested; nothing of ours is deeper than 10.
@@ -157,8 +159,8 @@ def _refuse(word: str) -> NoReturn:
 
 
 def _whole(word: str) -> int:
-    if len(word) > _WHOLE_DIGITS:
-        raise NotFiniteError(f"{word[:40]}… is too large a number")
+    if len(word) > _READ_DIGITS:
+        raise NotFiniteError(f"a number of {len(word.lstrip('-')):,} digits is too large")
     return int(word)
 
 
