@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from testkit.loops import command, helper
+from testkit.loops import command, helper, loop_drive, mounted
 from tests.labs.aging.machine import CLOCK, SMALL, State
 
 from cliffwatch.base.errors import Code, Problem
@@ -133,6 +133,24 @@ def foreign_mount_elsewhere(directory: Path) -> Iterator[None]:
     odd.mkdir()
     with foreign_mount(odd):
         yield
+
+
+def test_content_that_is_attached_under_its_own_name_is_neither_served_nor_deleted(
+    state: State, tmp_path: Path
+) -> None:
+    state.attach(AttachRequest(SMALL))
+    state.detach()
+    with loop_drive(state.place().content) as other, mounted(other.node, tmp_path / "files") as files:
+        (files / "file").write_text("precious")
+        for attempt in (state.attach, lambda: detach(state.directory, "one", CLOCK, delete=True)):
+            with pytest.raises(Problem, match=f"is attached as {other.node} too; .*: losetup --detach") as refused:
+                attempt()
+            assert refused.value.code is Code.CONFLICT
+        assert state.remains() == [other.name]
+        assert (files / "file").read_text() == "precious"
+    mount_point = state.attach().mount_point
+    assert mount_point is not None
+    assert (mount_point / "file").read_text() == "precious"
 
 
 def test_a_disk_that_was_detached_in_use_goes_with_its_mount(state: State) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.labs.aging.directories import DriveDirectory
 from cliffwatch.labs.aging.machine import mounts_below, unmount_command
+from cliffwatch.machine.backing import FileIdentity, read_loops
 
 #: The files of a drive besides its content, the last ones last: without a description it is not known whose they are.
 _FILES = ("content.state", "content.state-new", "ready.json", "output.log", "output.old", "alive", "profile.yaml")
@@ -42,7 +43,8 @@ def remove(place: DriveDirectory) -> list[str]:
 
 
 def check_content(place: DriveDirectory) -> None:
-    """Raises Problem(drive_invalid) where the content is a link to a file that the drive did not make.
+    """Raises Problem(drive_invalid) where the content is a link to a file that the drive did not make, and
+    Problem(conflict) where a loop device lies on it: its blocks would be written under two names.
 
     A drill has its content in /dev/shm. That is empty after a reboot, and another user can put anything under the name.
     """
@@ -50,6 +52,14 @@ def check_content(place: DriveDirectory) -> None:
     if target is not None and (reason := _why_foreign_file(target)):
         detail = f"{target}, which {place.content} is a link to, {reason}, so that it is not the content of this drive"
         raise Problem(Code.DRIVE_INVALID, f"{detail}; remove the link {place.content}, then try again")
+    if not place.content.exists():
+        return
+    content = FileIdentity.of(place.content.stat())
+    over = [f"/dev/{loop.name}" for loop in read_loops() if loop.backing is not None and loop.backing.file == content]
+    if over:
+        names = " and ".join(over)
+        detail = f"the content of the drive {place.name}, {place.content}, is attached as {names} too"
+        raise Problem(Code.CONFLICT, f"{detail}; unmount what is on it, then: losetup --detach {' '.join(over)}")
 
 
 def _content_link(place: DriveDirectory) -> Path | None:
