@@ -98,3 +98,18 @@ def test_an_order_that_is_none_is_refused_with_its_fields(database: Database, tm
     assert refused.value.detail.startswith(f"{directory / files.ORDER} does not hold an order: ")
     assert "created_at: 'yesterday' is not a number" in refused.value.detail
     assert "pydantic" not in refused.value.detail
+
+
+def test_of_findings_that_are_alike_only_the_newest_are_restated(database: Database, tmp_path: Path) -> None:
+    """Otherwise each note would cost as much as there are of them."""
+    directory = journals.queue(tmp_path, "one")
+    log = EventLog(directory)
+    alike = {"kind": "cliff", "series": "publish.p99", "onset": 7.0}
+    for _ in range(10):
+        log.append(Event(1.0, EventType.FINDING, "cliff", alike))
+    log.append(Event(2.0, EventType.NOTE, UPDATED_NOTE, alike | {"ratio": 7.0}))
+    with database.session() as session:
+        index_run(session, directory)
+    with database.snapshot() as session:
+        rows = session.scalars(select(FindingRow).order_by(FindingRow.event_id))
+        assert [row.detail.get("ratio") for row in rows] == [None] * 2 + [7.0] * 8

@@ -6,6 +6,7 @@ stay as they are.
 """
 
 import logging
+from collections import deque
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
@@ -35,6 +36,8 @@ from cliffwatch.store.queries import has_known_words, is_readable, is_target
 _LOG = logging.getLogger(__name__)
 #: Directories whose names begin so, of runs that are only being made or imported, are no journals yet.
 UNFINISHED_PREFIX = "."
+#: Of findings of one kind, series and onset, so many, the newest, are restated; more are in no journal of a worker's.
+_ALIKE_LIMIT = 8
 #: So much of the events is looked at for the last one that was read.
 _LONGEST_LINE_BYTES = 1 << 16
 #: What carries the findings of a run as its report has them: what ends it, and what gives it its verdict later.
@@ -289,19 +292,20 @@ class _Findings:
     """The rows of a run's findings, by what names them."""
 
     def __init__(self) -> None:
-        self._rows: dict[FindingKey, list[FindingRow]] = {}
+        self._rows: dict[FindingKey, deque[FindingRow]] = {}
 
     @classmethod
     def of(cls, session: Session, run_id: str) -> "_Findings":
         found = cls()
-        for row in session.scalars(select(FindingRow).where(FindingRow.run_id == run_id)):
+        rows = select(FindingRow).where(FindingRow.run_id == run_id).order_by(FindingRow.event_id)
+        for row in session.scalars(rows):
             found.add(row)
         return found
 
     def add(self, row: FindingRow) -> None:
         key = key_in(row.detail)
         if key is not None:
-            self._rows.setdefault(key, []).append(row)
+            self._rows.setdefault(key, deque(maxlen=_ALIKE_LIMIT)).append(row)
 
     def update(self, detail: dict[str, Any]) -> None:
         """The finding as the journal has it by now. A journal that was made elsewhere may name none that there is."""
