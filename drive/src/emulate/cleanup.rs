@@ -26,7 +26,7 @@ pub struct Removed {
 
 /// Detaches a loop device from its file; from the kernel's `loop.h`.
 const LOOP_CLR_FD: libc::Ioctl = 0x4c01;
-/// Tells what a loop device lies on; from there, too.
+/// Reads the status of a loop device: the file that it lies on, first of all; from there, too.
 const LOOP_GET_STATUS64: libc::Ioctl = 0x4c05;
 /// Of `struct loop_info64`, whose first word is the device that the file is on.
 const LOOP_INFO_WORDS: usize = 29;

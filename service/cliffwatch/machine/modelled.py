@@ -1,7 +1,7 @@
 """The mounts that serve modelled drives, and the files that keep these drives' content.
 
 A modelled drive is the one file of a FUSE mount, and its blocks are those of the file that `cliffwatch-drive mount` was
-given as `--backing`: whoever writes to one of the two overwrites the other. The mount's source says which file that is,
+given as `--backing`: a write to one of the two overwrites the other. The mount's source says which file that is,
 as `cliffwatch-drive:MAJOR:MINOR:INODE`, and the serving process has it locked.
 """
 

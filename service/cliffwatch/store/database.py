@@ -129,7 +129,7 @@ def upgrade(url: str, revision: str = "head") -> None:
     except DatabaseError as error:
         raise _unusable(url, error) from error
     except CommandError as error:
-        # Two revisions, or one that is none: somebody wrote into alembic_version.
+        # Two revisions, or one that is none: alembic_version was changed by hand.
         raise _damaged(url, str(error)) from error
     finally:
         database.close()
