@@ -23,6 +23,9 @@ pub(super) struct Backing {
 pub(super) fn open(path: &Path) -> Result<Backing> {
     let target = path.read_link().ok().map(|target| path.parent().unwrap_or(Path::new(".")).join(target));
     let real = target.as_deref().unwrap_or(path);
+    if let Some(reason) = target.as_deref().and_then(why_another_user_leads) {
+        return Err(refused(real, &reason));
+    }
     let mut options = OpenOptions::new();
     // Without O_NONBLOCK, a FIFO could keep the process waiting for its other end.
     options.read(true).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -49,6 +52,18 @@ pub(super) fn open(path: &Path) -> Result<Backing> {
 
 fn refused(path: &Path, reason: &str) -> Error {
     Error::setting("backing", format!("{} {reason}: give a file that a drive of this user made", path.display()))
+}
+
+/// Links of root and of this user on the way to the file are followed: a directory may be moved so.
+fn why_another_user_leads(path: &Path) -> Option<String> {
+    // SAFETY: this call only returns a number.
+    let user = unsafe { libc::geteuid() };
+    let links = path.ancestors().skip(1).filter_map(|part| Some((part, part.symlink_metadata().ok()?)));
+    links.filter(|(_, status)| status.is_symlink()).find_map(|(part, status)| {
+        let owner = status.uid();
+        let advice = || format!("is reached through {}, a symbolic link of the user {owner}", part.display());
+        (owner != 0 && owner != user).then(advice)
+    })
 }
 
 fn why_foreign(status: &Metadata, is_linked_to: bool) -> Option<String> {

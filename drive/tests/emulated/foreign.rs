@@ -83,6 +83,15 @@ fn a_backing_file_behind_a_link_is_made_and_nothing_else_in_its_place_is_touched
     refused("belongs to the user 65534");
     assert!(run("mkfifo", &["-m", "600", target.to_str().unwrap()]));
     refused("is not a regular file");
+    let (backing, way) = (place.join("backing"), place.join("way"));
+    std::os::unix::fs::symlink(&place, &way).unwrap();
+    std::os::unix::fs::lchown(&way, Some(65_534), None).unwrap();
+    fs::remove_file(&backing).unwrap();
+    std::os::unix::fs::symlink(way.join("target"), &backing).unwrap();
+    fs::write(&target, "").unwrap();
+    fs::set_permissions(&target, fs::Permissions::from_mode(0o600)).unwrap();
+    refused("a symbolic link of the user 65534");
+    std::os::unix::fs::lchown(&way, Some(0), None).unwrap();
     let mut drive = MountedDrive::new("linked", &flags);
     drive.stop();
     assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o600);

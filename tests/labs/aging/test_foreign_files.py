@@ -159,3 +159,19 @@ def test_a_file_of_another_in_place_of_the_content_is_neither_written_nor_delete
     state.place().content.unlink()
     assert delete(state) == []
     assert content.is_symlink() or content.exists()
+
+
+def test_another_user_s_link_on_the_way_to_the_content_is_not_followed(state: State, tmp_path: Path) -> None:
+    content = content_in(state, tmp_path / "memory")
+    content.parent.rename(tmp_path / "elsewhere")
+    content.parent.symlink_to(tmp_path / "elsewhere")
+    os.lchown(content.parent, 65534, 65534)
+    for attempt in (state.attach, lambda: delete(state)):
+        with pytest.raises(Problem) as refused:
+            attempt()
+        assert f"is reached through {content.parent}, a symbolic link of the user 65534" in refused.value.detail
+    assert content.exists()
+    os.lchown(content.parent, 0, 0)
+    state.attach()
+    assert delete(state) == []
+    assert not content.exists()

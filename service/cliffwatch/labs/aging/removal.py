@@ -67,7 +67,11 @@ def _content_link(place: DriveDirectory) -> Path | None:
 
 
 def _why_foreign_file(path: Path) -> str | None:
-    """Why a file is not one that a drive of this user made; None also where there is none. Links are not followed."""
+    """Why a file is not one that a drive of this user made; None also where there is none. Links are not followed, but
+    those of this user and of root on the way to it, where a directory is moved so."""
+    for part in reversed(path.parents):
+        if part.is_symlink() and part.lstat().st_uid not in (0, os.geteuid()):
+            return f"is reached through {part}, a symbolic link of the user {part.lstat().st_uid}"
     try:
         status = path.lstat()
     except FileNotFoundError:
