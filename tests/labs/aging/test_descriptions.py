@@ -59,3 +59,26 @@ def test_a_file_system_that_was_not_written_down_is_not_made_anew(state: State) 
     place.write(replace(place.read(), file_system=FileSystem.EXT4))
     assert (state.attach().mount_point or Path()).joinpath("keep").read_text() == "precious"
     assert place.read().formatted
+
+
+def test_data_without_a_signature_is_not_overwritten_by_a_file_system(state: State) -> None:
+    drive = state.attach(AttachRequest(SMALL, file_system=FileSystem.NONE))
+    with Path(f"/dev/{drive.device}").open("r+b") as device:
+        device.seek(1 << 20)
+        device.write(b"precious")
+    state.detach()
+    place = state.place()
+    place.write(replace(place.read(), file_system=FileSystem.EXT4))
+    before = place.content.read_bytes()
+    with pytest.raises(Problem, match="and the drive holds data of an unknown kind") as refused:
+        state.attach()
+    assert refused.value.code is Code.DRIVE_INVALID
+    assert place.content.read_bytes() == before
+
+
+def test_a_drive_that_was_never_written_to_gets_the_file_system_that_its_description_asks_for(state: State) -> None:
+    state.attach(AttachRequest(SMALL, file_system=FileSystem.NONE))
+    state.detach()
+    place = state.place()
+    place.write(replace(place.read(), file_system=FileSystem.EXT4))
+    assert state.attach().mount_point == place.files

@@ -83,6 +83,17 @@ def test_a_mount_below_a_bind_mount_over_a_directory_above_is_named(state: State
     assert state.drive() == drive
 
 
+def test_a_second_mount_of_a_drive_s_directory_is_named_and_stays(state: State, tmp_path: Path) -> None:
+    drive = state.attach(AttachRequest(SMALL))
+    (state.place().files / "directory").mkdir()
+    with mounted(state.place().files / "directory", tmp_path / "second", "--bind") as second:
+        with pytest.raises(Problem, match=f"is mounted at {second} too; unmount it with: umount {second}, then"):
+            state.detach()
+        assert state.drive() == drive
+        assert mount_of(second).mount_point == second
+    state.detach()
+
+
 @pytest.mark.alone(why="a namespace that copies all mounts keeps the drives of other tests from being detached")
 def test_the_drive_of_another_mount_namespace_under_the_same_path_is_another(state: State) -> None:
     state.attach(AttachRequest(SMALL))

@@ -10,6 +10,7 @@ alive           locked by the serving process for as long as it lives
 turn            locked by whoever attaches or detaches
 """
 
+import errno
 import json
 import os
 import re
@@ -108,6 +109,17 @@ class DriveDirectory:
                 f"or delete the drive and its content with: cliffwatch drive detach {self.name} --delete"
             )
             raise Problem(Code.DRIVE_INVALID, detail)
+
+    def holds_data(self) -> bool:
+        """Whether anything was ever written to the drive, as far as the file system of its content says so."""
+        with self.content.open("rb") as content:
+            try:
+                os.lseek(content.fileno(), 0, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:
+                    return False
+                raise
+        return True
 
     def make(self, description: Description, profile_yaml: str, content_directory: Path | None) -> None:
         """Write down what the drive is to be; a drive begins to exist when this returns.

@@ -40,6 +40,7 @@ from cliffwatch.labs.aging.machine import (
 from cliffwatch.labs.aging.removal import check_content, remove
 from cliffwatch.labs.aging.serving import end, require_running, serve
 from cliffwatch.labs.aging.users import mounts_elsewhere, processes_on
+from cliffwatch.machine.mounts import read_mounts
 from cliffwatch.machine.signatures import SignaturesUnreadable, read_signatures
 
 _FUSE = Path("/dev/fuse")
@@ -112,7 +113,7 @@ def attach(
             is_kept = described.is_kept or (not is_new and described.keeper is None)
             description = replace(described, keeper=ProcessIdentity.of(os.getpid()), is_kept=is_kept)
             place.write(description)
-            _bring_up(place, description, program, clock)
+            _bring_up(place, description, program, clock, is_new=is_new)
             place.write(replace(place.read(), keeper=keeper))
         except BaseException:
             with suppress(Problem):
@@ -225,7 +226,7 @@ def look(place: DriveDirectory) -> AgingDrive:
         directory=place.directory,
         device=loops[0].name if loops else None,
         size_bytes=loops[0].size_bytes if loops else None,
-        mount_point=mounts[0] if mounts else None,
+        mount_point=place.files if place.files in mounts else next(iter(mounts), None),
         url=str(served["url"]) if served else None,
         is_abandoned=description.is_abandoned() and not description.is_kept,
     )
@@ -253,13 +254,13 @@ def _describe(place: DriveDirectory, order: AttachRequest) -> None:
     place.make(description, yaml.safe_dump(dict(order.settings), sort_keys=False), order.content_directory)
 
 
-def _bring_up(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
+def _bring_up(place: DriveDirectory, description: Description, program: Path, clock: Clock, *, is_new: bool) -> None:
     serve(place, description, program, clock)
     name = attach_loop(place.file)
     (device,) = [device for device in loop_devices(place) if device.name == name]
     if description.file_system is FileSystem.NONE:
         return
-    if not description.formatted and not _has_file_system(place, device, description):
+    if not description.formatted and (is_new or not _has_file_system(place, device, description)):
         make_file_system(device.node, device.size_bytes, description)
     if not description.formatted:
         description = replace(description, formatted=True)
@@ -274,9 +275,11 @@ def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Des
         found = [signature.kind for signature in read_signatures(device.node)]
     except SignaturesUnreadable as error:
         raise Problem(Code.DRIVE_UNAVAILABLE, f"what is on the drive {place.name} cannot be read: {error}") from error
-    if found and found != [description.file_system.value]:
+    is_written_to = not found and place.holds_data()
+    if is_written_to or (found and found != [description.file_system.value]):
+        held = ", ".join(found) or "data of an unknown kind, or a file system that was made by half"
         detail = (
-            f"{place.description} says that no file system was made, and the drive holds {', '.join(found)}; put that "
+            f"{place.description} says that no file system was made, and the drive holds {held}; put that "
             f"right, or delete the drive and its content with: cliffwatch drive detach {place.name} --delete"
         )
         raise Problem(Code.DRIVE_INVALID, detail)
@@ -291,6 +294,7 @@ def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> No
     devices = loop_devices(place)
     _require_no_mounts_over(place, devices)
     if not is_dead:
+        _require_no_second_mounts(place, devices)
         _require_no_mounts_elsewhere(place, devices, clock)
     for device in devices:
         for mount_point in device.mount_points:
@@ -305,6 +309,15 @@ def _require_no_mounts_over(place: DriveDirectory, devices: list[LoopDevice]) ->
         found = ", ".join(f"{each.source} ({each.file_system}) at {each.mount_point}" for each in mounts)
         detail = f"mounted over the drive {place.name}, and not part of it: {found}"
         raise Problem(Code.CONFLICT, f"{detail}; unmount it with: {unmount_command(mounts)}, then try again")
+
+
+def _require_no_second_mounts(place: DriveDirectory, devices: list[LoopDevice]) -> None:
+    """Raises Problem(conflict) where a user mounted the drive's file system, or a directory of it, elsewhere too."""
+    mounts = [each for each in read_mounts() if each.major_minor in {device.major_minor for device in devices}]
+    if second := [each for each in mounts if each.mount_point != place.files]:
+        points = ", ".join(str(each.mount_point) for each in second)
+        detail = f"the drive {place.name} is mounted at {points} too; unmount it with: {unmount_command(second)}"
+        raise Problem(Code.CONFLICT, f"{detail}, then try again")
 
 
 def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice], clock: Clock) -> None:
