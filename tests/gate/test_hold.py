@@ -157,12 +157,6 @@ def test_a_directory_that_cannot_be_made_is_an_objection(tmp_path: Path) -> None
     assert f"{full / 'cliffwatch-r1'} cannot be made: No space left on device; make room, of inodes too" in message
 
 
-def test_a_directory_in_the_place_of_the_mark_is_an_objection(tmp_path: Path) -> None:
-    (tmp_path / "cliffwatch-r1" / ".cliffwatch-run.new").mkdir(parents=True)
-    (tmp_path / "cliffwatch-r1").chmod(0o700)
-    assert "cannot be made: Is a directory" in refusal_to_hold(examined(tmp_path))
-
-
 def test_the_run_s_own_directory_is_private_and_marked(tmp_path: Path) -> None:
     with hold(examined(tmp_path)) as path:
         assert path == tmp_path / "cliffwatch-r1"
@@ -186,7 +180,13 @@ def test_a_directory_is_held_once_at_a_time(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.parametrize("kind", ["files", "another run's", "file", "link", "another user's", "writable"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("files", "another run's", "file", "link", "another user's", "writable"),
+        *("directory for the mark", "long file for the mark", "hard link for the mark"),
+    ],
+)
 def test_a_directory_that_is_not_this_run_s_is_neither_held_nor_removed(tmp_path: Path, kind: str) -> None:
     clean = examined(tmp_path)
     path, precious = tmp_path / "cliffwatch-r1", tmp_path / "elsewhere" / "precious"
@@ -208,6 +208,16 @@ def test_a_directory_that_is_not_this_run_s_is_neither_held_nor_removed(tmp_path
         # Put there under this name by the owner of the directory above, who may put links into it later.
         path.mkdir()
         path.chmod(0o777)
+    elif kind == "directory for the mark":
+        (path / ".cliffwatch-run.new").mkdir(parents=True)
+        (path / ".cliffwatch-run.new" / "precious").write_text("data")
+        path.chmod(0o700)
+    elif kind == "long file for the mark":
+        path.mkdir(mode=0o700)
+        (path / ".cliffwatch-run.new").write_bytes(bytes(4097))
+    elif kind == "hard link for the mark":
+        path.mkdir(mode=0o700)
+        (path / ".cliffwatch-run.new").hardlink_to(precious)
     else:
         path.mkdir()
         os.chown(path, 65534, 65534)

@@ -21,6 +21,7 @@ from cliffwatch.machine.mounts import read_mounts
 
 MARKER = ".cliffwatch-run"
 _MARKER_IN_PROGRESS = ".cliffwatch-run.new"
+_MARK_MAXIMUM_BYTES = 4096
 
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -149,19 +150,25 @@ def _ownership_of(directory: int, run_id: str) -> Ownership:
     # write to they could put links, which an engine would follow.
     if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
         return "foreign"
-    # An unfinished mark holds no data.
-    if not set(os.listdir(directory)) - {_MARKER_IN_PROGRESS}:
+    names = set(os.listdir(directory))
+    if not names or (names == {_MARKER_IN_PROGRESS} and _is_unfinished_mark(directory)):
         return "unclaimed"
     try:
         marker = os.open(MARKER, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
     except OSError:
         return "foreign"
     try:
-        return "own" if os.read(marker, 4096) == _mark_of(run_id) else "foreign"
+        return "own" if os.read(marker, _MARK_MAXIMUM_BYTES) == _mark_of(run_id) else "foreign"
     except OSError:
         return "foreign"
     finally:
         os.close(marker)
+
+
+def _is_unfinished_mark(directory: int) -> bool:
+    """Whether what has that name can be lost: a file with no other name, and no more in it than marking writes."""
+    status = os.stat(_MARKER_IN_PROGRESS, dir_fd=directory, follow_symlinks=False)
+    return stat.S_ISREG(status.st_mode) and status.st_nlink == 1 and status.st_size <= _MARK_MAXIMUM_BYTES
 
 
 def _mark_of(run_id: str) -> bytes:
