@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from testkit.loops import MIB, LoopDrive, codes, command, hold, loop_drive, mounted
+from testkit.loops import MIB, LoopDrive, attached_at, codes, command, hold, loop_drive, mounted
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.gate import (
@@ -221,6 +221,25 @@ def test_a_file_system_that_is_mounted_twice_is_one_target(tmp_path: Path) -> No
     ):
         assert targets_overlap(examined(once).target_key, examined(again, "r2").target_key)
         assert not targets_overlap(examined(once).target_key, examined(other, "r2").target_key)
+
+
+def test_a_file_system_that_another_loop_device_shows_too_is_refused_while_that_is_used(tmp_path: Path) -> None:
+    """Neither knows of the other: what one of them writes, the other overwrites."""
+    file, second = tmp_path / "drive.img", tmp_path / "second"
+    with loop_drive(file) as drive:
+        command("mkfs.ext4", "-q", drive.node)
+        with mounted(drive.node, tmp_path / "first") as place, attached_at(file, 0) as node:
+            target = DirectoryTarget(path=str(place))
+            assert examine(target, "r1").objections == ()
+            with mounted(node, second, "-o", "ro,noload"):
+                (objection,) = examine(target, "r1").objections
+                assert objection.code == "mounted"
+                assert "are loop devices over one file" in objection.message
+                assert f"is mounted at {second}; unmount it" in objection.message
+            with node.open("r+b"):
+                (objection,) = examine(target, "r1").objections
+                assert "has" in objection.message
+                assert "open for writing; end it" in objection.message
 
 
 def test_the_directory_of_a_run_is_no_target_for_another(volume: Path) -> None:

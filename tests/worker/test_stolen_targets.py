@@ -18,7 +18,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import events, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.app.launcher import request_stop
-from cliffwatch.gate import directory_of, examine, is_same_directory
+from cliffwatch.gate import directory_of, examine, is_same_directory, shares_a_drive
 from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import Submission
@@ -219,6 +219,53 @@ def test_a_directory_whose_file_system_is_not_mounted_any_more_is_another_one(tm
     assert finished.verdict is VerdictName.FAILED
     assert any(f"{place / 'data'} was another directory" in reason for reason in finished.reasons), finished.reasons
     assert list((place / "data").iterdir()) == []
+
+
+def test_a_copy_of_the_drive_in_its_place_is_another_one(tmp_path: Path) -> None:
+    """It has the UUID of the file system, and the births of all that is in it."""
+    place, image = tmp_path / "volume", tmp_path / "volume.img"
+    target = DirectoryTarget(path=str(place))
+    with loop_drive(image, 64 * MIB) as drive:
+        command("mkfs.ext4", "-q", drive.node)
+        with mounted(drive.node, place):
+            before = examine(target, "run")
+            asked = Submission("", "", target_directory=directory_of(before), target_blocks=before.blocks)
+    journal = queue_run(tmp_path / "run", FIO, target, engine="fio", phases={"soak": "5s"}, submission=asked)
+    copy = Path(shutil.copy(image, tmp_path / "copy.img"))
+    # As one that is attached anew: its numbers may be other ones then.
+    with loop_drive(image) as drive, mounted(drive.node, place):
+        assert shares_a_drive(before.blocks or "", examine(target, "run").blocks or "")
+    with loop_drive(copy) as drive, mounted(drive.node, place):
+        assert is_same_directory(asked.target_directory or "", directory_of(examine(target, "run")) or "")
+        assert start_worker(journal).wait(120) == 0
+        assert [entry.name for entry in place.iterdir()] == ["lost+found"]
+    finished = status(journal)
+    assert finished.verdict is VerdictName.FAILED
+    assert any(f"{place} was on another drive" in reason for reason in finished.reasons), finished.reasons
+
+
+@pytest.mark.parametrize(
+    ("asked", "present", "is_shared"),
+    [
+        ("S1 wwn-1 512 bytes", "S1 wwn-1 1024 bytes", True),
+        ("S1 512 bytes; S2 512 bytes", "S2 512 bytes; S3 512 bytes", True),
+        ("S1 512 bytes; S2 512 bytes", "S3 512 bytes; S4 512 bytes", False),
+        ("512 bytes", "S3 512 bytes", True),
+        ("file 12 of 8:1 born 2026-01-01T00:00:00.1Z 512 bytes", "file 12 of 8:1 of unknown birth 512 bytes", True),
+        (
+            "file 12 of 8:1 born 2026-01-01T00:00:00.1Z 512 bytes",
+            "file 13 of 259:1 born 2026-01-01T00:00:00.1Z 512 bytes",
+            True,
+        ),
+        (
+            "file 12 of 8:1 born 2026-01-01T00:00:00.1Z from byte 512 512 bytes",
+            "file 12 of 8:1 born 2026-01-01T00:00:00.2Z from byte 512 512 bytes",
+            False,
+        ),
+    ],
+)
+def test_drives_are_known_by_what_lasts(asked: str, present: str, is_shared: bool) -> None:
+    assert shares_a_drive(asked, present) is is_shared
 
 
 def test_a_file_system_that_was_made_in_the_same_second_is_another_one(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ drive says so in a note, since whoever claims a drive, or locks its file, is not
     device_gate          whether a drive is in use or holds something: here a disk is refused
     examination          which drives a target leads to, whether it was confirmed, and which runs must take turns
     journal_directories  whether the target is where the journals are
+    sameness             whether a target is what it was when it was written down
     run_directory        whether a directory is the run's own, and who may remove it
     space                whether the plan keeps to its target and leaves enough space free
     holding              whether the target is still what was examined, at the moment of claiming it
@@ -33,14 +34,13 @@ from cliffwatch.gate.examination import (
     confirmation_sentence,
     directory_of,
     examine,
-    is_same_device,
-    is_same_directory,
     place_of,
     targets_overlap,
 )
 from cliffwatch.gate.holding import HeldTarget, hold
 from cliffwatch.gate.objections import OBJECTIONS, Objection, require_clear
 from cliffwatch.gate.run_directory import remove_run_directory, run_directory
+from cliffwatch.gate.sameness import is_same_device, is_same_directory, shares_a_drive
 from cliffwatch.gate.space import notes_on_plan, objections_to_plan
 
 __all__ = [
@@ -62,5 +62,6 @@ __all__ = [
     "remove_run_directory",
     "require_clear",
     "run_directory",
+    "shares_a_drive",
     "targets_overlap",
 ]

@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -217,6 +217,19 @@ def _twin_objections(
             f"{loop.name}, or use a file of another size"
         )
         objections.append(Objection("in_use", message))
+    return objections
+
+
+def second_uses(drives: Iterable[Drive], sys: Path = SYS, proc: Path = PROC) -> list[Objection]:
+    """Uses of the drives below a directory under another name, by which what is written there would be destroyed: two
+    loop devices over one file do not know of each other."""
+    objections = []
+    for drive in drives:
+        for twin in twins_of(drive, sys, proc).known if drive.backing_file is not None else ():
+            own = {layer.major_minor for layer in layers_above(drive.major_minor, sys)}
+            others = [each for each in layers_above(twin.drive.major_minor, sys) if each.major_minor not in own]
+            found = _use_objections(twin.drive.name, others, sys, proc) if others else []
+            objections += [replace(each, message=f"{twin.reason}: {each.message}") for each in found]
     return objections
 
 

@@ -1,17 +1,17 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.gate.device_gate import lasting_objections
+from cliffwatch.gate.device_gate import lasting_objections, second_uses
 from cliffwatch.gate.journal_directories import directory_with_journals, drive_with_journals, notes_on_journals
 from cliffwatch.gate.objections import Objection
 from cliffwatch.gate.run_directory import foreign_directory, ownership, run_directory, within_a_run
+from cliffwatch.gate.sameness import UNKNOWN_BIRTH
 from cliffwatch.machine.backing import FileIdentity, read_loops
 from cliffwatch.machine.births import birth_of, described, file_system_of
 from cliffwatch.machine.inventory import (
@@ -30,13 +30,8 @@ from cliffwatch.model.target import AnyTarget, BrokerTarget, DeviceTarget, Direc
 
 #: Stands where a path is asked for and nothing is written.
 _NOWHERE = Path("/nonexistent")
-#: How `Examination.blocks` tells a file from a later one of the same number.
-_UNKNOWN_BIRTH = "of unknown birth"
 #: The first PID namespace, in which all processes are: PROC_PID_INIT_INO of linux/proc_ns.h.
 _ALL_PROCESSES = "pid:[4026531836]"
-_BORN = re.compile(r"born \S+Z")
-_FILE_SYSTEM = re.compile(r" of file system [0-9a-f]{16}")
-_BIRTH = re.compile(rf" (?:born \d{{4}}-\S+Z|generation \d+|{_UNKNOWN_BIRTH})(?= \d+ bytes(?:;|$))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +40,9 @@ class Examination:
 
     `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
     machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
-    whose keys overlap (`targets_overlap`) must not go on at once. `blocks` says what a device is made of, whatever it
-    is called: another file or drive under the same name is not what was confirmed. `drives` is the device under test,
+    whose keys overlap (`targets_overlap`) must not go on at once. `blocks` says what a device is made of, or the drives
+    below a directory, whatever they are called: another file or drive under the same name is not what was confirmed,
+    nor is a copy of it. `drives` is the device under test,
     or the drives at the bottom of the directory's `volume`, or of the brokers' data. `notes` do not forbid the run;
     they say what to mind when its result is read.
     """
@@ -104,25 +100,6 @@ def directory_of(examination: Examination) -> str | None:
     return " of ".join(filter(None, [described(parent, examination.directory), file_system_of(parent)]))
 
 
-def is_same_directory(asked: str, present: str) -> bool:
-    """Whether a target's directory is the one it was before, both as `directory_of` gives them.
-
-    The birth decides where both have one, and not the inode: a file system that is stacked on others may number its
-    inodes anew when it is mounted. So does the file system, which earlier versions did not write down.
-    """
-    if _differ(_FILE_SYSTEM, asked, present):
-        return False
-    if all(_BORN.search(words) for words in (asked, present)):
-        return not _differ(_BORN, asked, present)
-    return _FILE_SYSTEM.sub("", asked) == _FILE_SYSTEM.sub("", present)
-
-
-def _differ(part: re.Pattern[str], one: str, other: str) -> bool:
-    """Whether both have that part, and not the same."""
-    mine, its = part.search(one), part.search(other)
-    return mine is not None and its is not None and mine[0] != its[0]
-
-
 def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
     """What a device is made of now, as `Examination.blocks` says it; None for other targets.
 
@@ -134,16 +111,6 @@ def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
         return _blocks(_named(target, sys)[0], sys)
     except FileNotFoundError as error:
         raise _gone(target, error) from error
-
-
-def is_same_device(asked: str, present: str) -> bool:
-    """Whether a device is made of what it was made of before, both as `Examination.blocks` says it.
-
-    What was written down by a version that did not look when files were made is compared without that.
-    """
-    if _BIRTH.search(asked) is None:
-        present = _BIRTH.sub("", present)
-    return sorted(asked.split("; ")) == sorted(present.split("; "))
 
 
 def targets_overlap(one_key: str, other_key: str) -> bool:
@@ -183,6 +150,7 @@ def _examine_directory(
         objections += directory_with_journals(real, journals, proc)
         notes += notes_on_journals(real, volume, journals, sys, proc)
     objections += within_a_run(real)
+    objections += second_uses(volume.drives, sys, proc)
     if not objections and ownership(path, run_id) == "foreign":
         objections.append(foreign_directory(path))
     return Examination(
@@ -191,6 +159,7 @@ def _examine_directory(
         path=path,
         is_device=False,
         target_key=_key(volume.drives, sys) or f"file_system:{directory.major_minor}",
+        blocks="; ".join(_blocks(drive, sys) for drive in volume.drives) or None,
         drives=volume.drives,
         volume=volume,
         directory=directory,
@@ -330,7 +299,7 @@ def _blocks(drive: Drive, sys: Path) -> str:
         loop = loops.get(leaf.major_minor)
         file = None
         if loop is not None and loop.backing is not None:
-            birth = birth_of(loop.backing_file, loop.backing.file) or _UNKNOWN_BIRTH
+            birth = birth_of(loop.backing_file, loop.backing.file) or UNKNOWN_BIRTH
             begin = f" from byte {loop.offset_bytes}" if loop.offset_bytes else ""
             file = f"file {loop.backing.file.inode} of {loop.backing.file.major_minor} {birth}{begin}"
         found.append(" ".join([*filter(None, [leaf.serial, leaf.wwn, file]), f"{leaf.size_bytes} bytes"]))
@@ -374,7 +343,7 @@ def _notes_on_siblings(drive: Drive, sys: Path) -> list[str]:
 
 
 def _notes_on_blocks(drive: Drive, blocks: str) -> list[str]:
-    if _UNKNOWN_BIRTH not in blocks:
+    if UNKNOWN_BIRTH not in blocks:
         return []
     return [
         f"when the file behind {drive.name} was made cannot be known: one that takes its place and its inode's number "

@@ -12,6 +12,7 @@ from cliffwatch.gate import (
     is_same_directory,
     place_of,
     require_clear,
+    shares_a_drive,
 )
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
@@ -48,13 +49,22 @@ def examine_again(context: RunContext) -> Examination:
             "this is the directory that is meant"
         )
         require_clear([Objection("target_changed", message)])
-    if asked.target_blocks is not None and not is_same_device(asked.target_blocks, examination.blocks or ""):
-        message = (
-            f"{path} was another drive when the run was asked for ({asked.target_blocks}; now {examination.blocks}); "
-            "look at what is on it, and submit the run again if that may be lost"
-        )
-        require_clear([Objection("target_changed", message)])
+    _require_same_drive(examination, asked.target_blocks)
     return examination
+
+
+def _require_same_drive(examination: Examination, asked: str | None) -> None:
+    present = examination.blocks or ""
+    is_same = is_same_device if examination.is_device else shares_a_drive
+    if asked is None or is_same(asked, present):
+        return
+    remedy = "look at what is on it, and submit the run again if that may be lost"
+    if not examination.is_device:
+        remedy = "what is there may be a copy; submit the run again if this is the directory that is meant"
+    path = str(examination.target).partition(":")[2]
+    verb = "was" if examination.is_device else "was on"
+    message = f"{path} {verb} another drive when the run was asked for ({asked}; now {present}); {remedy}"
+    require_clear([Objection("target_changed", message)])
 
 
 def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
