@@ -61,7 +61,7 @@ VALIDATED: dict[str, tuple[Callable[[], str], str, str]] = {
     "YAML twice": (lambda: _yaml(f"{_STEADY}name: other"), "workload_invalid", "'name' is there twice"),
     "long YAML": (lambda: _yaml("x: [" + "a," * 400_000 + "]"), "workload_invalid", "it may have 65536"),
     "YAML's numbers": (lambda: _yaml(f"version: {'9' * 5000}"), "workload_invalid", "cannot be read"),
-    "no date": (lambda: _yaml("version: 2026-99-99"), "workload_invalid", "cannot be read"),
+    "no date": (lambda: _yaml("version: 2026-99-99"), "workload_invalid", "is no timestamp"),
     "a date": (lambda: _yaml(f"{_STEADY}load: {{at: 2026-01-01}}"), "workload_invalid", "quotes"),
     "YAML's infinity": (lambda: _yaml(f"{_STEADY}load: {{rate: .inf}}"), "workload_invalid", "finite"),
     "keys that are none": (lambda: _yaml("{1: 2, [1]: 3}"), "workload_invalid", "not YAML"),

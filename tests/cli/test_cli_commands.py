@@ -102,6 +102,12 @@ def test_bad_usage_is_named_on_stderr_with_status_2(arguments: tuple[str, ...], 
     assert "Traceback" not in done.stderr
 
 
+def test_an_address_that_is_no_url_is_named() -> None:
+    done = cliffwatch("--url", "http://[::1", "run", "list", CLIFFWATCH_TOKEN="any")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("cliffwatch: --url: 'http://[::1' is no URL (")
+
+
 def test_a_service_that_does_not_answer_is_status_3() -> None:
     done = cliffwatch("--url", "http://127.0.0.1:1", "run", "list", CLIFFWATCH_TOKEN="any")
     assert (done.returncode, done.stdout) == (3, "")

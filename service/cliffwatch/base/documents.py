@@ -12,6 +12,7 @@ from cliffwatch.base.plain_values import plain
 #: Longer than any workload, also one with a fio job in it.
 _TEXT_LIMIT = 64 * 1024
 _ALIASES_LIMIT = 20
+_TAGS = "tag:yaml.org,2002:"
 #: What the library says of what YAML allows and a document here cannot be, and what would be right.
 _PLAINER = (
     (re.compile(r"found unhashable key"), "a mapping or a list cannot be a key"),
@@ -45,9 +46,21 @@ class _Bounded(yaml.SafeLoader):
         self._depth -= 1
         return node
 
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, LookupError, AttributeError) as error:
+            # The library takes for granted that a value is of the kind of its tag.
+            if str(error).startswith("Exceeds the limit"):
+                raise
+            value = f"{node.value[:40]!r}" if isinstance(node, yaml.ScalarNode) else "what is here"
+            problem = f"{value} is no {node.tag.removeprefix(_TAGS)}"
+            raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from error
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        for key, _ in node.value:
+        # A tag can say that what is none is a mapping.
+        for key, _ in node.value if isinstance(node, yaml.MappingNode) else ():
             if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
                 if key.value in seen and self._unique_keys:
                     problem = f"the key {key.value[:40]!r} is there twice; remove one"

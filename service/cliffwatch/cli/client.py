@@ -39,19 +39,22 @@ class ApiClient:
     """A client of one service with one token."""
 
     def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
-        """`transport`: how requests travel, when not over the network."""
+        """`transport`: how requests travel, when not over the network. Raises Problem(bad_request): `url` is none."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self.url = url.rstrip("/")
         # Proxies of the environment are for the world outside; the service is on this machine or a known one. Without
         # TLS no certificate is verified, and reading the system's would take a tenth of a command's time.
-        self._http = httpx.Client(
-            base_url=self.url,
-            headers=headers,
-            timeout=_TIMEOUT,
-            transport=transport,
-            trust_env=False,
-            verify=not self.url.startswith("http://"),
-        )
+        try:
+            self._http = httpx.Client(
+                base_url=self.url,
+                headers=headers,
+                timeout=_TIMEOUT,
+                transport=transport,
+                trust_env=False,
+                verify=not self.url.startswith("http://"),
+            )
+        except httpx.InvalidURL as error:
+            raise Problem(Code.BAD_REQUEST, f"--url: {url!r} is no URL ({error}); give http://HOST:PORT") from error
 
     def __enter__(self) -> Self:
         return self
