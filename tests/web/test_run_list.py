@@ -23,7 +23,7 @@ from cliffwatch.report.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow
-from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, scale_of, small_curve
+from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, points_of, scale_of, small_curve
 from cliffwatch.web.run_now import time_left
 
 
@@ -246,3 +246,12 @@ _SCHEDULE = {
     "target": {"kind": "directory", "path": "/tmp"},
     "trigger": {"kind": "interval", "every": "6h"},
 }
+
+
+@pytest.mark.parametrize("p99", [-0.001, float("inf"), float("nan")])
+def test_a_kept_curve_with_what_no_latency_can_be_is_not_drawn(p99: float) -> None:
+    row = row_of(LOAD_START, LOAD_START + 600)
+    row.curve = [CurvePoint(LOAD_START, 0.001), CurvePoint(LOAD_START + 10, p99)]
+    assert points_of(row) == []
+    row.curve = row.curve[:1]
+    assert points_of(row) == [CurvePoint(LOAD_START, 0.001)]

@@ -97,7 +97,7 @@ def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlert
     with services.database.snapshot() as session:
         findings = first_findings(session, [row.id for row in rows], DEGRADING_KINDS)
         firing = {row.id: followed.of(Path(row.directory)) for row in unfinished_runs(session)}
-    curves = [_points(row) for row in rows]
+    curves = [points_of(row) for row in rows]
     scale = scale_of(point.p99 for curve in curves for point in curve)
     return RunList(
         tuple(
@@ -151,13 +151,17 @@ def small_curve(row: RunRow, curve: Curve, scale: Scale | None) -> SmallCurve | 
     return SmallCurve(tuple(" ".join(line) for line in lines if len(line) > 1), tuple(bands), "; ".join(said))
 
 
-def _points(row: RunRow) -> Curve:
+def points_of(row: RunRow) -> Curve:
+    """The points of a run's curve: as they were kept when it ended, before that as its journal has them."""
     if row.curve is None:
         return curve_of(Path(row.directory))
+    # What no curve could be, only damage explains.
     try:
-        return _KEPT.validate_python(row.curve)
+        points = _KEPT.validate_python(row.curve)
     except ValidationError:
-        return []  # which only damage explains
+        return []
+    numbers = [(point.at, point.p99 or 0.0, point.stall or 0.0) for point in points]
+    return points if all(math.isfinite(sum(each)) and min(each) >= 0 for each in numbers) else []
 
 
 def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: SmallCurve | None) -> ListedRun:
