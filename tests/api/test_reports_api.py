@@ -52,6 +52,27 @@ def test_a_report_that_was_missing_is_made_and_mends_the_verdict(api: Api) -> No
     assert "<html" in api.get("/runs/one/report.html").text
 
 
+@pytest.mark.parametrize("left", ["nothing", "a directory", "a FIFO"])
+def test_a_report_is_not_replaced_by_one_without_the_windows_it_was_made_of(api: Api, left: str) -> None:
+    directory = measured(api)
+    make_report(directory)
+    report, windows = directory / files.REPORT_JSON, directory / files.WINDOWS
+    before = report.read_bytes()
+    windows.rename(directory / "moved")
+    if left == "a directory":
+        windows.mkdir()
+    elif left == "a FIFO":
+        os.mkfifo(windows)
+    for state in (RunState.STOPPING, RunState.REPORTING, RunState.FINISHED):
+        change_state(EventLog(directory), state, journals.START + 66, {"verdict": "pass", "reasons": []})
+    api.index("one")
+    refused = api.post("/runs/one/report")
+    assert (refused.status_code, refused.json()["code"]) == (500, "journal_unreadable")
+    said = "is gone" if left == "nothing" else "is no file"
+    assert f"{windows} {said}, and the report that is there was made from it; put it back" in refused.json()["detail"]
+    assert report.read_bytes() == before
+
+
 def test_a_report_that_is_made_anew_changes_the_figures_of_the_list_at_once(api: Api) -> None:
     directory = measured(api)
     # As an earlier version of the program read it off the same windows.

@@ -1,5 +1,6 @@
 """What can be asked of a run's report: have it made now, read it, and see it as a picture."""
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,7 @@ from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import read_regular
-from cliffwatch.journal import EventLog
+from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.picture_process import one_at_a_time, picture_of
@@ -65,11 +66,12 @@ class ReportService:
     def make(self, run_id: str) -> MadeReport:
         """Make the report anew of what the journal holds, and mend a verdict that could not be found at the end.
 
-        Raises Problem: not_found, not_ready, journal_unwritable, internal.
+        Raises Problem: not_found, not_ready, journal_unreadable, journal_unwritable, internal.
         """
         row = self._row(run_id)
         directory, is_over = Path(row.directory), _is_over(row)
         place = directory if is_over else provisional_directory(directory)
+        _require_windows(directory, place)
         # It takes a processor, and more memory than all else: not as often at once as people ask.
         with self._making.take(), one_at_a_time(self.cache / "reports"):
             place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
@@ -111,6 +113,17 @@ class ReportService:
 
 def _is_over(row: RunRow) -> bool:
     return row.state == RunState.FINISHED.value
+
+
+def _require_windows(directory: Path, place: Path) -> None:
+    """Raises Problem(journal_unreadable) where a report of less than the one that is there would take its place."""
+    windows, report = directory / files.WINDOWS, place / files.REPORT_JSON
+    if windows.is_file() or not report.is_file():
+        return
+    is_there = os.path.lexists(windows)
+    why = f"{windows} is no file" if is_there else f"{windows} is gone"
+    remedy = f"put it back, or move {report.name} away to have one made without it"
+    raise Problem(Code.JOURNAL_UNREADABLE, f"{why}, and the report that is there was made from it; {remedy}")
 
 
 def _place_of_report(row: RunRow) -> Path:
