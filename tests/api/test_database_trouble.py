@@ -68,6 +68,23 @@ def test_a_run_is_stopped_while_the_database_is_locked(settings: Settings) -> No
         assert status.state is state
 
 
+def test_a_table_that_is_not_there_any_more_is_said(settings: Settings) -> None:
+    with serving(settings) as api:
+        cookie = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}
+        with closing(sqlite3.connect(_file(settings))) as other:
+            other.execute("ALTER TABLE findings RENAME TO elsewhere")
+        time.sleep(monitor.PERIOD_SECONDS)
+        for answer in (api.client.get("/readyz"), api.get("/findings"), api.client.get("/runs", headers=cookie)):
+            assert answer.status_code == 503, answer.text
+            assert "no such table: findings" in answer.text
+            assert "damaged" in answer.text
+            assert "restart the service, which says what can be done" in answer.text
+        with closing(sqlite3.connect(_file(settings))) as other:
+            other.execute("ALTER TABLE elsewhere RENAME TO findings")
+        time.sleep(monitor.PERIOD_SECONDS)
+        assert api.client.get("/readyz").status_code == 200
+
+
 def test_a_page_says_so_when_the_database_is_locked(settings: Settings) -> None:
     with serving(settings) as api:
         cookie = {"Cookie": f"cliffwatch_token={api.tokens['operate']}"}

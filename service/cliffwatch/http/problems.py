@@ -17,7 +17,7 @@ from starlette.routing import Match, Route
 from cliffwatch.base import durable
 from cliffwatch.base.errors import KINDS, Code, FieldFault, Problem
 from cliffwatch.base.faults import FAULTS_LIMIT, field_of, message_of, with_rest
-from cliffwatch.store.database import DATABASE_ERRORS
+from cliffwatch.store.database import DATABASE_ERRORS, is_damage, why_unusable
 
 _LOG = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
@@ -209,8 +209,9 @@ def _on_problem(request: Request, error: Exception) -> ProblemResponse:
 
 def database_problem(error: Exception) -> Problem:
     """What a database that is locked, away or not to be written means to whoever asked."""
-    reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
-    return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); try again")
+    reason, is_lost = why_unusable(error), is_damage(error)
+    remedy = "it is damaged: restart the service, which says what can be done" if is_lost else "try again"
+    return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); {remedy}")
 
 
 def _on_database(request: Request, error: Exception) -> ProblemResponse:

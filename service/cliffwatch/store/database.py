@@ -4,6 +4,7 @@ SQLite keeps a write-ahead log, so that readers never wait for the writer; Postg
 database that is down stops requests from being answered, never a run: the journal is the truth.
 """
 
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,9 +16,9 @@ from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, literal, select, text
 from sqlalchemy.engine import ExceptionContext, make_url
-from sqlalchemy.exc import DatabaseError, InterfaceError, OperationalError
+from sqlalchemy.exc import DatabaseError, InterfaceError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -33,8 +34,10 @@ from cliffwatch.store.sqlite_file import Identity, LogIdentities, SqliteFile
 PATIENCE_SECONDS = 3.0
 _READ_ONLY = "cliffwatch_read_only"
 _PATIENCE = "cliffwatch_patience_seconds"
-#: What a database raises that is locked, away, or cannot be written.
-DATABASE_ERRORS = (OperationalError, InterfaceError, PoolTimeoutError)
+#: What a database raises that is locked, away, damaged, or cannot be written.
+DATABASE_ERRORS = (DatabaseError, InterfaceError, PoolTimeoutError)
+#: How SQLite and PostgreSQL say that a part of the database is not there, or is not what it should be.
+_DAMAGE = re.compile(r"malformed|not a database|no such (?:table|column)|UndefinedTable|relation .* does not exist")
 
 
 class Database:
@@ -150,9 +153,29 @@ def is_current(session: Session) -> bool:
     return _current_revision(session.connection()) == _newest_revision()
 
 
+def read_each_table(session: Session) -> None:
+    """Raises one of DATABASE_ERRORS where one of the tables is not there, or has a damaged beginning."""
+    for table in BaseRow.metadata.tables.values():
+        session.execute(select(literal(1)).select_from(table).limit(1))
+
+
+def why_unusable(error: Exception) -> str:
+    """What the database said, in one line."""
+    return " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+
+
+def is_damage(error: Exception) -> bool:
+    """Whether a database that raised this will not be well again by itself."""
+    return _DAMAGE.search(f"{type(getattr(error, 'orig', None)).__name__}: {why_unusable(error)}") is not None
+
+
 def _unusable(url: str, error: DatabaseError) -> Problem:
     """It is damaged, something else is in its place, or another program holds it."""
-    reason = " ".join(str(error.orig).split())
+    reason = why_unusable(error)
+    if str(getattr(error.orig, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        name = make_url(url).render_as_string(hide_password=True)
+        remedy = "another program holds it; wait for it, or end it"
+        return Problem(Code.DATABASE_UNAVAILABLE, f"the database {name} cannot be used: {reason:.200}; {remedy}")
     if str(getattr(error.orig, "sqlite_errorname", "")).startswith("SQLITE_READONLY"):
         name = make_url(url).render_as_string(hide_password=True)
         remedy = "let the service's user write the file and its directory, on a file system that is mounted read-write"

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from cliffwatch.base.durable import PRIVATE_FILE
 from cliffwatch.base.rounds import Rounds
-from cliffwatch.store.database import Database, is_current
+from cliffwatch.store.database import Database, is_current, is_damage, read_each_table, why_unusable
 from cliffwatch.store.sqlite_file import Identity, LogIdentities, identity_of, log_identities_of, logs_of, uri_of
 
 _LOG = logging.getLogger(__name__)
@@ -72,13 +72,17 @@ class DatabaseMonitor:
             is_due = now - self._written_at >= _PROBE_PERIOD_SECONDS
             with self._database.session(_PROBE_PATIENCE_SECONDS) as session:
                 current = is_current(session)
+                if current and is_due:
+                    read_each_table(session)
                 if self._path is not None and is_due:
                     # A number in the file's header that nobody uses: the smallest thing that can be written.
                     session.execute(text("PRAGMA user_version = 0"))
                 if self._path is None and session.scalar(text("SHOW transaction_read_only")) == "on":
                     return "the database takes no writes; end its read-only mode"
         except SQLAlchemyError as error:
-            reason = " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
+            reason = why_unusable(error)
+            if is_damage(error):
+                return f"the database is damaged: {reason}; restart the service, which says what can be done"
             return f"the database cannot be written: {reason}; see who holds it, and that its disk and server are well"
         if is_due:
             self._written_at = now
