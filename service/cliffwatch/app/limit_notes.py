@@ -1,17 +1,30 @@
-"""Notes of a dry run on limits that cannot be judged: write amplification where no drive is measured."""
+"""Notes of a dry run on limits that cannot be judged: write amplification where no drive reports it."""
 
 from cliffwatch.gate import Examination
 from cliffwatch.model.limits import LimitSubject, parse_limit
 from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.drive_health import drives_with_media_bytes
+from cliffwatch.telemetry.prometheus import QueryFailed
 
 
-def notes_on_limits(workload: Workload, examination: Examination) -> list[str]:
-    """A limit that cannot be judged makes the run `invalid`, which would be known only at its end."""
-    if examination.drives:
-        return []
+def notes_on_limits(workload: Workload, examination: Examination, prometheus_url: str | None, now: float) -> list[str]:
+    """A limit that cannot be judged makes the run `invalid`, which would be known only at its end.
+
+    Prometheus is asked, at `now` in seconds since the epoch, where there is such a limit and a drive.
+    """
     limits = [text for text in workload.limits if parse_limit(text).subject is LimitSubject.AMPLIFICATION]
-    return [
-        f'the limit "{text}" cannot be judged, since no drive is measured on this target: the run would be invalid; '
-        "leave the limit out, or name a target on a drive"
-        for text in limits
-    ]
+    if not limits:
+        return []
+    if not examination.drives:
+        why = "since no drive is measured on this target: the run would be invalid"
+        remedy = "leave the limit out, or name a target on a drive"
+        return [f'the limit "{text}" cannot be judged, {why}; {remedy}' for text in limits]
+    names = " and ".join(drive.name for drive in examination.drives)
+    try:
+        if not drives_with_media_bytes(prometheus_url, now).isdisjoint(drive.name for drive in examination.drives):
+            return []
+        why = f"since {names} reports no bytes written to its media: the run would be invalid"
+    except QueryFailed as error:
+        why = f"if it stays unknown which bytes {names} writes to its media: the run would be invalid ({error})"
+    remedy = "leave the limit out, or see that `cliffwatch_drive_media_written_bytes_total` is there for the drive"
+    return [f'the limit "{text}" cannot be judged, {why}; {remedy}' for text in limits]

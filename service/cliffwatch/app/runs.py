@@ -101,6 +101,7 @@ class RunService:
         self._turns = turns or RunTurns()
         self._runs_directory = settings.runs_directory
         self._state_directory = settings.state_directory
+        self._prometheus_url = settings.prometheus_url
         self._database = database
         self._clock = clock
         self._request_stop = request_stop
@@ -129,7 +130,7 @@ class RunService:
             *(Objection("load_refused", message) for message in probe.refused),
         ]
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
-        notes += notes_on_limits(workload, examination)
+        notes += notes_on_limits(workload, examination, self._prometheus_url, self._clock.wall())
         holder = self._run_on(examination.target_key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]

@@ -13,9 +13,9 @@ from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryF
 _PATIENCE_SECONDS = 2.0
 _STEP_MILLISECONDS = 1000
 _AMPLIFICATION_SPAN = "10m"
+_MEDIA_WRITTEN = "cliffwatch_drive_media_written_bytes_total"
 _AMPLIFICATION = (
-    "increase(cliffwatch_drive_media_written_bytes_total[{span}])"
-    " / (increase(cliffwatch_drive_host_written_bytes_total[{span}]) > 0)"
+    f"increase({_MEDIA_WRITTEN}[{{span}}]) / (increase(cliffwatch_drive_host_written_bytes_total[{{span}}]) > 0)"
 )
 
 #: PromQL by the field of DriveHealth that it fills; each series has the label `device`.
@@ -59,6 +59,14 @@ def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]
         if device and field in _QUESTIONS and len(answer.values):
             reported.setdefault(device, {})[field] = float(answer.values[-1])
     return {device: DriveHealth(**values) for device, values in reported.items()}
+
+
+def drives_with_media_bytes(url: str | None, wall_seconds: float) -> set[str]:
+    """The kernel's names of the disks that report what they write to their media, which write amplification is made of.
+
+    Raises QueryFailed with a sentence for people.
+    """
+    return {answer.labels.get("device", "") for answer in _ask(url, _MEDIA_WRITTEN, wall_seconds)}
 
 
 def write_amplification(url: str | None, wall_seconds: float, span_seconds: float) -> dict[str, float]:
