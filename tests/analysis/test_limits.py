@@ -39,7 +39,10 @@ def test_limits_are_understood(text: str, expected: Limit) -> None:
         ("p99 <= 0ms", "can never hold"),
         ("max <= 0us", "can never hold"),
         ("p99 <= 20ms over any 0s", "can never hold"),
-        ("no slowness", "'slowness' is not a finding; write `no` and cliff, step, drift, spikes or degradation"),
+        (
+            "no slowness",
+            "'slowness' is not a finding; write `no` and cliff, stall, shortfall, step, drift, spikes or degradation",
+        ),
         ("write amplification <= 2x", "'2x' is not a number"),
         ("write amplification <= 0", "can never hold"),
         ("throughput >= 100MB", "'100MB' is not a rate; write a size a second, such as 100MB/s"),

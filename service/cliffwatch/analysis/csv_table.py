@@ -26,8 +26,10 @@ PHASE_COLUMN = "phase"
 END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN = "end_elapsed_seconds", "measured_seconds", "errors"
 OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
 NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
+#: How old the oldest operation was at a row's end that was due and not completed.
+OLDEST_COLUMN = "oldest_outstanding_seconds"
 _TEXT = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
-_ABOUT = (END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN, NOTICE_TIME_COLUMN, *_TEXT)
+_ABOUT = (END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN, NOTICE_TIME_COLUMN, OLDEST_COLUMN, *_TEXT)
 #: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
 DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
 _DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
@@ -182,8 +184,9 @@ def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> CsvTable:
         if GAP_COLUMN in row.texts:
             gaps.append((row.at, end))
             continue
-        values = {one.name: row.numbers[column] for column, one in series.items() if column in row.numbers}
-        samples.append(Sample(row.at, end, values, row.texts.get(PHASE_COLUMN)))
+        values = _values(series, row.numbers)
+        oldest = row.numbers.get(OLDEST_COLUMN)
+        samples.append(Sample(row.at, end, values, row.texts.get(PHASE_COLUMN), oldest))
         measured.append(min(row.numbers.get(MEASURED_COLUMN, end - row.at), end - row.at))
     return CsvTable(
         tuple(sorted(series.values(), key=_order) if operation is not None else series.values()),
@@ -196,6 +199,16 @@ def _table(found: Mapping[str, Series], read: Sequence[_Row]) -> CsvTable:
         errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
         warm_up_end=warm_up_end,
     )
+
+
+def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[str, float]:
+    """A row's values by series. A latency of 0 beside a rate of 0 is how some write that nothing was completed."""
+    nothing = any(one.role is Role.RATE and numbers.get(column) == 0 for column, one in series.items())
+    return {
+        one.name: numbers[column]
+        for column, one in series.items()
+        if column in numbers and not (nothing and one.role is Role.LATENCY and numbers[column] == 0)
+    }
 
 
 def _named(series: Series, operation: str | None) -> Series:

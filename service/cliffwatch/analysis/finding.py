@@ -26,12 +26,16 @@ class FindingKind(StrEnum):
     """What a finding is, the worst first."""
 
     CLIFF = "cliff"
+    STALL = "stall"
+    SHORTFALL = "shortfall"
     STEP = "step"
     DRIFT = "drift"
     SPIKES = "spikes"
     RECOVERY = "recovery"
 
 
+#: Of the work that was not done: nothing was completed, or less than before for long. Their series is the rate.
+OF_WORK = frozenset({FindingKind.STALL, FindingKind.SHORTFALL})
 #: Distinguished by size and speed, which look different while the run still goes on.
 SUDDEN = frozenset({FindingKind.CLIFF, FindingKind.STEP})
 
@@ -52,12 +56,17 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """One window of every series. A series that was not measured is absent from `values`."""
+    """One window of every series. A series that was not measured is absent from `values`.
+
+    `oldest_seconds` is how old the oldest operation was at its end that was due and not completed; None where that is
+    not known.
+    """
 
     start: float
     end: float
     values: Mapping[str, float]
     phase: str | None = None
+    oldest_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +113,29 @@ class Size:
         return self.worst / self.baseline.level
 
 
+class LimitedBy(StrEnum):
+    """Whose doing it is that work was not done."""
+
+    #: Operations were outstanding, and the target did not complete them.
+    TARGET = "target"
+    #: The client did not ask for them.
+    CLIENT = "client"
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What a stall or a shortfall is besides a change of the rate.
+
+    `seconds` is how long it lasted, of several stalls together; `times` is how many there were. `oldest_seconds` is
+    how old the oldest operation became, and `limited_by` whose doing it is; each is None where that is not known.
+    """
+
+    seconds: float
+    times: int = 1
+    oldest_seconds: float | None = None
+    limited_by: LimitedBy | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One change for the worse (or back): what, since when, how much, how sure.
@@ -111,7 +143,8 @@ class Finding:
     `baseline` and `level` are in the series' unit; `ratio` is level / baseline; `size` has them with the worst level
     and the baseline's band, `affected` those of other operations that changed with it. `detected` is the moment at
     which online detection raised it, None where it did not. `until` is when it was over, None while it lasts.
-    `confidence` is from 0 to 1. `corroborated_by` names the other series that moved with it.
+    `confidence` is from 0 to 1. `corroborated_by` names the other series that moved with it. `undone` is of a stall and
+    of a shortfall alone.
     """
 
     kind: FindingKind
@@ -126,6 +159,7 @@ class Finding:
     corroborated_by: tuple[str, ...] = field(default=())
     size: Size | None = None
     affected: tuple[Size, ...] = field(default=())
+    undone: Undone | None = None
 
     @property
     def worst(self) -> float:

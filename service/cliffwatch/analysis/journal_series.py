@@ -88,7 +88,7 @@ def sample_of(window: JournalWindow, known: Iterable[Series] = ()) -> Sample:
         depth = window.gauges.get(f"{prefix}queue_depth")
         if depth is not None:
             values[f"{DEVICE}.queue_depth{suffix}"] = depth
-    return Sample(window.start, window.end, values, window.phase)
+    return Sample(window.start, window.end, values, window.phase, age)
 
 
 def preferred_latencies(names: Iterable[str]) -> list[str]:

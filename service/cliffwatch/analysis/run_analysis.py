@@ -13,7 +13,7 @@ from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
-from cliffwatch.analysis.online.replay import belongs_to, replay, with_detection
+from cliffwatch.analysis.online.replay import belongs_to, raised_changes, with_detection
 from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
@@ -25,15 +25,24 @@ from cliffwatch.analysis.thresholds import (
     TOGETHER_WINDOWS_OTHERWISE,
     WARM_UP_BLOCKS,
 )
+from cliffwatch.analysis.work import undone_work, with_work
 from cliffwatch.model.phase import Phase
 
 
 def analysis(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
+    """Every change for the worse (and back), and the work that was not done, in order of onset."""
+    undone = undone_work(series, samples, notices, window_seconds)
+    return with_work(_changes(series, samples, notices, window_seconds), undone, window_seconds)
+
+
+def _changes(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
     """Every change for the worse (and back) in order of onset, each with its sizes and when it was raised."""
     known = {one.name: one for one in series}
-    raised = replay(series, samples, notices, window_seconds)
+    raised = raised_changes(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
     lasting = _lasting(raised, found, is_short=_is_short(samples), window_seconds=window_seconds)
     found = sorted([*found, *lasting], key=lambda finding: finding.onset)

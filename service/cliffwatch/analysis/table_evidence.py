@@ -14,8 +14,9 @@ NOT_JUDGED = (
 )
 
 
-def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> RunEvidence:
-    """The evidence of a load that ended with the table's last row. `findings` are those that degrade."""
+def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...], client_limited: str) -> RunEvidence:
+    """The evidence of a load that ended with the table's last row. `findings` are those that degrade, `client_limited`
+    says which work the client did not ask for."""
     return RunEvidence(
         load_end=LoadEnd.COMPLETED,
         coverage=_coverage(table, min([table.samples[0].start, *(start for start, _ in table.gaps)])),
@@ -26,6 +27,7 @@ def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...]) -> 
         operations=None,
         errors=table.errors,
         findings=findings,
+        client_limited=client_limited,
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
         unmeasured=_unmeasured(table),
         left_out=_left_out(table),

@@ -70,6 +70,23 @@ LOAD_BEFORE_BLOCKS, LOAD_BEFORE_MINIMUM = 20, 10
 #: From this share of a span's blocks on, a burst of load that is over has raised the span.
 BURST_SHARE = 0.2
 
+# Work that was not done (online/work_judge.py).
+
+#: For so long nothing is completed in a stall: what is the longest that an operation may take (`stalls.py`).
+STALL_SECONDS = 10.0
+#: And so many operations would have been, at the rate before: where there are fewer, none may have been due.
+STALL_OPERATIONS = 20.0
+#: So many windows with operations say what the rate was.
+RATE_WINDOWS = 10
+#: From so many stalls on, those that follow are counted with the last of them.
+STALLS_APART = 3
+#: Below this part of what it was the rate has fallen, if it stays so for so many windows and seconds (10 min); from the
+#: other part on it has come back.
+SHORTFALL_RATIO, SHORTFALL_OVER = 0.5, 0.75
+SHORTFALL_WINDOWS, SHORTFALL_SECONDS = 60, 600.0
+#: A latency that is so many times what it was accounts for less operations of clients that wait for each.
+SLOWER_RATIO = 1.3
+
 # Cliffs: the fast detector (online/excursion.py).
 
 #: How long a rise lasts at least, in windows, before it is called: by what speaks for it.

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
-from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series, Undone
 from cliffwatch.analysis.layers import LayerComparison
-from cliffwatch.base.units import format_latency, format_number, format_ratio
+from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio
 from cliffwatch.model.series_name import series_words
 
 #: The worst is named where it is so many times the level.
@@ -78,6 +78,8 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
     match finding.kind:
         case FindingKind.CLIFF:
             return f"the {subject} rose {ratio}, from {before} to {after}{worst}"
+        case FindingKind.STALL | FindingKind.SHORTFALL:
+            return _undone(finding, finding.undone or Undone(0.0))
         case FindingKind.STEP:
             return f"the {subject} stepped up {ratio}, from {before} to {after}{worst}"
         case FindingKind.DRIFT:
@@ -86,6 +88,24 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
             return f"the {subject} spikes again and again, up to {after} where {before} is healthy"
         case FindingKind.RECOVERY:
             return f"the {subject} came back to {after}; {before} is healthy"
+
+
+def _undone(finding: Finding, undone: Undone) -> str:
+    lasted, before = format_length(undone.seconds), f"{format_number(finding.baseline)} operations per second"
+    if finding.kind is FindingKind.SHORTFALL:
+        verb = "were" if finding.until is not None else "have been"
+        level = f"{format_number(finding.level)} operations per second {verb} completed for {lasted}"
+        why = "; the latency stayed as it was, so that the client asked for less"
+        return f"{level}, after {before}{why if undone.limited_by is LimitedBy.CLIENT else ''}"
+    times = f" {undone.times} times, {lasted} in all" if undone.times > 1 else f" for {lasted}"
+    verb = "was" if finding.until is not None else "has been"
+    oldest = f"; the oldest operation waited {format_latency(undone.oldest_seconds)}" if undone.oldest_seconds else ""
+    idle = "; nothing was outstanding, so that the client asked for nothing"
+    return f"nothing {verb} completed{times}, after {before}{idle if _is_idle(undone) else oldest}"
+
+
+def _is_idle(undone: Undone) -> bool:
+    return undone.limited_by is LimitedBy.CLIENT
 
 
 def _why(circumstances: Circumstances) -> str:

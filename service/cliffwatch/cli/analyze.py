@@ -10,7 +10,7 @@ import typer
 
 from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.units import format_ratio, six_digits
+from cliffwatch.base.units import format_number, format_ratio, six_digits
 from cliffwatch.cli import completion
 from cliffwatch.cli.output import ABSENT, Output, print_json, put, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.paths import is_file
@@ -113,19 +113,24 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.table_evidence import NOT_JUDGED, evidence_of_table
     from cliffwatch.analysis.verdict import FindingSummary, degrades, judge
     from cliffwatch.analysis.wording import sentence_of
+    from cliffwatch.analysis.work import not_asked_for
 
     table = read_table(_lines(path, "the table"), path.name)
     notices = [*table.notices, *(read_notices(_lines(events, "--events"), events.name) if events is not None else [])]
     find = analysis if mode is Mode.OFFLINE else replay
     findings = find(table.series, table.samples, notices, table.window_seconds)
     known = {one.name: one for one in table.series}
-    rows = [_row(finding, 0.0, sentence_of(finding, known[finding.series], None, known)) for finding in findings]
+    rows = [
+        _row(finding, known[finding.series], sentence_of(finding, known[finding.series], None, known))
+        for finding in findings
+    ]
     summaries = tuple(
         FindingSummary(row["kind"], row["sentence"])
         for finding, row in zip(findings, rows, strict=True)
         if degrades(finding, known)
     )
-    verdict = judge(evidence_of_table(table, summaries))
+    idle = not_asked_for((finding, row["sentence"]) for finding, row in zip(findings, rows, strict=True))
+    verdict = judge(evidence_of_table(table, summaries, idle))
     return Analysis(verdict.name.value, verdict.reasons, rows, NOT_JUDGED)
 
 
@@ -149,9 +154,11 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
     return Analysis(verdict.name.value, verdict.reasons, rows)
 
 
-def _row(finding: Any, zero: float, sentence: str) -> dict[str, Any]:
+def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
+    from cliffwatch.report.findings_document import UNITS, undone_document
+
     def since(moment: float | None) -> float | None:
-        return None if moment is None else round(moment - zero, 3)
+        return None if moment is None else round(moment, 3)
 
     return {
         "kind": finding.kind.value,
@@ -161,15 +168,26 @@ def _row(finding: Any, zero: float, sentence: str) -> dict[str, Any]:
         "series": finding.series,
         "baseline": six_digits(finding.baseline),
         "level": six_digits(finding.level),
+        "unit": UNITS[series.role],
         "ratio": round(finding.ratio, 4),
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
         "sentence": sentence,
-    }
+    } | ({} if finding.undone is None else {"undone": undone_document(finding.undone)})
 
 
 def _row_of_document(finding: dict[str, Any]) -> dict[str, Any]:
-    keys = ("kind", "onset_seconds", "detected_seconds", "until_seconds", "series", "baseline", "level", "ratio")
+    keys = (
+        "kind",
+        "onset_seconds",
+        "detected_seconds",
+        "until_seconds",
+        "series",
+        "baseline",
+        "level",
+        "unit",
+        "ratio",
+    )
     row = {key: finding.get(key) for key in keys}
     rest = {
         key: value for key, value in finding.items() if key not in row and key not in ("onset", "until", "detected")
@@ -183,6 +201,14 @@ def _lines(path: Path, what: str) -> Sequence[str]:
     except (OSError, UnicodeDecodeError) as error:
         fault = FieldFault(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path")
         raise Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault]) from error
+
+
+def _quantity(value: float | None, unit: str | None) -> str:
+    if value is None:
+        return ABSENT
+    if unit == "operations_per_second":
+        return f"{format_number(value)}/s"
+    return show_latency(value) if unit == "seconds" else format_number(value)
 
 
 def _print_text(analysis: Analysis) -> None:
@@ -199,8 +225,8 @@ def _print_text(analysis: Analysis) -> None:
             show_seconds(row["detected_seconds"]),
             show_seconds(row["until_seconds"]),
             row["series"],
-            show_latency(row["baseline"]) if row["baseline"] is not None else ABSENT,
-            show_latency(row["level"]) if row["level"] is not None else ABSENT,
+            _quantity(row["baseline"], row["unit"]),
+            _quantity(row["level"], row["unit"]),
             format_ratio(row["ratio"]),
             f"{row['confidence']:.2f}",
         ]

@@ -12,6 +12,7 @@ from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
 from cliffwatch.analysis.verdict import FindingSummary, degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
+from cliffwatch.analysis.work import not_asked_for
 from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
@@ -121,6 +122,8 @@ def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
 
 def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
     """In what way the client itself was the limit, in a sentence; empty where nothing says that it was."""
+    if idle := not_asked_for((each.finding, each.sentence) for each in found):
+        return idle
     for each in found:
         if each.degrades and each.diagnosis is not None and each.diagnosis.first.cause is Cause.CLIENT:
             return " ".join(each.diagnosis.first.evidence_for)

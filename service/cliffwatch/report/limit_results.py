@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cliffwatch.analysis.coverage import Coverage
+from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.limit_spans import JUDGED_FROM, Breach, Tally, breaches, joined, sliding, span_of
 from cliffwatch.analysis.stalls import outstanding
 from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, LimitOutcome, percent
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.base.units import format_amplification, format_ratio
+from cliffwatch.base.units import format_amplification, format_length, format_ratio
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.windows import QUANTILE_NAMES
 from cliffwatch.model.limits import Limit, LimitSubject, parse_limit
@@ -264,9 +265,15 @@ def _amplification(limit: Limit, run: Collected, windows: Sequence[JournalWindow
     return Judged(limit.text, spans, margin=margin(limit, max(highest)))
 
 
+def _size_words(finding: Finding) -> str:
+    if finding.undone is not None:
+        return f"for {format_length(finding.undone.seconds)}"
+    return f"{format_ratio(finding.ratio)} the baseline"
+
+
 def _findings(limit: Limit, found: Sequence[ReportedFinding], end: float) -> Judged:
     broken = [
-        BrokenSpan(each.finding.onset, each.finding.until or end, f"{format_ratio(each.finding.ratio)} the baseline")
+        BrokenSpan(each.finding.onset, each.finding.until or end, _size_words(each.finding))
         for each in found
         if each.degrades and limit.kind in ("degradation", each.finding.kind.value)
     ]

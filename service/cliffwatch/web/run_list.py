@@ -164,6 +164,11 @@ def points_of(row: RunRow) -> Curve:
     return points if all(math.isfinite(sum(each)) and min(each) >= 0 for each in numbers) else []
 
 
+def _onset_note(kind: str, ratio: float | None) -> str:
+    # Of work that was not done, the rate is less than before.
+    return kind if ratio is None or ratio < 1 else f"{kind} {format_ratio(ratio)}"
+
+
 def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: SmallCurve | None) -> ListedRun:
     figures = run.figures
     if figures is not None:
@@ -176,7 +181,7 @@ def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: Sma
             rate(figures.operations_per_second),
             "whole load",
             elapsed(onset.seconds) if onset else none,
-            f"{onset.kind} {format_ratio(onset.ratio)}" if onset else "",
+            _onset_note(onset.kind, onset.ratio) if onset else "",
             curve,
         )
     onset_time, note = _onset_of(row, finding)
@@ -204,4 +209,4 @@ def _onset_of(row: RunRow, finding: FindingRow | None) -> tuple[str, str]:
         return ("–" if row.state == RunState.FINISHED.value or row.windows == 0 else "none so far"), ""
     onset, ratio = moment_in(finding.detail, "onset"), number_in(finding.detail, "ratio")
     after = (finding.at if onset is None else onset) - (row.load_start or row.created_at)
-    return elapsed(after), finding.name if ratio is None else f"{finding.name} {format_ratio(ratio)}"
+    return elapsed(after), _onset_note(finding.name, ratio)

@@ -6,9 +6,18 @@ from dataclasses import replace
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
+from cliffwatch.analysis.work import undone_work, with_work
 
 
 def replay(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """What is said while a run goes on, each finding in its last version, in order of onset."""
+    undone = undone_work(series, samples, notices, window_seconds)
+    return with_work(raised_changes(series, samples, notices, window_seconds), undone, window_seconds)
+
+
+def raised_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
     """What online detection would have said, each finding in its last version, in order of detection."""

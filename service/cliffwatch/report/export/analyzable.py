@@ -18,6 +18,7 @@ from cliffwatch.analysis.csv_table import (
     MEASURED_COLUMN,
     NOTICE_COLUMN,
     NOTICE_TIME_COLUMN,
+    OLDEST_COLUMN,
     OPERATION_COLUMN,
     PHASE_COLUMN,
     TIME_COLUMN,
@@ -51,7 +52,7 @@ def analyzable(table: WindowTable) -> AnalyzableTable:
     known = _series(table)
     columns = {name: _column(series, table.primary) for name, series in known.items()}
     about = (TIME_COLUMN, END_COLUMN, MEASURED_COLUMN, PHASE_COLUMN, OPERATION_COLUMN)
-    rest = (ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
+    rest = (OLDEST_COLUMN, ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
     header = (*about, *columns.values(), *rest)
     return AnalyzableTable(header, ([row.get(name) for name in header] for row in _rows(table, columns, known)))
 
@@ -111,8 +112,9 @@ def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known
     if piece.seconds <= 0:
         return row | {GAP_COLUMN: _NOT_MEASURED}
     row |= {MEASURED_COLUMN: round(piece.seconds, 6), PHASE_COLUMN: piece.phase}
-    row[ERRORS_COLUMN] = piece.counters.get("errors")
-    return row | {columns[name]: value for name, value in sample_of(piece, known.values()).values.items()}
+    sample = sample_of(piece, known.values())
+    row |= {OLDEST_COLUMN: sample.oldest_seconds, ERRORS_COLUMN: piece.counters.get("errors")}
+    return row | {columns[name]: value for name, value in sample.values.items()}
 
 
 def _broken_limits(table: WindowTable) -> dict[float, str]:

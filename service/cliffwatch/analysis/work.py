@@ -1,0 +1,42 @@
+"""Work that was not done, beside what became slower: each is one finding."""
+
+from collections.abc import Iterable, Sequence
+
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Notice, Sample, Series
+from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
+
+
+def undone_work(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """The stalls and shortfalls of a run, each in its last version, in order of onset."""
+    judge = WorkJudge(series, window_seconds, notices)
+    found: dict[tuple[FindingKind, float], Finding] = {}
+    for sample in samples:
+        found |= {(finding.kind, finding.onset): finding for finding in judge.feed(sample)}
+    found |= {(finding.kind, finding.onset): finding for finding in judge.active}
+    return sorted(found.values(), key=lambda finding: finding.onset)
+
+
+def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_seconds: float) -> list[Finding]:
+    """What was found of latencies, and the work that was not done for another reason, in order of onset.
+
+    Clients that wait for slower operations complete less; and one that waits through a stall has a latency that rose.
+    """
+    slower = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
+    apart = [one for one in undone if not any(_accounts_for(each, one, window_seconds) for each in slower)]
+    return sorted([*findings, *apart], key=lambda finding: finding.onset)
+
+
+def not_asked_for(found: Iterable[tuple[Finding, str]]) -> str:
+    """The sentence of the first finding that is the client's doing; empty where there is none."""
+    return next((words for each, words in found if each.undone and each.undone.limited_by is LimitedBy.CLIENT), "")
+
+
+def _accounts_for(slower: Finding, undone: Finding, window_seconds: float) -> bool:
+    windows = TOGETHER_WINDOWS_OTHERWISE if undone.kind is FindingKind.STALL else EASED_WINDOWS
+    if abs(slower.onset - undone.onset) <= windows * window_seconds:
+        return True
+    is_during = slower.onset <= undone.onset and (slower.until is None or slower.until > undone.onset)
+    return undone.kind is FindingKind.SHORTFALL and is_during and slower.kind is not FindingKind.SPIKES
