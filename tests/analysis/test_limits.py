@@ -83,6 +83,19 @@ def test_a_span_of_which_much_was_not_measured_is_not_judged() -> None:
     assert len(breaches(tallies(above, missing=(1,)), 0.99, 30.0)) == 1
 
 
+def test_a_window_that_is_longer_than_the_span_is_one_by_itself() -> None:
+    """fio reports nothing while a drive hangs, and then all of it at once."""
+    healthy = [Tally(float(i), i + 1.0, 1.0, 100, 0) for i in range(10)]
+    hung = Tally(10.0, 19.0, 9.0, 62, 62)
+    after = [Tally(19.0 + i, 20.0 + i, 1.0, 100, 0) for i in range(10)]
+    (breach,) = breaches([*healthy, hung, *after], 0.99, 5.0)
+    assert (breach.start, breach.end, breach.until, breach.badness) == (10.0, 19.0, 19.0, 1.0)
+    # What comes after it is judged as if it had not been.
+    late = [Tally(29.0, 30.0, 1.0, 100, 100), *(Tally(30.0 + i, 31.0 + i, 1.0, 100, 0) for i in range(9))]
+    first, second = breaches([*healthy, hung, *after, *late], 0.99, 5.0)
+    assert (first.start, second.start) == (10.0, 29.0)
+
+
 def test_counts_say_the_same_as_percentiles_of_merged_histograms() -> None:
     """Random windows, each with few or many latencies: every span against the percentile of what is merged."""
     noise = np.random.default_rng(7)

@@ -94,7 +94,8 @@ def span_of(inside: Sequence[LimitInterval], badness: float, over_seconds: float
 def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> list[tuple[int, int]]:
     """Index of the first interval of each span that can be judged, and that behind its last.
 
-    A span of `over_seconds` begins with every interval; all of them are one span where that is None.
+    A span of `over_seconds` begins with every interval; all of them are one span where that is None. A longer interval,
+    such as fio's while a drive hangs, is a span by itself.
     """
     if over_seconds is None:
         return [(0, len(intervals))] if intervals else []
@@ -103,6 +104,8 @@ def sliding(intervals: Sequence[LimitInterval], over_seconds: float | None) -> l
         while behind < len(intervals) and intervals[behind].end <= interval.start + over_seconds + 1e-6:
             measured += intervals[behind].seconds
             behind += 1
+        if behind == first:
+            measured, behind = interval.seconds, first + 1
         if measured >= over_seconds * JUDGED_FROM:
             spans.append((first, behind))
         measured -= interval.seconds
