@@ -122,9 +122,13 @@ def state() -> Iterator[Panel]:
     )
     yield timeline(
         "Findings",
-        """What detection found in the client's latency, for as long as it lasts. Bad: any; nothing at all before there
-        is a baseline to compare with, or while the dashboard Watcher shows that detection failed.""",
-        [Query(f"max by (kind) (cliffwatch_finding_active{{{RUN}}})", "{{kind}}")],
+        """What detection found in the client's latency, and of the work that was not done, for as long as it lasts.
+        Bad: any; nothing at all before there is a baseline to compare with, or while the dashboard Watcher shows that
+        detection failed.""",
+        [
+            Query(f"max by (kind) (cliffwatch_finding_active{{{RUN}}})", "{{kind}}"),
+            Query(f"max by (kind) (cliffwatch_undone_seconds{{{RUN}}}) > bool 0", "{{kind}}"),
+        ],
         LASTS_OR_NOT,
     )
 

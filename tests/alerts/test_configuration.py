@@ -119,6 +119,8 @@ def with_people(text: str) -> str:
     ("alert", "receivers"),
     [
         ("CliffwatchLatencyCliff", "on-call,cliffwatch"),
+        ("CliffwatchLoadStalled", "on-call,cliffwatch"),
+        ("CliffwatchLoadFallsShort", "team,cliffwatch"),
         ("CliffwatchLatencyStep", "team,cliffwatch"),
         ("CliffwatchLatencyDrift", "team,cliffwatch"),
         ("CliffwatchLatencySpikes", "team,cliffwatch"),

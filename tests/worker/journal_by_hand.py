@@ -38,8 +38,13 @@ class Journal:
         others: Mapping[str, float] | None = None,
         device_times: float | None = None,
         phase: str = "soak",
+        rate: float = 1.0,
+        oldest_seconds: float | None = None,
     ) -> JournalWindow:
-        """A window whose latencies, of `publish` and of the drive, are `times` what is healthy; `others` by name."""
+        """A window whose latencies, of `publish` and of the drive, are `times` what is healthy; `others` by name.
+
+        `rate` is the part of the usual operations that were completed: with 0 there are no latencies.
+        """
         start = START + (len(self.windows) + self.missed) * WINDOW_SECONDS
         device = (times if device_times is None else device_times) * self.noise.lognormvariate(0.0, 0.03)
         window = JournalWindow(
@@ -48,12 +53,16 @@ class Journal:
             end=start + WINDOW_SECONDS,
             phase=phase,
             counters={
-                "operations": round(10_000 * self.noise.lognormvariate(0.0, 0.005)),
+                "operations": round(10_000 * rate * self.noise.lognormvariate(0.0, 0.005)),
                 "device_write_operations": DEVICE_OPERATIONS,
                 "device_write_milliseconds": round(DEVICE_OPERATIONS * device),
             },
-            gauges={},
-            latency={name: self._summary(each) for name, each in ({"publish": times} | dict(others or {})).items()},
+            gauges={} if oldest_seconds is None else {"oldest_outstanding_seconds": oldest_seconds},
+            latency={
+                name: self._summary(each)
+                for name, each in ({"publish": times} | dict(others or {})).items()
+                if rate > 0
+            },
             latency_range=(0, 0),
         )
         with (self.directory / files.WINDOWS).open("a") as file:

@@ -6,7 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, generate_latest
 from tests.worker.golden_exposition import GOLDEN, START
 
-from cliffwatch.analysis.finding import Baseline, FindingKind, Role, Series, Size
+from cliffwatch.analysis.finding import Baseline, FindingKind, LimitedBy, Role, Series, Size
 from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
@@ -25,6 +25,7 @@ DETECTION = DetectionFigures(
     ratios={("write.p99", "slow"): 1.5, ("write.p99", "fast"): 60.0, ("device.write_latency.259:0", "fast"): 40.0},
     active=frozenset({("write.p99", FindingKind.CLIFF), ("write.p99", FindingKind.DRIFT)}),
     sizes={("write.p99", FindingKind.CLIFF): Size(Baseline("write.p99", 0.004, 0.0, 60.0, 0.003, 0.005), 0.5, 1.0)},
+    undone={(FindingKind.STALL, None): 30.0, (FindingKind.SHORTFALL, LimitedBy.CLIENT): 1200.0},
     forecasts={"write.p99": Forecast(0.02, 3600.0, 7200.0, float("inf"))},
 )
 

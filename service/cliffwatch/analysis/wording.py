@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
 from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series, Undone
 from cliffwatch.analysis.layers import LayerComparison
-from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio
+from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, six_digits
 from cliffwatch.model.series_name import series_words
 
 #: The worst is named where it is so many times the level.
@@ -102,6 +103,14 @@ def _undone(finding: Finding, undone: Undone) -> str:
     oldest = f"; the oldest operation waited {format_latency(undone.oldest_seconds)}" if undone.oldest_seconds else ""
     idle = "; nothing was outstanding, so that the client asked for nothing"
     return f"nothing {verb} completed{times}, after {before}{idle if _is_idle(undone) else oldest}"
+
+
+def undone_detail(undone: Undone) -> dict[str, Any]:
+    """What a stall and a shortfall are besides, in documents; what is not known is absent."""
+    body: dict[str, Any] = {"seconds": round(undone.seconds, 3), "times": undone.times}
+    if undone.oldest_seconds is not None:
+        body["oldest_outstanding_seconds"] = six_digits(undone.oldest_seconds)
+    return body if undone.limited_by is None else body | {"limited_by": undone.limited_by.value}
 
 
 def _is_idle(undone: Undone) -> bool:

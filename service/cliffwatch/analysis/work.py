@@ -25,7 +25,7 @@ def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_sec
     Clients that wait for slower operations complete less; and one that waits through a stall has a latency that rose.
     """
     slower = [finding for finding in findings if finding.kind is not FindingKind.RECOVERY]
-    apart = [one for one in undone if not any(_accounts_for(each, one, window_seconds) for each in slower)]
+    apart = [one for one in undone if not any(accounts_for(each, one, window_seconds) for each in slower)]
     return sorted([*findings, *apart], key=lambda finding: finding.onset)
 
 
@@ -34,7 +34,8 @@ def not_asked_for(found: Iterable[tuple[Finding, str]]) -> str:
     return next((words for each, words in found if each.undone and each.undone.limited_by is LimitedBy.CLIENT), "")
 
 
-def _accounts_for(slower: Finding, undone: Finding, window_seconds: float) -> bool:
+def accounts_for(slower: Finding, undone: Finding, window_seconds: float) -> bool:
+    """Whether work was not done because it became slower, so that the latency's finding has it."""
     windows = TOGETHER_WINDOWS_OTHERWISE if undone.kind is FindingKind.STALL else EASED_WINDOWS
     if abs(slower.onset - undone.onset) <= windows * window_seconds:
         return True

@@ -155,7 +155,8 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
 
 
 def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
-    from cliffwatch.report.findings_document import UNITS, undone_document
+    from cliffwatch.analysis.wording import undone_detail
+    from cliffwatch.report.findings_document import UNITS
 
     def since(moment: float | None) -> float | None:
         return None if moment is None else round(moment, 3)
@@ -173,7 +174,7 @@ def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
         "sentence": sentence,
-    } | ({} if finding.undone is None else {"undone": undone_document(finding.undone)})
+    } | ({} if finding.undone is None else {"undone": undone_detail(finding.undone)})
 
 
 def _row_of_document(finding: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, explain
-from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
+from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.online.replay import eased_before, replay
@@ -12,7 +12,7 @@ from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
 from cliffwatch.analysis.verdict import FindingSummary, degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
-from cliffwatch.analysis.work import not_asked_for
+from cliffwatch.analysis.work import accounts_for, not_asked_for
 from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
@@ -141,7 +141,17 @@ def unconfirmed(run: Collected, found: Sequence[ReportedFinding]) -> list[Event]
         for event in run.events
         if event.type is EventType.FINDING
         and not any(is_about(event, each.finding, window_seconds_of(run)) for each in found)
+        and not _has_reason(event, found, window_seconds_of(run))
     ]
+
+
+def _has_reason(event: Event, found: Sequence[ReportedFinding], window_seconds: float) -> bool:
+    """Whether it is work that was not done, and the whole run shows the latency that accounts for it."""
+    kind, onset = _kind_of(event), _onset_of(event)
+    if kind not in {each.value for each in OF_WORK}:
+        return False
+    undone = Finding(FindingKind(kind), onset, "", 0.0, 0.0, 0.0, 0.0)
+    return any(accounts_for(each.finding, undone, window_seconds) for each in found if each.finding.undone is None)
 
 
 def summaries(found: Sequence[ReportedFinding]) -> tuple[FindingSummary, ...]:

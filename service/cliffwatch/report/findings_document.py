@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cliffwatch.analysis.causes import Suspect
-from cliffwatch.analysis.finding import Role, Size, Undone
+from cliffwatch.analysis.finding import Role, Size
 from cliffwatch.analysis.layers import LayerComparison, LayerTimes
+from cliffwatch.analysis.wording import undone_detail
 from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.limit_results import SPAN_LIMIT, Judged
@@ -71,7 +72,7 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
         "corroborated_by": list(finding.corroborated_by),
     }
     if finding.undone is not None:
-        body["undone"] = undone_document(finding.undone)
+        body["undone"] = undone_detail(finding.undone)
     if finding.size is not None:
         body |= _sizes(finding.size, zero)
     if finding.affected:
@@ -87,14 +88,6 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
             body["runner_up"] = _suspect(found.diagnosis.runner_up)
         body["tell_apart"] = found.diagnosis.distinguish_by
     return body
-
-
-def undone_document(undone: Undone) -> dict[str, Any]:
-    """What a stall and a shortfall are besides; what is not known is absent."""
-    body: dict[str, Any] = {"seconds": round(undone.seconds, 3), "times": undone.times}
-    if undone.oldest_seconds is not None:
-        body["oldest_outstanding_seconds"] = six_digits(undone.oldest_seconds)
-    return body if undone.limited_by is None else body | {"limited_by": undone.limited_by.value}
 
 
 def _figures(size: Size) -> dict[str, float]:

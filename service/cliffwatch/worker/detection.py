@@ -25,9 +25,11 @@ from cliffwatch.analysis.journal_series import (
     series_of,
 )
 from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.work_judge import WorkJudge
 from cliffwatch.analysis.primary_series import primary_series
 from cliffwatch.analysis.sizes import about, restated
-from cliffwatch.analysis.wording import sentence_of
+from cliffwatch.analysis.wording import sentence_of, undone_detail
+from cliffwatch.analysis.work import accounts_for
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
@@ -55,7 +57,10 @@ RecordEvent = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class _Stated:
-    """What the journal says of a finding by now: what it is about, how large it is, what changed with it."""
+    """What the journal says of a finding by now: what it is about, how large it is, what changed with it.
+
+    Of work that was not done, how large it is, is for how many seconds.
+    """
 
     series: str
     ratio: float
@@ -65,11 +70,15 @@ class _Stated:
     @classmethod
     def of(cls, finding: Finding) -> "_Stated":
         affected = frozenset(size.series for size in finding.affected)
+        if finding.undone is not None:
+            return cls(finding.series, *(2 * (round(finding.undone.seconds, 3),)), affected)
         return cls(finding.series, six_digits(finding.ratio), six_digits(finding.worst / finding.baseline), affected)
 
     @classmethod
     def of_detail(cls, detail: Mapping[str, Any]) -> "_Stated":
         affected = frozenset(str(each["series"]) for each in detail.get("affected", ()))
+        if "undone" in detail:
+            return cls(str(detail["series"]), *(2 * (float(detail["undone"]["seconds"]),)), affected)
         return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
 
     def is_news_to(self, before: "_Stated") -> bool:
@@ -116,6 +125,7 @@ class Detection:
         self._trends: dict[str, Trend] = {}
         self._shape: object = None
         self._detector: OnlineDetector | None = None
+        self._work = WorkJudge((), window_seconds)
         self._next_seq = 0
         self._behind: Iterator[JournalWindow] | None = None
         self._figures: DetectionFigures | None = None
@@ -184,6 +194,7 @@ class Detection:
             self._notices.append(found)
         else:
             self._detector.notice(found)
+            self._work.notice(found)
 
     def _follow(self, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
@@ -203,7 +214,9 @@ class Detection:
         sample = sample_of(window, self._series.values())
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
-        for finding in self._detector.active:
+        for finding in self._work.feed(sample):
+            self._take_undone(finding)
+        for finding in (*self._detector.active, *self._work.active):
             self._take_size(finding)
         for name, trend in self._trends.items():
             if (value := sample.values.get(name, 0.0)) > 0:
@@ -222,8 +235,10 @@ class Detection:
             return False
         self._series.update((series.name, series) for series in fresh)
         is_first = self._detector is None
-        self._detector = OnlineDetector(list(self._series.values()), self._window_seconds, self._notices)
-        self._trends = {name: Trend() for name in primary_series(list(self._series.values()))}
+        series = list(self._series.values())
+        self._detector = OnlineDetector(series, self._window_seconds, self._notices)
+        self._work = WorkJudge(series, self._window_seconds, self._notices)
+        self._trends = {name: Trend() for name in primary_series(series)}
         self._notices.clear()
         if is_first:
             return False
@@ -234,6 +249,14 @@ class Detection:
         self._next_seq = 0
         self._behind = reader.windows()
         return True
+
+    def _take_undone(self, finding: Finding) -> None:
+        """A stall or a shortfall, where no latency rose to account for it."""
+        key = (finding.kind.value, finding.series, finding.onset)
+        slower = [each for each in self._active.values() if each.undone is None]
+        is_new = self._among(self._recorded, key) is None
+        if not (is_new and any(accounts_for(each, finding, self._window_seconds) for each in slower)):
+            self._take_finding(finding)
 
     def _take_finding(self, finding: Finding) -> None:
         key = (finding.kind.value, finding.series, finding.onset)
@@ -246,7 +269,9 @@ class Detection:
                 if shown.series == finding.series:
                     del detail["raised"]
                 self._record_event(EventType.FINDING, finding.kind.value, **detail)
-        if finding.until is not None and self._among(self._ended, key) is None:
+        # One that others are counted with is over each time.
+        is_over_again = finding.undone is not None and key in self._active and self._behind is None
+        if finding.until is not None and (is_over_again or self._among(self._ended, key) is None):
             self._ended.append(key)
             if len(self._ended) <= FINDINGS_LIMIT:
                 self._record_event(EventType.NOTE, ENDED_NOTE, **self._restated(key, finding))
@@ -320,7 +345,9 @@ class Detection:
     def _make_figures(self) -> None:
         assert self._detector is not None, "called when there is one"
         active = [about(finding, self._subject_of(key)) for key, finding in self._active.items()]
-        self._figures = figures_of(self._detector, self._series, active, self._forecasts(active))
+        self._figures = figures_of(
+            self._detector, self._series, active, self._forecasts(active), self._work.stalled_seconds
+        )
 
     def _subject_of(self, key: FindingKey) -> str:
         return self._subjects.get(self._among(self._recorded, key) or key, key[1])
@@ -354,6 +381,7 @@ def detail_of(
         body |= {"worst": six_digits(finding.size.worst), "worst_ratio": six_digits(finding.size.worst_ratio)}
         body |= {"baseline_low": six_digits(finding.size.baseline.low)}
         body |= {"baseline_high": six_digits(finding.size.baseline.high)}
+    body["undone"] = None if finding.undone is None else undone_detail(finding.undone)
     body["affected"] = [_affected(size, known) for size in finding.affected] or None
     body["summary"] = sentence_of(finding, series, device_names, known)
     body["operation"], body["quantile"] = series.operation, series.quantile

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 
-from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series, Size
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series, Size
 from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.analysis.online.detector import OnlineDetector
 
@@ -20,7 +20,8 @@ class DetectionFigures:
     """Detection's state after a window. Never changed: a scrape reads it while the next one is made.
 
     `baselines` are levels in the unit of the series, `ratios` are by series name and span, `active` holds the series
-    name and kind of what was found and is not over, `sizes` how large that is, `forecasts` are of series that drift.
+    name and kind of what was found and is not over, `sizes` how large that is, `forecasts` are of series that drift,
+    `undone` is for how many seconds nothing, or too little, has been completed by now.
     """
 
     series: tuple[Series, ...]
@@ -29,6 +30,7 @@ class DetectionFigures:
     active: frozenset[tuple[str, FindingKind]]
     sizes: Mapping[tuple[str, FindingKind], Size]
     forecasts: Mapping[str, Forecast]
+    undone: Mapping[tuple[FindingKind, LimitedBy | None], float]
 
 
 def figures_of(
@@ -36,8 +38,12 @@ def figures_of(
     series: Mapping[str, Series],
     active: Sequence[Finding],
     forecasts: Mapping[str, Forecast],
+    stalled_seconds: float,
 ) -> DetectionFigures:
-    """Of every series that has a baseline, or of which something was found before it had one."""
+    """Of every series that has a baseline, or of which something was found before it had one.
+
+    `stalled_seconds`: for how long the present stall has lasted.
+    """
     baselines = {finding.series: finding.baseline for finding in active}
     ratios = {(finding.series, "fast"): finding.ratio for finding in active}
     baselines |= {name: baseline.level for name, baseline in detector.baselines.items()}
@@ -48,6 +54,13 @@ def figures_of(
         frozenset((finding.series, finding.kind) for finding in active),
         {(finding.series, finding.kind): finding.size for finding in active if finding.size is not None},
         forecasts,
+        {
+            (each.kind, each.undone.limited_by): stalled_seconds
+            if each.kind is FindingKind.STALL
+            else each.undone.seconds
+            for each in active
+            if each.undone is not None
+        },
     )
 
 
@@ -57,6 +70,7 @@ def detection_metrics(
     """Every family, without samples where nothing is known. `device_names`: kernel names by major:minor."""
     yield from _of_clients(run_id, figures)
     yield from _of_findings(run_id, figures)
+    yield _of_work(run_id, figures)
     yield from _of_drifts(run_id, figures)
     yield from _of_devices(run_id, figures, device_names)
 
@@ -102,6 +116,18 @@ def _of_findings(run_id: str, figures: DetectionFigures | None) -> Iterator[Metr
                 about |= {"quantile": str(roles[series].quantile), "kind": kind.value}
                 metric.add_sample(metric.name, about, figure(size))
         yield metric
+
+
+def _of_work(run_id: str, figures: DetectionFigures | None) -> Metric:
+    metric = Metric(
+        "cliffwatch_undone_seconds",
+        "For how long nothing, or too little, has been completed, while that lasts.",
+        "unknown",
+    )
+    for (kind, limited_by), seconds in figures.undone.items() if figures is not None else ():
+        about = {"run_id": run_id, "kind": kind.value, "limited_by": limited_by.value if limited_by else "unknown"}
+        metric.add_sample(metric.name, about, seconds)
+    return metric
 
 
 def _of_drifts(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:

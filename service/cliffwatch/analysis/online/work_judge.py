@@ -98,6 +98,11 @@ class WorkJudge:
         # What a stall shows in the place of latencies is how old the oldest operation is.
         return None if rate == 0 and has_latency and not sample.oldest_seconds else rate
 
+    @property
+    def stalled_seconds(self) -> float:
+        """For how long nothing has been completed by now, without the stalls before; 0 where there is no stall."""
+        return 0.0 if self._silence is None or self._silence.finding is None else self._silence.seconds
+
     def _silent(self, sample: Sample) -> list[Finding]:
         """Nothing was completed in this window."""
         silence = self._silence or _Silence(sample.start, sample.end)
