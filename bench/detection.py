@@ -1,8 +1,9 @@
 """How well degradation is found: what is missed, raised for nothing, and how late, on soaks whose truth is known.
 
-The soaks come from three generators of different make, on seeds that nothing was tuned on. `python -m bench.detection`
-prints every kind with its counts and intervals; `--peers` adds what other methods make of the same series, and
-`--otava` Apache Otava, in an environment of its own that is thrown away.
+The soaks come from three generators of different make, and a fourth lays over them what percentiles hide: stalls, loads
+that fade, rare spikes. Nothing was tuned on the seeds. `python -m bench.detection` prints every kind with its counts
+and intervals; `--peers` adds what other methods make of the same series, and `--otava` Apache Otava, in an environment
+of its own that is thrown away.
 """
 
 import argparse
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from bench.figures import Figure
-from testkit.soaks import heavy, lognormal, queue
+from testkit.soaks import heavy, hidden, lognormal, queue
 from testkit.soaks.scoring import Score, score
 from testkit.soaks.soak import Soak
 
@@ -85,6 +86,7 @@ def soaks(seeds: Iterable[int]) -> Iterator[Soak]:
         yield lognormal.make(seed)
         yield queue.make(seed)
         yield heavy.make(seed)
+        yield hidden.make(seed)
 
 
 def online(soak: Soak) -> list[Finding]:
@@ -201,7 +203,7 @@ def main() -> None:
         methods += peers.METHODS if arguments.peers else []
         methods += [("Apache Otava, 5-min medians", peers.otava(), False)] if arguments.otava else []
     for name, method, is_online in methods:
-        pools = {generator: Pooled() for generator in ("lognormal", "queue", "heavy", "pooled")}
+        pools = {generator: Pooled() for generator in ("lognormal", "queue", "heavy", "hidden", "pooled")}
         for soak in corpus:
             one = _measured(soak, method, is_online)
             for generator in (soak.generator, "pooled"):

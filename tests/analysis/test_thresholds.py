@@ -19,6 +19,7 @@ MEASURING = {
     "online/channel.py": {"_RING", "_LOWEST_HOURS", "_LOCAL_BLOCKS"},
     "online/detector.py": {"_ENDS_KEPT"},
     "online/drift.py": {"SPANS", "_INFERRED", "_INFERRED_FROM", "_HALVES_A_DAY"},
+    "online/rare_spikes.py": {"_QUANTILES", "_LEVEL_WINDOWS", "_LEVEL_LEAST", "_BIN", "_BINS", "_KEPT"},
     "online/ratios.py": {"RATIO_SPANS"},
     "online/recurrence.py": {"_INTERVALS_MOST"},
     "online/rising.py": {"_HOURS", "_SKEWS", "_LEAST"},

@@ -137,6 +137,22 @@ class Undone:
 
 
 @dataclass(frozen=True, slots=True)
+class Recurrence:
+    """How spikes come again: `times` so far, each `length_seconds` long, so many seconds from the start of one to that
+    of the next (the median, the least and the most). The last two and the median are of the last 200.
+
+    `is_from_start`: they were there before the run could show that it does without.
+    """
+
+    times: int
+    length_seconds: float
+    spacing_seconds: float
+    least_seconds: float
+    most_seconds: float
+    is_from_start: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One change for the worse (or back): what, since when, how much, how sure.
 
@@ -144,7 +160,7 @@ class Finding:
     and the baseline's band, `affected` those of other operations that changed with it. `detected` is the moment at
     which online detection raised it, None where it did not. `until` is when it was over, None while it lasts.
     `confidence` is from 0 to 1. `corroborated_by` names the other series that moved with it. `undone` is of a stall and
-    of a shortfall alone.
+    of a shortfall alone, `recurrence` of spikes that stand out.
     """
 
     kind: FindingKind
@@ -160,6 +176,7 @@ class Finding:
     size: Size | None = None
     affected: tuple[Size, ...] = field(default=())
     undone: Undone | None = None
+    recurrence: Recurrence | None = None
 
     @property
     def worst(self) -> float:

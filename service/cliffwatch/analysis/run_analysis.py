@@ -13,9 +13,10 @@ from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
-from cliffwatch.analysis.online.replay import belongs_to, raised_changes, with_detection
+from cliffwatch.analysis.online.replay import belongs_to, replayed_changes, with_detection
 from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
+from cliffwatch.analysis.rare import rare_spikes, with_rare
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
 from cliffwatch.analysis.span_lengths import BLOCK
 from cliffwatch.analysis.thresholds import (
@@ -33,8 +34,9 @@ def analysis(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
     """Every change for the worse (and back), and the work that was not done, in order of onset."""
-    undone = undone_work(series, samples, notices, window_seconds)
-    return with_work(_changes(series, samples, notices, window_seconds), undone, window_seconds)
+    found = _changes(series, samples, notices, window_seconds)
+    found = with_rare(found, rare_spikes(series, samples, notices, window_seconds), series, window_seconds)
+    return with_work(found, undone_work(series, samples, notices, window_seconds), window_seconds)
 
 
 def _changes(
@@ -42,7 +44,7 @@ def _changes(
 ) -> list[Finding]:
     """Every change for the worse (and back) in order of onset, each with its sizes and when it was raised."""
     known = {one.name: one for one in series}
-    raised = raised_changes(series, samples, notices, window_seconds)
+    raised = replayed_changes(series, samples, notices, window_seconds)
     found = grouped(analyse(series, samples, notices, window_seconds), known, window_seconds)
     lasting = _lasting(raised, found, is_short=_is_short(samples), window_seconds=window_seconds)
     found = sorted([*found, *lasting], key=lambda finding: finding.onset)

@@ -229,6 +229,20 @@ SPIKES_MINIMUM = 5
 #: times the distance that its spikes had, whichever is later.
 TRAIN_OVER_WINDOWS, TRAIN_OVER_DISTANCES = SPIKES_APART, 10
 
+# Rare spikes (online/rare_spikes.py).
+
+#: So many spikes are one kind, if the lowest of them is so many times the recent level, and by a gap above the highest
+#: of all that are none of them, no narrower than they lie apart.
+RARE_RATIO = 8.0
+#: By how many there are at least; the fewer, the likelier it is that chance has made the gap.
+RARE_GAPS = ((8, 1.6), (5, 2.5), (3, 5.0))
+#: What is no such spike is a rise at all from this ratio on.
+RARE_RISE = 2.0
+#: They are rare: no more than this part of all windows.
+RARE_SHARE = 0.05
+#: They were there from the start, if the first came before so many of their own distances.
+RARE_FROM_START = 1.5
+
 # Layers.
 
 #: A difference below this part of the client's latency is rounding and not worth a name.

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from cliffwatch.analysis.causes import Cause, Diagnosis
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series, Undone
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Recurrence, Role, Series, Undone
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.base.units import format_latency, format_length, format_number, format_ratio, six_digits
 from cliffwatch.model.series_name import series_words
 
 #: The worst is named where it is so many times the level.
 WORST_REPORTED_FROM = 1.2
+#: Distances between spikes that differ by no more than this ratio are stated as one.
+REGULAR_WITHIN = 1.5
 
 
 def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
@@ -86,9 +88,18 @@ def _statement(finding: Finding, series: Series, device_names: Mapping[str, str]
         case FindingKind.DRIFT:
             return f"the {subject} drifts upwards: {ratio} so far, from {before} to {after}"
         case FindingKind.SPIKES:
-            return f"the {subject} spikes again and again, up to {after} where {before} is healthy"
+            again = "" if finding.recurrence is None else f": {_recurrence_words(finding.recurrence)}"
+            return f"the {subject} spikes again and again, up to {after} where {before} is healthy{again}"
         case FindingKind.RECOVERY:
             return f"the {subject} came back to {after}; {before} is healthy"
+
+
+def _recurrence_words(recurrence: Recurrence) -> str:
+    least, most = format_length(round(recurrence.least_seconds)), format_length(round(recurrence.most_seconds))
+    is_regular = recurrence.most_seconds <= REGULAR_WITHIN * recurrence.least_seconds
+    apart = format_length(round(recurrence.spacing_seconds)) if is_regular else f"{least} to {most}"
+    start = ", from the start" if recurrence.is_from_start else ""
+    return f"{recurrence.times} times, {format_length(recurrence.length_seconds)} each, {apart} apart{start}"
 
 
 def _undone(finding: Finding, undone: Undone) -> str:
@@ -105,8 +116,23 @@ def _undone(finding: Finding, undone: Undone) -> str:
     return f"nothing {verb} completed{times}, after {before}{idle if _is_idle(undone) else oldest}"
 
 
-def undone_detail(undone: Undone) -> dict[str, Any]:
-    """What a stall and a shortfall are besides, in documents; what is not known is absent."""
+def details_of(finding: Finding) -> dict[str, Any]:
+    """What stalls, shortfalls and rare spikes are besides a change of level, in documents. Unknown is absent."""
+    details: dict[str, Any] = {}
+    if finding.undone is not None:
+        details["undone"] = _undone_detail(finding.undone)
+    if finding.recurrence is not None:
+        details["recurrence"] = _recurrence_detail(finding.recurrence)
+    return details
+
+
+def _recurrence_detail(recurrence: Recurrence) -> dict[str, Any]:
+    seconds = ("length_seconds", "spacing_seconds", "least_seconds", "most_seconds")
+    figures = {name: round(getattr(recurrence, name), 3) for name in seconds}
+    return {"times": recurrence.times} | figures | {"is_from_start": recurrence.is_from_start}
+
+
+def _undone_detail(undone: Undone) -> dict[str, Any]:
     body: dict[str, Any] = {"seconds": round(undone.seconds, 3), "times": undone.times}
     if undone.oldest_seconds is not None:
         body["oldest_outstanding_seconds"] = six_digits(undone.oldest_seconds)

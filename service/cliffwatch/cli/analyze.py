@@ -155,13 +155,13 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
 
 
 def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
-    from cliffwatch.analysis.wording import undone_detail
+    from cliffwatch.analysis.wording import details_of
     from cliffwatch.report.findings_document import UNITS
 
     def since(moment: float | None) -> float | None:
         return None if moment is None else round(moment, 3)
 
-    return {
+    return details_of(finding) | {
         "kind": finding.kind.value,
         "onset_seconds": since(finding.onset),
         "detected_seconds": since(finding.detected),
@@ -174,7 +174,7 @@ def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
         "sentence": sentence,
-    } | ({} if finding.undone is None else {"undone": undone_detail(finding.undone)})
+    }
 
 
 def _row_of_document(finding: dict[str, Any]) -> dict[str, Any]:

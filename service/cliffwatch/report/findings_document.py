@@ -6,7 +6,7 @@ from typing import Any
 from cliffwatch.analysis.causes import Suspect
 from cliffwatch.analysis.finding import Role, Size
 from cliffwatch.analysis.layers import LayerComparison, LayerTimes
-from cliffwatch.analysis.wording import undone_detail
+from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.limit_results import SPAN_LIMIT, Judged
@@ -71,8 +71,7 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
     }
-    if finding.undone is not None:
-        body["undone"] = undone_detail(finding.undone)
+    body |= details_of(finding)
     if finding.size is not None:
         body |= _sizes(finding.size, zero)
     if finding.affected:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from cliffwatch.analysis.journal_series import key_in
-from cliffwatch.analysis.wording import undone_detail
+from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.findings import ReportedFinding, is_about
@@ -63,7 +63,6 @@ def _fields(each: ReportedFinding) -> dict[str, Any]:
     if finding.size is not None:
         figures |= {"worst": finding.size.worst, "worst_ratio": finding.size.worst_ratio}
     body |= {name: six_digits(value) for name, value in (figures | {"confidence": finding.confidence}).items()}
-    if finding.undone is not None:
-        body["undone"] = undone_detail(finding.undone)
+    body |= details_of(finding)
     names = {"operation": series.operation, "quantile": series.quantile, "until": finding.until}
     return body | {"summary": each.sentence} | {name: value for name, value in names.items() if value is not None}

@@ -24,12 +24,10 @@ from cliffwatch.analysis.journal_series import (
     sample_of,
     series_of,
 )
-from cliffwatch.analysis.online.detector import OnlineDetector
-from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.online.run_detector import RunDetector
 from cliffwatch.analysis.primary_series import primary_series
 from cliffwatch.analysis.sizes import about, restated
-from cliffwatch.analysis.wording import sentence_of, undone_detail
-from cliffwatch.analysis.work import accounts_for
+from cliffwatch.analysis.wording import details_of, sentence_of
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
@@ -124,8 +122,7 @@ class Detection:
         self._series: dict[str, Series] = {}
         self._trends: dict[str, Trend] = {}
         self._shape: object = None
-        self._detector: OnlineDetector | None = None
-        self._work = WorkJudge((), window_seconds)
+        self._detector: RunDetector | None = None
         self._next_seq = 0
         self._behind: Iterator[JournalWindow] | None = None
         self._figures: DetectionFigures | None = None
@@ -194,7 +191,6 @@ class Detection:
             self._notices.append(found)
         else:
             self._detector.notice(found)
-            self._work.notice(found)
 
     def _follow(self, seconds: float) -> None:
         end = self._clock.monotonic() + seconds
@@ -214,9 +210,7 @@ class Detection:
         sample = sample_of(window, self._series.values())
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
-        for finding in self._work.feed(sample):
-            self._take_undone(finding)
-        for finding in (*self._detector.active, *self._work.active):
+        for finding in self._detector.active:
             self._take_size(finding)
         for name, trend in self._trends.items():
             if (value := sample.values.get(name, 0.0)) > 0:
@@ -236,8 +230,7 @@ class Detection:
         self._series.update((series.name, series) for series in fresh)
         is_first = self._detector is None
         series = list(self._series.values())
-        self._detector = OnlineDetector(series, self._window_seconds, self._notices)
-        self._work = WorkJudge(series, self._window_seconds, self._notices)
+        self._detector = RunDetector(series, self._window_seconds, self._notices)
         self._trends = {name: Trend() for name in primary_series(series)}
         self._notices.clear()
         if is_first:
@@ -249,14 +242,6 @@ class Detection:
         self._next_seq = 0
         self._behind = reader.windows()
         return True
-
-    def _take_undone(self, finding: Finding) -> None:
-        """A stall or a shortfall, where no latency rose to account for it."""
-        key = (finding.kind.value, finding.series, finding.onset)
-        slower = [each for each in self._active.values() if each.undone is None]
-        is_new = self._among(self._recorded, key) is None
-        if not (is_new and any(accounts_for(each, finding, self._window_seconds) for each in slower)):
-            self._take_finding(finding)
 
     def _take_finding(self, finding: Finding) -> None:
         key = (finding.kind.value, finding.series, finding.onset)
@@ -345,9 +330,7 @@ class Detection:
     def _make_figures(self) -> None:
         assert self._detector is not None, "called when there is one"
         active = [about(finding, self._subject_of(key)) for key, finding in self._active.items()]
-        self._figures = figures_of(
-            self._detector, self._series, active, self._forecasts(active), self._work.stalled_seconds
-        )
+        self._figures = figures_of(self._detector, self._series, active, self._forecasts(active))
 
     def _subject_of(self, key: FindingKey) -> str:
         return self._subjects.get(self._among(self._recorded, key) or key, key[1])
@@ -381,7 +364,7 @@ def detail_of(
         body |= {"worst": six_digits(finding.size.worst), "worst_ratio": six_digits(finding.size.worst_ratio)}
         body |= {"baseline_low": six_digits(finding.size.baseline.low)}
         body |= {"baseline_high": six_digits(finding.size.baseline.high)}
-    body["undone"] = None if finding.undone is None else undone_detail(finding.undone)
+    body |= details_of(finding)
     body["affected"] = [_affected(size, known) for size in finding.affected] or None
     body["summary"] = sentence_of(finding, series, device_names, known)
     body["operation"], body["quantile"] = series.operation, series.quantile

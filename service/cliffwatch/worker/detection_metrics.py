@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series, Size
 from cliffwatch.analysis.forecast import Forecast
-from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.run_detector import RunDetector
 
 #: Kinds that last for a while; a recovery is a moment.
 LASTING_KINDS = (FindingKind.CLIFF, FindingKind.STEP, FindingKind.DRIFT, FindingKind.SPIKES)
@@ -34,16 +34,12 @@ class DetectionFigures:
 
 
 def figures_of(
-    detector: OnlineDetector,
+    detector: RunDetector,
     series: Mapping[str, Series],
     active: Sequence[Finding],
     forecasts: Mapping[str, Forecast],
-    stalled_seconds: float,
 ) -> DetectionFigures:
-    """Of every series that has a baseline, or of which something was found before it had one.
-
-    `stalled_seconds`: for how long the present stall has lasted.
-    """
+    """Of every series that has a baseline, or of which something was found before it had one."""
     baselines = {finding.series: finding.baseline for finding in active}
     ratios = {(finding.series, "fast"): finding.ratio for finding in active}
     baselines |= {name: baseline.level for name, baseline in detector.baselines.items()}
@@ -55,7 +51,7 @@ def figures_of(
         {(finding.series, finding.kind): finding.size for finding in active if finding.size is not None},
         forecasts,
         {
-            (each.kind, each.undone.limited_by): stalled_seconds
+            (each.kind, each.undone.limited_by): detector.stalled_seconds
             if each.kind is FindingKind.STALL
             else each.undone.seconds
             for each in active

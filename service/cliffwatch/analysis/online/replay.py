@@ -5,23 +5,25 @@ from dataclasses import replace
 
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.run_detector import RunDetector
 from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
-from cliffwatch.analysis.work import undone_work, with_work
 
 
 def replay(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """What is said while a run goes on, each finding in its last version, in order of onset."""
-    undone = undone_work(series, samples, notices, window_seconds)
-    return with_work(raised_changes(series, samples, notices, window_seconds), undone, window_seconds)
+    """What is said while a run goes on, each finding in its last version, in order of detection."""
+    return _last_versions(RunDetector(series, window_seconds, notices), samples)
 
 
-def raised_changes(
+def replayed_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """What online detection would have said, each finding in its last version, in order of detection."""
-    detector = OnlineDetector(series, window_seconds, notices)
+    """The same of what became slower alone."""
+    return _last_versions(OnlineDetector(series, window_seconds, notices), samples)
+
+
+def _last_versions(detector: RunDetector | OnlineDetector, samples: Sequence[Sample]) -> list[Finding]:
     findings: dict[tuple[str, str, float], Finding] = {}
     for sample in samples:
         for finding in detector.feed(sample):

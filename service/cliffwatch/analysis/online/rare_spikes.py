@@ -1,0 +1,239 @@
+"""Rare spikes that stand out: three and more far above all else that the run does, regular or not.
+
+A drive's own housekeeping, a checkpoint or a flush shows as one slow window every ten minutes or every few hours, and
+in a high quantile alone. How often spikes come by chance is no measure of them, since those of the first hours would be
+the run's own past: what makes them one kind is the gap between the lowest of them and the highest of everything else.
+"""
+
+import math
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
+
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Recurrence, Role, Sample, Series, Size
+from cliffwatch.analysis.preprocessing import Mask
+from cliffwatch.analysis.span_lengths import HOUR, log_ratio
+from cliffwatch.analysis.thresholds import (
+    LOAD_ROSE,
+    RARE_FROM_START,
+    RARE_GAPS,
+    RARE_RATIO,
+    RARE_RISE,
+    RARE_SHARE,
+    SPIKE_WINDOWS,
+    TRAIN_OVER_DISTANCES,
+    TRAIN_OVER_WINDOWS,
+)
+
+#: The quantiles that show what one operation in a hundred, or in a thousand, waits for.
+_QUANTILES = (0.99, 0.999)
+#: Windows that the recent level is the median of, and the fewest that make one.
+_LEVEL_WINDOWS, _LEVEL_LEAST = HOUR // 2, 30
+#: A rise begins at this ratio; heights are counted in bins of that width (a logarithm).
+_RISE = log_ratio(RARE_RISE)
+_BIN = 0.05
+_BINS = 400
+_LOWEST_BIN = int(log_ratio(RARE_RATIO) / _BIN)
+#: The heights, lengths and distances of the last so many are stated.
+_KEPT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class _Spike:
+    start: float
+    end: float
+    height: float
+
+
+@dataclass(slots=True)
+class _Level:
+    """The median of the last windows, kept sorted."""
+
+    values: deque[float] = field(default_factory=lambda: deque(maxlen=_LEVEL_WINDOWS))
+    ordered: list[float] = field(default_factory=list)
+
+    def add(self, value: float) -> None:
+        if len(self.values) == _LEVEL_WINDOWS:
+            del self.ordered[bisect_left(self.ordered, self.values[0])]
+        self.values.append(value)
+        insort(self.ordered, value)
+
+    def quantile(self, share: float) -> float | None:
+        count = len(self.ordered)
+        return self.ordered[min(count - 1, int(share * count))] if count >= _LEVEL_LEAST else None
+
+
+class RareSpikes:
+    """`series`: those of the samples. `window_seconds` is their length. `notices`: those known before the first."""
+
+    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+        self._watched = [
+            _Watched(one, window_seconds) for one in series if one.role is Role.LATENCY and one.quantile in _QUANTILES
+        ]
+        self._rate_name = next((one.name for one in series if one.role is Role.RATE), None)
+        self._rate = _Level()
+        self._mask = Mask(notices)
+        self._was_idle = False
+
+    def notice(self, notice: Notice) -> None:
+        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        self._mask.notice(notice)
+
+    def feed(self, sample: Sample) -> list[Finding]:
+        """Findings that are new with this sample, and those that are over by it; one for an operation."""
+        is_judged = self._mask.is_judged(sample)
+        rate = None if self._rate_name is None else sample.values.get(self._rate_name)
+        # What waited through a stall is completed after it, and that is the stall's finding.
+        is_idle, was_idle = rate == 0, self._was_idle
+        self._was_idle = is_idle
+        usual = self._rate.quantile(0.5)
+        has_more_load = rate is not None and usual is not None and rate > LOAD_ROSE * usual
+        if rate:
+            self._rate.add(rate)
+        if not is_judged or is_idle or was_idle or has_more_load:
+            for each in self._watched:
+                each.leave_out()
+            return []
+        found = []
+        for each in self._watched:
+            others = [one for one in self._watched if one is not each and one.series.operation == each.series.operation]
+            finding = each.follow(sample)
+            if finding is not None and not any(one.active is not None for one in others):
+                found.append(finding)
+        return found
+
+    @property
+    def active(self) -> list[Finding]:
+        """What was found and is not over, each as it is by now; one for an operation."""
+        found: dict[str | None, Finding] = {}
+        for each in self._watched:
+            if each.active is not None:
+                found.setdefault(each.series.operation, each.active)
+        return list(found.values())
+
+
+def _gap_needed(count: int) -> float:
+    """The gap below so many spikes that chance does not make (a logarithm)."""
+    return next((log_ratio(gap) for least, gap in RARE_GAPS if count >= least), math.inf)
+
+
+class _Watched:
+    """One series, with the spikes of all heights that it had."""
+
+    def __init__(self, series: Series, window_seconds: float) -> None:
+        self.series = series
+        self.active: Finding | None = None
+        self._window_seconds = window_seconds
+        self._level = _Level()
+        self._windows = 0
+        self._begin: float | None = None
+        self._bins = [0] * _BINS
+        self._open: list[tuple[float, float, float]] = []
+        self._spikes: deque[_Spike] = deque(maxlen=_KEPT)
+        self._first: dict[int, float] = {}
+
+    def leave_out(self) -> None:
+        """A window of which nothing is to be said, nor of a rise that it is part of."""
+        self._open.clear()
+
+    def follow(self, sample: Sample) -> Finding | None:
+        value = sample.values.get(self.series.name, 0.0)
+        if value <= 0:
+            self._open.clear()
+            return None
+        self._windows += 1
+        self._begin = sample.start if self._begin is None else self._begin
+        level, recent = math.log(value), self._level.quantile(0.5)
+        self._level.add(level)
+        if recent is None:
+            return None
+        if level - recent > _RISE:
+            self._open.append((sample.start, sample.end, level - recent))
+            return None
+        spike, self._open = self._closed(), []
+        if spike is not None:
+            return self._joined(spike, recent, sample)
+        return self._over(sample)
+
+    def _closed(self) -> _Spike | None:
+        if not self._open or len(self._open) > SPIKE_WINDOWS:
+            return None
+        return _Spike(self._open[0][0], self._open[-1][1], max(height for _, _, height in self._open))
+
+    def _joined(self, spike: _Spike, recent: float, sample: Sample) -> Finding | None:
+        """Count a spike; a finding where it is the one that makes those above a gap enough."""
+        place = min(_BINS - 1, int(spike.height / _BIN))
+        self._bins[place] += 1
+        self._first.setdefault(place, spike.start)
+        if place < _LOWEST_BIN:
+            return None
+        self._spikes.append(spike)
+        least = self._lowest_that_stands_out()
+        if least is None or place < least:
+            return None
+        times = sum(self._bins[least:])
+        apart = [one for one in self._spikes if int(one.height / _BIN) >= least]
+        windows = sum((one.end - one.start) / self._window_seconds for one in apart) / len(apart) * times
+        if windows > RARE_SHARE * self._windows:
+            return None
+        is_new = self.active is None
+        onset = min(start for place, start in self._first.items() if place >= least)
+        self.active = self._stated(apart, times, recent, onset if self.active is None else self.active.onset, sample)
+        return self.active if is_new else None
+
+    def _lowest_that_stands_out(self) -> int | None:
+        """The lowest bin with a gap below it, and enough spikes in it and above; None where there is none."""
+        occupied = [place for place in range(_BINS - 1, -1, -1) if self._bins[place]]
+        count, found = 0, None
+        for place, below in zip(occupied, [*occupied[1:], 0], strict=True):
+            if place < _LOWEST_BIN:
+                break
+            count += self._bins[place]
+            gap, spread = place - below, occupied[0] - place
+            if gap * _BIN >= _gap_needed(count) and gap >= spread:
+                found = place
+        return found
+
+    def _stated(self, apart: Sequence[_Spike], times: int, recent: float, onset: float, sample: Sample) -> Finding:
+        heights = [one.height for one in apart]
+        level, worst = math.exp(recent + median(heights)), math.exp(recent + max(heights))
+        low, high = (math.exp(self._level.quantile(share) or recent) for share in (0.05, 0.95))
+        baseline = Baseline(self.series.name, math.exp(recent), self._begin or 0.0, sample.end, low, high)
+        distances = [after.start - before.start for before, after in pairwise(apart)]
+        assert self._begin is not None, "there was a window before"
+        recurrence = Recurrence(
+            times,
+            median(one.end - one.start for one in apart),
+            median(distances),
+            min(distances),
+            max(distances),
+            onset - self._begin <= RARE_FROM_START * max(distances),
+        )
+        detected = sample.end if self.active is None else self.active.detected
+        return Finding(
+            FindingKind.SPIKES,
+            onset=onset,
+            series=self.series.name,
+            baseline=baseline.level,
+            level=level,
+            ratio=level / baseline.level,
+            confidence=0.7,
+            detected=detected,
+            size=Size(baseline, level, worst),
+            recurrence=recurrence,
+        )
+
+    def _over(self, sample: Sample) -> Finding | None:
+        if self.active is None or self.active.recurrence is None:
+            return None
+        last, distance = self._spikes[-1], self.active.recurrence.most_seconds
+        quiet = max(TRAIN_OVER_WINDOWS * self._window_seconds, TRAIN_OVER_DISTANCES * distance)
+        if sample.end - last.end <= quiet:
+            return None
+        ended, self.active = replace(self.active, until=last.end), None
+        self._bins, self._first = [0] * _BINS, {}
+        self._spikes.clear()
+        return ended

@@ -1,0 +1,89 @@
+"""All that is judged while a run goes on: what became slower, what spikes now and then, and what was not done at all.
+
+Each thing is one finding. Clients that wait for slower operations complete less, so that a latency accounts for a
+shortfall; and spikes of one operation are found once, whichever of its quantiles shows them first.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from cliffwatch.analysis.finding import Baseline, Finding, FindingKind, Notice, Sample, Series
+from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.rare_spikes import RareSpikes
+from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.work import accounts_for
+
+_Key = tuple[FindingKind, str, float]
+
+
+class RunDetector:
+    """`series`: every series that samples may hold a value of. `window_seconds` is their length. `notices`: those that
+    are known before the first sample."""
+
+    def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
+        self._series = {one.name: one for one in series}
+        self._window_seconds = window_seconds
+        self._changes = OnlineDetector(series, window_seconds, notices)
+        self._rare = RareSpikes(series, window_seconds, notices)
+        self._work = WorkJudge(series, window_seconds, notices)
+        #: What another finding has, and what was found of the rest and is not over.
+        self._left_out: set[_Key] = set()
+        self._present: dict[_Key, Finding] = {}
+
+    def notice(self, notice: Notice) -> None:
+        """Take in a restart or a similar event, before the sample in which it happened is fed."""
+        for judge in (self._changes, self._rare, self._work):
+            judge.notice(notice)
+
+    def feed(self, sample: Sample) -> list[Finding]:
+        """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
+        found = [*self._changes.feed(sample), *self._rare.feed(sample), *self._work.feed(sample)]
+        return list(self._news(found))
+
+    @property
+    def active(self) -> list[Finding]:
+        """What was found and is not over, each as large as it is by now."""
+        found = [*self._changes.active, *self._rare.active, *self._work.active]
+        return [finding for finding in found if _key_of(finding) not in self._left_out]
+
+    @property
+    def baselines(self) -> Mapping[str, Baseline]:
+        """What healthy was, by series name, once it is known."""
+        return self._changes.baselines
+
+    @property
+    def ratios(self) -> Mapping[tuple[str, str], float]:
+        """Degradation ratios by (series name, span): median level of a `fast`, `slow`, `drift` span / baseline."""
+        return self._changes.ratios
+
+    @property
+    def stalled_seconds(self) -> float:
+        """For how long nothing has been completed by now; 0 where something is."""
+        return self._work.stalled_seconds
+
+    def _news(self, found: Sequence[Finding]) -> Iterator[Finding]:
+        for finding in found:
+            key = _key_of(finding)
+            if key not in self._present and self._is_of_another(finding):
+                self._left_out.add(key)
+            if key in self._left_out:
+                continue
+            if finding.until is None and finding.kind is not FindingKind.RECOVERY:
+                self._present[key] = finding
+            else:
+                self._present.pop(key, None)
+            yield finding
+
+    def _is_of_another(self, finding: Finding) -> bool:
+        others = self._present.values()
+        if finding.undone is not None:
+            return any(accounts_for(each, finding, self._window_seconds) for each in others if each.undone is None)
+        operation = self._series[finding.series].operation
+        return finding.kind is FindingKind.SPIKES and any(
+            each.kind is FindingKind.SPIKES and self._series[each.series].operation == operation
+            for each in others
+            if _key_of(each) != _key_of(finding)
+        )
+
+
+def _key_of(finding: Finding) -> _Key:
+    return finding.kind, finding.series, finding.onset

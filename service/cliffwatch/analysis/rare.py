@@ -1,0 +1,48 @@
+"""Rare spikes of a whole run, beside the rest of what was found in it: each is one finding."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
+from cliffwatch.analysis.online.rare_spikes import RareSpikes
+from cliffwatch.analysis.thresholds import EASED_WINDOWS
+
+
+def rare_spikes(
+    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
+) -> list[Finding]:
+    """The spikes of a run that stand out, each kind in its last version, in order of onset."""
+    judge = RareSpikes(series, window_seconds, notices)
+    found: dict[tuple[str, float], Finding] = {}
+    for sample in samples:
+        found |= {(finding.series, finding.onset): finding for finding in judge.feed(sample)}
+    found |= {(finding.series, finding.onset): finding for finding in judge.active}
+    return sorted(found.values(), key=lambda finding: finding.onset)
+
+
+def with_rare(
+    findings: Sequence[Finding], rare: Sequence[Finding], series: Sequence[Series], window_seconds: float
+) -> list[Finding]:
+    """The findings, those of spikes with how these come again, and the rare spikes that are none of them.
+
+    After a change that lasts, what stands out is part of that. Of two that are of one operation, the earlier has both.
+    """
+    operations = {one.name: one.operation for one in series}
+    kept = list(findings)
+    for one in rare:
+        same = [
+            each
+            for each in kept
+            if each.kind is FindingKind.SPIKES and operations[each.series] == operations[one.series]
+        ]
+        near = [each for each in same if abs(each.onset - one.onset) <= EASED_WINDOWS * window_seconds]
+        if near:
+            kept[kept.index(near[0])] = replace(near[0], recurrence=one.recurrence)
+        elif not any(_covers(each, one) for each in findings) and not any(each.onset < one.onset for each in same):
+            kept = [each for each in kept if each not in same] + [one]
+    return sorted(kept, key=lambda finding: finding.onset)
+
+
+def _covers(change: Finding, rare: Finding) -> bool:
+    is_during = change.onset <= rare.onset and (change.until is None or change.until > rare.onset)
+    return change.kind in SUDDEN and is_during

@@ -1,0 +1,143 @@
+"""Rare spikes that stand out are found, regular or not, from the start or not; what only scatters is none."""
+
+import math
+import random
+from collections.abc import Callable, Iterable, Sequence
+
+import pytest
+
+from cliffwatch.analysis.csv_table import CsvTable, read_table
+from cliffwatch.analysis.finding import Finding
+from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.wording import sentence_of
+
+WINDOW = 10.0
+#: Of p50, p99 and p99.9, in seconds.
+FLOOR = (0.004, 0.03, 0.09)
+HOUR = 360
+Factors = Callable[[int], Sequence[float]]
+
+
+def table_of(count: int, factors: Factors, rate: Callable[[int], float] = lambda _: 50.0, seed: int = 1) -> CsvTable:
+    """Windows whose quantiles are so many times their floor, with the noise of a healthy run."""
+    noise = random.Random(seed)
+    rows = []
+    for index in range(count):
+        values = [
+            level * factor * noise.lognormvariate(0, 0.12) for level, factor in zip(FLOOR, factors(index), strict=True)
+        ]
+        rows.append(",".join([f"{index * WINDOW:g}", *(f"{value:.6f}" for value in values), f"{rate(index):.1f}"]))
+    return read_table(["elapsed_seconds,p50,p99,p999,operations_per_second", *rows])
+
+
+def found_in(table: CsvTable, mode: str) -> list[Finding]:
+    return (analysis if mode == "offline" else replay)(table.series, table.samples, [], table.window_seconds)
+
+
+def bursts(at: Iterable[int], *, p99: float = 1.0, p999: float = 36.0) -> Factors:
+    moments = frozenset(at)
+    return lambda index: (1.0, p99, p999) if index in moments else (1.0, 1.0, 1.0)
+
+
+def words_of(finding: Finding, table: CsvTable) -> str:
+    return sentence_of(finding, next(one for one in table.series if one.name == finding.series))
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_one_slow_window_every_ten_minutes_is_one_finding(mode: str) -> None:
+    moments = range(63, 6 * HOUR, 62)
+    table = table_of(6 * HOUR, bursts(moments))
+    (finding,) = found_in(table, mode)
+    assert (finding.kind, finding.series, finding.onset, finding.until) == ("spikes", "p999", 630.0, None)
+    # From the third on.
+    assert finding.detected == (moments[2] + 2) * WINDOW
+    recurrence = finding.recurrence
+    assert recurrence is not None
+    assert (recurrence.times, recurrence.length_seconds, recurrence.spacing_seconds) == (len(moments), 10.0, 620.0)
+    assert recurrence.is_from_start
+    assert finding.level == pytest.approx(36 * FLOOR[2], rel=0.15)
+    said = f"{len(moments)} times, 10 s each, 10m20s apart, from the start."
+    assert words_of(finding, table).endswith(said)
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("times", [20.0, 200.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_bursts_every_one_to_three_hours_are_found(mode: str, times: float, seed: int) -> None:
+    """A drive's housekeeping: irregular, of some windows, as high as each time was long."""
+    chance = random.Random(seed)
+    starts, at = [], 0
+    while (at := at + chance.randint(HOUR, 3 * HOUR)) < 30 * HOUR:
+        starts.append(at)
+    moments = {start + index for start in starts for index in range(chance.randint(1, 4))}
+    table = table_of(30 * HOUR, bursts(moments, p999=times), seed=seed)
+    (finding,) = found_in(table, mode)
+    assert (finding.kind, finding.onset) == ("spikes", starts[0] * WINDOW)
+    assert finding.detected is not None
+    assert finding.detected <= (starts[2] + 6) * WINDOW
+    assert finding.recurrence is not None
+    assert finding.recurrence.times == len(starts)
+    assert finding.recurrence.is_from_start
+    assert " to " in words_of(finding, table).partition("each, ")[2]
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_spikes_that_begin_later_do_not_count_as_there_from_the_start(mode: str) -> None:
+    table = table_of(12 * HOUR, bursts(range(8 * HOUR, 12 * HOUR, 70)))
+    (finding,) = found_in(table, mode)
+    assert finding.onset == 8 * HOUR * WINDOW
+    assert finding.recurrence is not None
+    assert not finding.recurrence.is_from_start
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_both_quantiles_of_an_operation_are_one_finding(mode: str) -> None:
+    table = table_of(6 * HOUR, bursts(range(63, 6 * HOUR, 62), p99=20.0))
+    (finding,) = found_in(table, mode)
+    assert finding.series == "p99"
+
+
+def test_spikes_that_do_not_come_again_are_over() -> None:
+    table = table_of(12 * HOUR, bursts(range(63, 2 * HOUR, 62)))
+    (finding,) = found_in(table, "offline")
+    last = max(range(63, 2 * HOUR, 62))
+    assert finding.until == (last + 1) * WINDOW
+
+
+def compaction(index: int) -> Sequence[float]:
+    """On schedule, from the start, as high as a compaction makes it: the run's own."""
+    return (1.0, 2.0, 4.0) if index % 60 in (30, 31, 32) else (1.0, 1.0, 1.0)
+
+
+def heavy_tail(index: int) -> Sequence[float]:
+    """Whatever its height, another one is nearly as high."""
+    return (1.0, 1.0, math.exp(random.Random(index).expovariate(1.4)))
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize(
+    ("factors", "rate"),
+    [
+        (compaction, lambda _: 50.0),
+        (heavy_tail, lambda _: 50.0),
+        (bursts([500, 4000]), lambda _: 50.0),
+        (bursts(range(63, 12 * HOUR, 62)), lambda index: 500.0 if index % 62 == 1 else 50.0),
+    ],
+    ids=["compaction on schedule", "heavy tail", "two", "bursts of load"],
+)
+def test_what_does_not_stand_out_again_and_again_is_no_finding(
+    factors: Factors, rate: Callable[[int], float], mode: str
+) -> None:
+    assert found_in(table_of(12 * HOUR, factors, rate), mode) == []
+
+
+def test_what_waited_through_stalls_is_the_finding_of_the_stalls() -> None:
+    rows = []
+    for index in range(12 * HOUR):
+        place = index % 400
+        still, after = 390 <= place < 397, place == 397
+        latency = "," if still else "70,70" if after else f"{0.03 + index % 7 * 1e-4:.4f},{0.09 + index % 5 * 1e-3:.4f}"
+        rows.append(f"{index * WINDOW:g},{latency},{0 if still else 50 + index % 3}")
+    table = read_table(["elapsed_seconds,p99,p999,operations_per_second", *rows])
+    assert {finding.kind for finding in found_in(table, "offline")} == {"stall"}
