@@ -8,7 +8,7 @@ from rich.console import Console
 
 from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.cli.live import EventSeen, KeepAlive, RunNotice, RunSeen, WindowSeen
-from cliffwatch.cli.progress import BarDisplay, LineDisplay, Notices, Picture, display_for, update_text
+from cliffwatch.cli.progress import BarDisplay, LineDisplay, Notices, Picture, display_for, span_seconds, update_text
 
 
 def run(**more: Any) -> dict[str, Any]:
@@ -30,11 +30,25 @@ def test_a_line_has_phase_time_latency_throughput_and_errors() -> None:
     clock = VirtualClock(100.0)
     picture = Picture(clock)
     picture.take(RunSeen(run()))
-    picture.take(WindowSeen(window()))
     clock.sleep(30.0)
+    picture.take(WindowSeen(window()))
     assert picture.line() == (
         "soak  50 %  elapsed 1m  remaining 1m  write p50 1.2 ms  p99 34.5 ms  1.0 MiB/s  operations 500 /s  errors 2"
     )
+
+
+def test_while_no_window_comes_the_line_says_for_how_long() -> None:
+    clock = VirtualClock(100.0)
+    picture = Picture(clock)
+    picture.take(RunSeen(run()))
+    picture.take(WindowSeen(window()))
+    seconds = span_seconds(window())
+    clock.sleep(3 * seconds)
+    assert "no window" not in picture.line()
+    clock.sleep(38.0 - 3 * seconds)
+    assert "no window for 38 s, before: write p50 1.2 ms" in picture.line()
+    picture.take(WindowSeen(window()))
+    assert "no window" not in picture.line()
 
 
 def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window() -> None:

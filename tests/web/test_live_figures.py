@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +23,7 @@ from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report import format as formats
 from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
+from cliffwatch.worker.heartbeat import Heartbeat
 
 LIMITS = ["p99 <= 20ms over any 2s", "throughput >= 1MB/s over any 2s", "no cliff", "write amplification <= 2"]
 
@@ -48,6 +50,24 @@ def test_a_live_run_shows_its_limits_its_drives_and_the_time_left(page: Page, se
     expect(limits.nth(0).locator("dd").first).to_have_text("held")
     expect(limits.nth(0)).to_contain_text(re.compile(r"at least \d+(\.\d+)? % to the bound"))
     expect(limits.nth(3)).to_contain_text("not judged")
+
+
+def test_a_page_says_for_how_long_no_window_has_come(page: Page, service: Service) -> None:
+    run_id = start_run(service, steady("silent", "5m", "1s"))
+    log_in(page, service, f"/runs/{run_id}")
+    expect(page.locator("#tile-windows")).not_to_have_text("0")
+    directory = service.state_directory / "runs" / run_id
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    heartbeat.worker.send(signal.SIGSTOP)
+    try:
+        expect(page.locator("#tile-ratio")).to_have_text(re.compile(r"no window for \d+ s"))
+        expect(page.locator("#tile-p99")).to_have_text("–")
+    finally:
+        heartbeat.worker.send(signal.SIGCONT)
+    expect(page.locator("#tile-ratio")).to_contain_text("last window")
+    service.client.post(f"/api/v1/runs/{run_id}/stop").raise_for_status()
+    service.wait_for(run_id, "finished")
 
 
 def test_a_live_runs_limits_are_those_of_its_newest_window(page: Page, service: Service) -> None:

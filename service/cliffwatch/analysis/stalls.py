@@ -14,6 +14,8 @@ from cliffwatch.model.window import OLDEST_OUTSTANDING
 #: An operation that takes so long is a stall, however rare it is: a third of what Linux gives an NVMe command before it
 #: resets the drive, and of what Kafka's clients and replicas wait for an answer.
 LONGEST_SECONDS = 10.0
+#: So many windows without one are a silence, as of the alert CliffwatchRunStalled.
+SILENT_WINDOWS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,14 @@ def stall_words(oldest_seconds: float) -> str:
     return (
         f"stalled, oldest operation due for {format_latency(oldest_seconds)}" if oldest_seconds else "nothing completed"
     )
+
+
+def silence_words(seconds: float, window_seconds: float) -> str:
+    """What is said while no window has come for so long; empty where the next one may still be on its way.
+
+    An engine that reports through another program, as fio does, says nothing while its target hangs.
+    """
+    return f"no window for {format_length(round(seconds))}" if seconds > SILENT_WINDOWS * window_seconds else ""
 
 
 def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:

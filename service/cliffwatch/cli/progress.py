@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
-from cliffwatch.analysis.stalls import stall_seconds, stall_words
+from cliffwatch.analysis.stalls import silence_words, stall_seconds, stall_words
 from cliffwatch.analysis.thresholds import UPDATE_FACTOR
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.units import format_byte_rate, format_rate, format_share
@@ -83,6 +83,7 @@ class Picture:
     window: dict[str, Any] | None = None
     errors: int = 0
     _seen_at: float = 0.0
+    _window_at: float = 0.0
     _phase: str | None = None
 
     def take(self, update: Update) -> None:
@@ -90,9 +91,10 @@ class Picture:
             self.run = update.run
             self._seen_at = self.clock.monotonic()
             self._reach(update.run.get("phase"))
-            self.window = self.window or update.run.get("last_window")
+            if self.window is None:
+                self.window, self._window_at = update.run.get("last_window"), self._seen_at
         elif isinstance(update, WindowSeen):
-            self.window = update.window
+            self.window, self._window_at = update.window, self.clock.monotonic()
             self._reach(update.window["phase"])
             self.errors += int(update.window["counters"].get("errors", 0))
         elif isinstance(update, EventSeen) and update.event["type"] == "phase":
@@ -150,6 +152,9 @@ class Picture:
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
         measured = f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}"
         latency_words = measured if stall is None else stall_words(stall)
+        if self.run.get("state") == RunState.RUNNING:
+            silence = silence_words(self.clock.monotonic() - self._window_at, seconds)
+            latency_words = f"{silence}, before: {latency_words}" if silence else latency_words
         return f"{latency_words}  {throughput}  operations {operations}  errors {self.errors}"
 
     def times(self) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
+from cliffwatch.analysis.stalls import silence_words
 from cliffwatch.app.orders import read_order
 from cliffwatch.base.errors import Problem
 from cliffwatch.http.context import Context, RunId, Services, find_run
@@ -46,11 +47,24 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
         names = _drive_names(reader)
         body |= _drives(services, names)
         body |= _limits(services, row, reader, watched, names)
+        body["silent"] = _silence(row, reader, services.clock.wall())
     else:
         verdict = VerdictName(row.verdict) if row.verdict else None
         body["limits"] = [asdict(judged_limit(limit)) for limit in _reported_limits(services, run_id)]
         body["remedy"] = remedy_of(verdict, row.reasons or [], run_id)
     return JSONResponse(body, headers=HEADERS)
+
+
+def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
+    """That no window has come for long; empty where one has, and where no load goes on."""
+    last = reader.last_window()
+    begin = last.end if last is not None else row.load_start
+    if row.state != RunState.RUNNING.value or begin is None:
+        return ""
+    try:
+        return silence_words(now - begin, read_order(reader).workload.window)
+    except Problem:
+        return ""
 
 
 def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:

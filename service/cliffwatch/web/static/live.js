@@ -136,6 +136,8 @@
       showDrives(body);
       showLimits(body);
       showLeft(body);
+      // The last window says nothing of a load of which none comes any more.
+      if (body.silent) show({ p50: "–", p99: "–", device: "–", bytes: "–", operations: "–", ratio: body.silent });
       // A load that was moved began at another time than the page counts from.
       if (begun && body.origin !== origin && source !== null) restart();
       if (!isRefused) window.cliffwatch.answered();
