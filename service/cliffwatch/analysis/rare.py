@@ -3,21 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
-from cliffwatch.analysis.online.rare_spikes import RareSpikes
+from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Series
 from cliffwatch.analysis.thresholds import EASED_WINDOWS
-
-
-def rare_spikes(
-    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
-) -> list[Finding]:
-    """The spikes of a run that stand out, each kind in its last version, in order of onset."""
-    judge = RareSpikes(series, window_seconds, notices)
-    found: dict[tuple[str, float], Finding] = {}
-    for sample in samples:
-        found |= {(finding.series, finding.onset): finding for finding in judge.feed(sample)}
-    found |= {(finding.series, finding.onset): finding for finding in judge.active}
-    return sorted(found.values(), key=lambda finding: finding.onset)
 
 
 def with_rare(

@@ -13,10 +13,13 @@ from cliffwatch.analysis.cliff import is_cliff_by_itself, is_cliff_by_size
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series, Size
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.channel import Channel
+from cliffwatch.analysis.online.judge import last_versions
+from cliffwatch.analysis.online.rare_spikes import RareSpikes
 from cliffwatch.analysis.online.replay import belongs_to, replayed_changes, with_detection
+from cliffwatch.analysis.online.work_judge import WorkJudge
 from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
-from cliffwatch.analysis.rare import rare_spikes, with_rare
+from cliffwatch.analysis.rare import with_rare
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
 from cliffwatch.analysis.span_lengths import BLOCK
 from cliffwatch.analysis.thresholds import (
@@ -26,7 +29,7 @@ from cliffwatch.analysis.thresholds import (
     TOGETHER_WINDOWS_OTHERWISE,
     WARM_UP_BLOCKS,
 )
-from cliffwatch.analysis.work import undone_work, with_work
+from cliffwatch.analysis.work import with_work
 from cliffwatch.model.phase import Phase
 
 
@@ -35,8 +38,9 @@ def analysis(
 ) -> list[Finding]:
     """Every change for the worse (and back), and the work that was not done, in order of onset."""
     found = _changes(series, samples, notices, window_seconds)
-    found = with_rare(found, rare_spikes(series, samples, notices, window_seconds), series, window_seconds)
-    return with_work(found, undone_work(series, samples, notices, window_seconds), window_seconds)
+    rare = last_versions(RareSpikes(series, window_seconds, notices), samples)
+    undone = last_versions(WorkJudge(series, window_seconds, notices), samples)
+    return with_work(with_rare(found, rare, series, window_seconds), undone, window_seconds)
 
 
 def _changes(

@@ -113,7 +113,7 @@ def _undone(finding: Finding, undone: Undone) -> str:
     verb = "was" if finding.until is not None else "has been"
     oldest = f"; the oldest operation waited {format_latency(undone.oldest_seconds)}" if undone.oldest_seconds else ""
     idle = "; nothing was outstanding, so that the client asked for nothing"
-    return f"nothing {verb} completed{times}, after {before}{idle if _is_idle(undone) else oldest}"
+    return f"nothing {verb} completed{times}, after {before}{idle if undone.limited_by is LimitedBy.CLIENT else oldest}"
 
 
 def details_of(finding: Finding) -> dict[str, Any]:
@@ -137,10 +137,6 @@ def _undone_detail(undone: Undone) -> dict[str, Any]:
     if undone.oldest_seconds is not None:
         body["oldest_outstanding_seconds"] = six_digits(undone.oldest_seconds)
     return body if undone.limited_by is None else body | {"limited_by": undone.limited_by.value}
-
-
-def _is_idle(undone: Undone) -> bool:
-    return undone.limited_by is LimitedBy.CLIENT
 
 
 def _why(circumstances: Circumstances) -> str:

@@ -2,21 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Notice, Sample, Series
-from cliffwatch.analysis.online.work_judge import WorkJudge
+from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy
 from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
-
-
-def undone_work(
-    series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
-) -> list[Finding]:
-    """The stalls and shortfalls of a run, each in its last version, in order of onset."""
-    judge = WorkJudge(series, window_seconds, notices)
-    found: dict[tuple[FindingKind, float], Finding] = {}
-    for sample in samples:
-        found |= {(finding.kind, finding.onset): finding for finding in judge.feed(sample)}
-    found |= {(finding.kind, finding.onset): finding for finding in judge.active}
-    return sorted(found.values(), key=lambda finding: finding.onset)
 
 
 def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_seconds: float) -> list[Finding]:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from cliffwatch.analysis.finding import SUDDEN, Finding, FindingKind, Notice, Sample, Series
 from cliffwatch.analysis.online.detector import OnlineDetector
+from cliffwatch.analysis.online.judge import last_versions
 from cliffwatch.analysis.online.run_detector import RunDetector
 from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
 
@@ -13,24 +14,14 @@ def replay(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
     """What is said while a run goes on, each finding in its last version, in order of detection."""
-    return _last_versions(RunDetector(series, window_seconds, notices), samples)
+    return last_versions(RunDetector(series, window_seconds, notices), samples)
 
 
 def replayed_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
     """The same of what became slower alone."""
-    return _last_versions(OnlineDetector(series, window_seconds, notices), samples)
-
-
-def _last_versions(detector: RunDetector | OnlineDetector, samples: Sequence[Sample]) -> list[Finding]:
-    findings: dict[tuple[str, str, float], Finding] = {}
-    for sample in samples:
-        for finding in detector.feed(sample):
-            findings[finding.series, finding.kind, finding.onset] = finding
-    for finding in detector.active:
-        findings[finding.series, finding.kind, finding.onset] = finding
-    return list(findings.values())
+    return last_versions(OnlineDetector(series, window_seconds, notices), samples)
 
 
 def with_detection(findings: Sequence[Finding], raised: Sequence[Finding], window_seconds: float) -> list[Finding]:
