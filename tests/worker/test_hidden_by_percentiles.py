@@ -106,6 +106,19 @@ def test_a_load_that_fades_is_raised_as_the_client_s(journal: Journal) -> None:
     assert detection.figures.undone[FindingKind.SHORTFALL, LimitedBy.CLIENT] == pytest.approx(3600, abs=60)
 
 
+@pytest.mark.parametrize("windows", [5, 24, 400])
+def test_a_load_that_fades_right_after_a_short_baseline_is_raised(journal: Journal, windows: int) -> None:
+    detection = journal.detection()
+    for _ in range(windows):
+        detection.take(journal.commit(phase="baseline"))
+    for _ in range(10):
+        detection.take(journal.commit())
+    for _ in range(HOUR):
+        detection.take(journal.commit(rate=0.3))
+    (raised,) = journal.events_named(EventType.FINDING)
+    assert (raised.name, raised.detail["baseline"]) == ("shortfall", pytest.approx(1000, rel=0.01))
+
+
 def test_less_work_of_slower_operations_is_not_raised_besides(journal: Journal) -> None:
     detection = healthy_for_an_hour(journal)
     for _ in range(4 * HOUR):

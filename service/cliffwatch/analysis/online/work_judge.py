@@ -176,7 +176,7 @@ class _Shortfall:
             self._healthy.append((rate, usual))
             self._level = median(rate for rate, _ in self._healthy)
         healthy = self._level
-        if len(self._healthy) < SHORTFALL_WINDOWS:
+        if len(self._healthy) < (RATE_WINDOWS if self._is_declared else SHORTFALL_WINDOWS):
             return []
         last = list(islice(reversed(self._recent), FAST))
         if median(rate for _, rate, _ in last) >= SHORTFALL_OVER * healthy:
@@ -208,11 +208,11 @@ class _Shortfall:
         return [self.active]
 
     def _is_reference(self, sample: Sample) -> bool:
-        """Of a declared baseline all windows say what the rate was, else the first of the run."""
+        """Of a declared baseline all windows say what the rate was, however short it is; else the first of the run."""
         if sample.phase == Phase.BASELINE:
             self._is_declared = True
             return True
-        return not self._is_declared and len(self._healthy) < HOUR
+        return len(self._healthy) < (RATE_WINDOWS if self._is_declared else HOUR)
 
     def _come_back(self, sample: Sample) -> list[Finding]:
         ended, self.active, self._below_since = self.active, None, None
