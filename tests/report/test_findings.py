@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from testkit.recorded_runs import LOAD_START, at_window, make_journal
-from tests.report.cliff_run import BYTES, CLIFF, DRIVE, FACTS, PLAN, WINDOWS, counters, latency
+from tests.report.cliff_run import BYTES, CLIFF, DRIVE, FACTS, OPERATIONS, PLAN, WINDOWS, counters, latency
 from tests.report.documents import document_of
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.run_analysis import grouped
 from cliffwatch.analysis.wording import correlated_series
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType
 from cliffwatch.report.build import build, write
 from cliffwatch.report.findings import with_detection
@@ -201,3 +202,27 @@ def test_layer_and_cause_are_one_statement_that_names_its_spans(tmp_path: Path) 
     stated = layer["sentence"].partition("First layer to slow down: ")[2].partition(" of the rise")[0]
     # The verdict says the same of the layer, with its share.
     assert f"its cause is not known; first layer to slow down: {stated} of the rise" in found["sentence"]
+
+
+def test_a_client_that_asks_for_less_is_no_fault_of_a_drive(tmp_path: Path) -> None:
+    """From window 60 on the rate is a quarter of what it was, and what is asked for is served as fast as before."""
+
+    def asked_for(index: int) -> int:
+        return OPERATIONS if index < 60 else OPERATIONS // 4
+
+    def fades(index: int) -> dict[str, Histogram]:
+        noise = np.random.default_rng(index)
+        histogram = Histogram()
+        histogram.record_many(np.rint(noise.lognormal(np.log(0.001), 0.45, asked_for(index)) * 1e9).astype(np.int64))
+        return {"write": histogram}
+
+    def counted(index: int) -> dict[str, int]:
+        return counters((900, 900))(index) | {"operations": asked_for(index)}
+
+    document = document_of(make_journal(tmp_path, replace(PLAN, windows=300, counters=counted, latency=fades)))
+    (found,) = document["findings"]
+    assert (found["kind"], found["undone"]["limited_by"]) == ("shortfall", "client")
+    assert document["verdict"]["name"] == "invalid"
+    assert {"drive", "cause", "layer"}.isdisjoint(found)
+    assert "on drive" not in found["sentence"]
+    assert "cause" not in found["sentence"]
