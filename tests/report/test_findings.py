@@ -219,10 +219,15 @@ def test_a_client_that_asks_for_less_is_no_fault_of_a_drive(tmp_path: Path) -> N
     def counted(index: int) -> dict[str, int]:
         return counters((900, 900))(index) | {"operations": asked_for(index)}
 
-    document = document_of(make_journal(tmp_path, replace(PLAN, windows=300, counters=counted, latency=fades)))
+    journal = make_journal(tmp_path, replace(PLAN, windows=300, counters=counted, latency=fades))
+    document = document_of(journal)
     (found,) = document["findings"]
     assert (found["kind"], found["undone"]["limited_by"]) == ("shortfall", "client")
     assert document["verdict"]["name"] == "invalid"
     assert {"drive", "cause", "layer"}.isdisjoint(found)
     assert "on drive" not in found["sentence"]
     assert "cause" not in found["sentence"]
+    write(journal, build(journal))
+    page = (journal / "report.html").read_text()
+    assert "The client was the limit, so the verdict says nothing about the target." in page
+    assert "It did not affect the client" not in page

@@ -179,5 +179,10 @@ class Finding:
     recurrence: Recurrence | None = None
 
     @property
+    def is_of_client(self) -> bool:
+        """Whether it is work that the client did not ask for: no drive is to blame, and none was measured."""
+        return self.undone is not None and self.undone.limited_by is LimitedBy.CLIENT
+
+    @property
     def worst(self) -> float:
         return self.level if self.size is None else self.size.worst

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from cliffwatch.analysis.coverage import Coverage
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Role, Series
+from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
 from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
 from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
@@ -129,7 +129,7 @@ def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
     Of a drive alone, with clients that did not feel it, a change degrades nothing. `known`: every series by name.
     """
     if finding.undone is not None:
-        return finding.undone.limited_by is not LimitedBy.CLIENT
+        return not finding.is_of_client
     clients = {name for name, series in known.items() if series.role is Role.LATENCY}
     return finding.kind.value in DEGRADING_KINDS and finding.series in (clients or known)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy
+from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS_OTHERWISE
 
 
@@ -18,7 +18,7 @@ def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_sec
 
 def not_asked_for(found: Iterable[tuple[Finding, str]]) -> str:
     """The sentence of the first finding that is the client's doing; empty where there is none."""
-    return next((words for each, words in found if each.undone and each.undone.limited_by is LimitedBy.CLIENT), "")
+    return next((words for each, words in found if each.is_of_client), "")
 
 
 def accounts_for(slower: Finding, undone: Finding, window_seconds: float) -> bool:

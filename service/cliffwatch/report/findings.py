@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.causes import Cause, Diagnosis, explain
-from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, LimitedBy, Notice, Role, Sample, Series
+from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.online.replay import eased_before, replay
@@ -168,8 +168,7 @@ def _found(
     series = known[finding.series]
     elapsed_text = elapsed(finding.onset - (run.load.start if run.load else finding.onset))
     names = {each.major_minor: each.name for each in drives_of(run)}
-    is_of_client = finding.undone is not None and finding.undone.limited_by is LimitedBy.CLIENT
-    if finding.kind is FindingKind.RECOVERY or is_of_client:
+    if finding.kind is FindingKind.RECOVERY or finding.is_of_client:
         # Neither a drive nor a cause below the client has to do with it.
         sentence = sentence_of(finding, series, names, known, Circumstances(elapsed_text))
         return ReportedFinding(finding, series, False, None, None, None, sentence)
