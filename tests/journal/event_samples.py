@@ -19,6 +19,10 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
         {"path": "/data/run-1", "directory": "inode 7 of 8:1, born 2026-11-01"},
         "the run's files go to /data/run-1 (inode 7 of 8:1, born 2026-11-01)",
     ),
+    ("engine", "cannot_end"): (
+        {"pid": 12, "what": "process 12 (fio)"},
+        "process 12 (fio) was killed and does not end",
+    ),
     ("engine", "died"): ({"message": "signal 9", "restarts": 2}, "the engine died: signal 9; restarts so far: 2"),
     ("engine", "events_dropped"): ({"of": "fetch_error", "count": 1200}, "events left out: 1,200 of fetch error"),
     ("engine", "exited"): ({"status": 0, "end": "completed"}, "the engine exited with status 0, load completed"),
@@ -79,6 +83,10 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("note", "steady_state_not_reached"): ({"why": "it rises"}, "steady state was not reached: it rises"),
     ("note", "steady_state_reached"): ({"rounds": 5}, "steady state was reached after 5 rounds"),
     ("note", "target_displaced"): ({"message": "/data was removed"}, "the target was displaced: /data was removed"),
+    ("note", "target_hangs"): (
+        {"run": "soak-1", "what": "process 12 (fio)"},
+        "the run waits: process 12 (fio) of soak-1 was killed and does not end",
+    ),
     ("note", "telemetry_missing"): ({"reason": "no answer"}, "Prometheus could not be read: no answer"),
     ("note", "telemetry_resumed"): ({"rows": 1200}, "Prometheus is read again; 1,200 rows collected"),
     ("note", "verdict_mended"): ({"verdict": "degraded", "reasons": []}, "the verdict is now degraded"),

@@ -45,7 +45,7 @@ def worker_is_alive(directory: Path) -> bool:
         return locks.is_held(lock)
     # One that was removed is still held by the worker, and nothing shows it.
     heartbeat = Heartbeat.read(directory)
-    return heartbeat is not None and heartbeat.worker.is_alive()
+    return heartbeat is not None and heartbeat.worker.is_alive() and not heartbeat.worker.is_killed()
 
 
 def metrics_port_of(directory: Path) -> int | None:
@@ -83,7 +83,10 @@ def _enter_stopping(directory: Path, force: bool) -> None:
 
 
 def kill_worker(directory: Path, reason: str) -> None:
-    """Kill a run's worker and engine and wait until they are gone."""
+    """Kill a run's worker and engine, and wait until the worker is gone.
+
+    One that waits in the kernel for a drive may never be: another worker gets its place, which makes the report.
+    """
     heartbeat = Heartbeat.read(directory)
     if heartbeat is None:
         return
@@ -97,6 +100,9 @@ def kill_worker(directory: Path, reason: str) -> None:
     kill_orphaned_engine(directory)
     if not noted:
         log.append(note)
+    if heartbeat.worker.is_killed():
+        # A lock cannot be taken from a process; the next worker makes its own.
+        (directory / files.WORKER_LOCK).unlink(missing_ok=True)
 
 
 def _append_unless_held(log: EventLog, event: Event) -> bool:

@@ -19,11 +19,13 @@ from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.app import launcher
 from cliffwatch.app.alerts import deliver_kept
 from cliffwatch.app.capacity import active_limit
+from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import index_run
 from cliffwatch.app.sightings import Sightings
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.logs import last_line_of
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
 from cliffwatch.gate import targets_overlap
@@ -63,6 +65,7 @@ class Reconciler:
         self._clock = clock
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
         self._troubles: dict[str, str] = {}
+        self._waiting: set[str] = set()
         self._followers: dict[str, StatusFollower] = {}
         self._seen = Sightings(clock)
         self._rounds = Rounds("reconciler", PERIOD_SECONDS, self.tick, "the reconciler's round failed")
@@ -93,7 +96,7 @@ class Reconciler:
         room = active_limit() - len(busy)
         for run in queued:
             if room > 0 and not any(targets_overlap(run.target_key, key) for key in busy):
-                self._guarded(run, self._begin)
+                self._guarded(run, self._begin_on_free_target)
                 room -= 1
             # Whoever waits for a part of this run's target waits behind it.
             busy.append(run.target_key)
@@ -137,6 +140,19 @@ class Reconciler:
             status = self._change(run, RunState.INTERRUPTED, reason=reason, windows=windows)
         return self._resume(run, status)
 
+    def _begin_on_free_target(self, run: LiveRun) -> RunState:
+        """Begin a queued run, unless a process of one that is over hangs on its target; that is said once."""
+        with self._database.session() as session:
+            hung = hung_runs(session, run.target_key)
+        if not hung:
+            return self._begin(run)
+        if run.run_id not in self._waiting:
+            self._waiting.add(run.run_id)
+            for run_id, processes in hung.items():
+                detail = {"run": run_id, "what": " and ".join(process.waits_in() for process in processes)}
+                EventLog(run.directory).append(Event(self._clock.wall(), EventType.NOTE, "target_hangs", detail))
+        return RunState.QUEUED
+
     def _begin(self, run: LiveRun) -> RunState:
         self._change(run, RunState.STARTING)
         self._workers[run.run_id] = launcher.launch(run.directory)
@@ -171,7 +187,7 @@ class Reconciler:
 
     def _worker_lives(self, run: LiveRun, status: RunStatus) -> bool:
         worker = self._workers.get(run.run_id)
-        if worker is not None and worker.poll() is None:
+        if worker is not None and worker.poll() is None and not _is_killed(worker.pid):
             return True
         if launcher.worker_is_alive(run.directory):
             return True
@@ -223,6 +239,7 @@ class Reconciler:
         """Collect the workers of runs that are over: one writes so before it ends, and may be seen in between."""
         self._followers = {run_id: each for run_id, each in self._followers.items() if run_id in live}
         self._seen.keep_only(live)
+        self._waiting = {run_id for run_id in self._waiting if run_id in live}
         over = [run_id for run_id in self._workers if run_id not in live]
         for run_id in over:
             if self._workers[run_id].poll() is not None:
@@ -235,6 +252,11 @@ class Reconciler:
         except OSError:
             return -1
         return 0 if last is None else last.seq + 1
+
+
+def _is_killed(pid: int) -> bool:
+    process = ProcessIdentity.of(pid)
+    return process is not None and process.is_killed()
 
 
 def _why_it_died(directory: Path, since: float) -> str:

@@ -21,6 +21,7 @@ from cliffwatch.analysis.verdict import stopped_after
 from cliffwatch.app import launcher
 from cliffwatch.app.admission import RunTurns, admit
 from cliffwatch.app.capacity import active_limit, memory_bytes
+from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
 from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.base import durable
@@ -247,15 +248,15 @@ class RunService:
 
     def waits_for(self, row: RunRow) -> list[str]:
         """The runs that a queued run waits for: those that were asked for before it and have or want its target; where
-        there are none, those under way, if the machine takes no more."""
+        there are none, those of which a process hangs there, or those under way, if the machine takes no more."""
         if row.state != RunState.QUEUED.value:
             return []
         with self._database.snapshot() as session:
-            unfinished = list(unfinished_runs(session))
+            unfinished, hung = list(unfinished_runs(session)), list(hung_runs(session, row.target_key))
         before = takewhile(lambda other: other.id != row.id, unfinished)
         same_target = [other.id for other in before if targets_overlap(other.target_key, row.target_key)]
         under_way = [other.id for other in unfinished if other.state != RunState.QUEUED.value]
-        return same_target or (under_way if len(under_way) >= active_limit() else [])
+        return same_target or hung or (under_way if len(under_way) >= active_limit() else [])
 
     @contextmanager
     def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:

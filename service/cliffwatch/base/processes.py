@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,10 @@ _LARGEST_PID = 2**22
 #: What pidfd_open(2) says of a pid that is nothing's, or a thread's: ENOENT since Linux 6.15, EINVAL before.
 _NOT_A_PROCESS = frozenset({errno.ESRCH, errno.ENOENT, errno.EINVAL})
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+#: PF_EXITING of the kernel's include/linux/sched.h: the thread is on its way out.
+_PF_EXITING = 0x4
+_KILL_BIT = 1 << (signal.SIGKILL - 1)
+_POLL_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +34,11 @@ class ProcessIdentity:
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity | None":
         """The identity of a living process; None when there is none with this pid, or only its remains."""
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-        except (FileNotFoundError, ProcessLookupError):
+        stat = _stat(Path(f"/proc/{pid}"))
+        # The remains of a first thread may have others beside them, which keep the process and its files.
+        if not stat or (stat[0] in "ZX" and len(_threads(pid)) < 2):
             return None
-        # The second field, the command, is in parentheses and may hold spaces; see proc(5).
-        state, *fields = stat.rpartition(")")[2].split()
-        if state in "ZX":
-            return None
-        return cls(pid, int(fields[18]), _BOOT_ID.read_text().strip())
+        return cls(pid, int(stat[19]), _BOOT_ID.read_text().strip())
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
@@ -52,6 +53,28 @@ class ProcessIdentity:
 
     def is_alive(self) -> bool:
         return ProcessIdentity.of(self.pid) == self
+
+    def is_killed(self) -> bool:
+        """Whether it was killed, and is there all the same: a thread of it waits in the kernel, as for a drive."""
+        return self.is_alive() and any(_is_killed(thread) for thread in _threads(self.pid))
+
+    def wait_gone(self, patience_seconds: float) -> bool:
+        """Wait until it is gone; says whether it is."""
+        deadline = time.monotonic() + patience_seconds
+        while self.is_alive():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_SECONDS)
+        return True
+
+    def waits_in(self) -> str:
+        """`process 12 (fio, in the kernel's io_schedule)`: for a message about one that does not end."""
+        stats = {thread: _stat(thread) for thread in _threads(self.pid)}
+        waiting = next((thread for thread, stat in stats.items() if stat and stat[0] == "D"), None)
+        command = _text(Path(f"/proc/{self.pid}/comm")).strip() or "unknown"
+        # `0` is what is read by a user who may not see it.
+        function = "" if waiting is None else _text(waiting / "wchan").strip("0\n")
+        return f"process {self.pid} ({command}" + (f", in the kernel's {function})" if function else ")")
 
     def send(self, number: signal.Signals) -> bool:
         """Signal the process if it is still the same one; says whether it was."""
@@ -71,6 +94,35 @@ class ProcessIdentity:
         finally:
             os.close(descriptor)
         return True
+
+
+def _text(path: Path) -> str:
+    """What the kernel says there; empty once the process is gone."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return ""
+
+
+def _stat(directory: Path) -> list[str]:
+    """The fields of a process or thread from the third on, its state; none once it is gone. See proc_pid_stat(5)."""
+    # The second field, the command, is in parentheses and may hold spaces.
+    return _text(directory / "stat").rpartition(")")[2].split()
+
+
+def _threads(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/task").iterdir())
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def _is_killed(thread: Path) -> bool:
+    stat = _stat(thread)
+    if not stat or stat[0] in "ZX":
+        return False
+    pending = [line.split()[1] for line in _text(thread / "status").splitlines() if line[:7] in ("SigPnd:", "ShdPnd:")]
+    return bool(int(stat[6]) & _PF_EXITING) or any(int(mask, 16) & _KILL_BIT for mask in pending)
 
 
 def start_detached(

@@ -4,13 +4,14 @@ None of this needs the run's windows to be open, nor its order to be readable: w
 """
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
 from cliffwatch.report.collect import order_in
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.heartbeat import Heartbeat, processes_left
 from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.restarts import GIVEN_UP
 from cliffwatch.worker.run_files import LEFT_BEHIND, remove_files
@@ -31,10 +32,11 @@ def close(directory: Path) -> None:
     def record_event(type_: EventType, name: str, /, **detail: object) -> None:
         log.append(Event(time.time(), type_, name, detail))
 
-    Heartbeat.of_this_process().write(directory)
+    hung = processes_left(directory)
+    replace(Heartbeat.of_this_process(), left=hung).write(directory)
     order = order_in(JournalReader(directory))
     if order is not None:
-        remove_files(order, directory, record_event)
+        remove_files(order, directory, record_event, hung=hung)
     else:
         record_event(EventType.NOTE, LEFT_BEHIND, path="", message=f"{files.ORDER} does not say where the engine wrote")
     change_state(log, RunState.REPORTING, time.time())

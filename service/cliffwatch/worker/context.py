@@ -22,7 +22,7 @@ from cliffwatch.model.settings import Settings
 from cliffwatch.model.workload import Workload
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.detection import Detection
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.worker.heartbeat import Heartbeat, processes_left
 from cliffwatch.worker.metrics import WorkerFigures, serve_metrics
 
 #: A heartbeat is due this often, by the monotonic clock.
@@ -56,6 +56,8 @@ class RunContext:
     engine_identity: ProcessIdentity | None = None
     telemetry: CollectionTask | None = None
     detection: Detection | None = None
+    #: Processes of the run that were killed and did not end, whoever started them.
+    left: tuple[ProcessIdentity, ...] = ()
     _last_heartbeat: float = field(default=float("-inf"))
     _unwritten: deque[Event] = field(default_factory=lambda: deque(maxlen=UNWRITTEN_LIMIT))
 
@@ -80,6 +82,7 @@ class RunContext:
             start=order.created_at,
             window_seconds=order.workload.window,
         )
+        left = processes_left(directory)
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None, "a process that runs has an identity"
         context = cls(
@@ -98,6 +101,8 @@ class RunContext:
             signals=signals,
             identity=identity,
         )
+        for process in left:
+            context.leave(process)
         if windows.recovered_bytes:
             context.record_event(EventType.JOURNAL, "window_in_progress_discarded", bytes=windows.recovered_bytes)
         if windows.orphaned_bytes:
@@ -159,8 +164,19 @@ class RunContext:
         if self.telemetry is not None:
             self.telemetry.poll(self.run_clock.now())
 
+    def leave(self, process: ProcessIdentity) -> None:
+        """Go on without a process that was killed and does not end."""
+        self.left = (*self.left, process)
+        self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
+        self.beat_now()
+
+    def hung(self) -> list[ProcessIdentity]:
+        """Those of the processes left that are still there: what they wait for keeps others waiting, too."""
+        return [process for process in self.left if process.is_alive()]
+
     def beat_now(self) -> None:
-        heartbeat = Heartbeat(SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port)
+        now, engine, port = SystemClock().wall(), self.engine_identity, self.metrics_port
+        heartbeat = Heartbeat(now, self.identity, engine, port, self.left)
         try:
             heartbeat.write(self.directory)
         except OSError as error:

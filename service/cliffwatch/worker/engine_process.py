@@ -15,11 +15,12 @@ from pathlib import Path
 
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.base.processes import ProcessIdentity, disown
 from cliffwatch.base.regular_files import open_regular
 from cliffwatch.engines.contract import Launch, Translator
 from cliffwatch.journal import files
 from cliffwatch.model.window import EngineEnd, EngineRecord
+from cliffwatch.worker.heartbeat import LEAVE_SECONDS
 
 #: So much of what an engine wrote to standard error goes into a failure's message.
 _LAST_LINES, _LAST_CHARACTERS = 3, 500
@@ -62,6 +63,7 @@ class EngineProcess:
             self._selector.register(descriptor, selectors.EVENT_READ)
         self._open = {self._stdout, self._stderr}
         self._gone_at: float | None = None
+        self._is_left = False
         self.identity = ProcessIdentity.of(self._process.pid)
 
     def __enter__(self) -> "EngineProcess":
@@ -69,7 +71,13 @@ class EngineProcess:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-        self._process.wait()
+        if not self._is_left:
+            try:
+                self._process.wait(LEAVE_SECONDS)
+            except subprocess.TimeoutExpired:
+                self._is_left = True
+        if self._is_left:
+            disown(self._process)
         self._selector.close()
         for pipe in (self._process.stdout, self._process.stderr):
             if pipe is not None:
@@ -89,20 +97,33 @@ class EngineProcess:
         return records
 
     @property
+    def is_left(self) -> bool:
+        """True when it was killed, is there all the same, and is not waited for any more."""
+        return self._is_left
+
+    @property
     def is_finished(self) -> bool:
-        """True when all output was read and the process is gone.
+        """True when all output was read and the process is gone, or left.
 
         What it started may have its output open for as long as it likes, and is not waited for.
         """
+        if self._is_left:
+            return True
         if self._process.poll() is None:
             return False
         now = time.monotonic()
         self._gone_at = now if self._gone_at is None else self._gone_at
         return not self._open or now - self._gone_at > _OUTPUT_PATIENCE_SECONDS
 
+    def leave(self) -> bool:
+        """Do not wait any more for a process that was killed; says whether it is there."""
+        self._is_left = self._process.poll() is None
+        return self._is_left
+
     def finish(self) -> tuple[int, list[EngineRecord]]:
-        """Exit status (negative: the signal that ended it) and the records that only the end completes."""
-        status = self._process.wait()
+        """Exit status (negative: the signal that ended it, or should have) and the records that only the end
+        completes."""
+        status = -signal.SIGKILL if self._is_left else self._process.wait()
         return status, self._translator.finish(status)
 
     @property

@@ -16,15 +16,22 @@ from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.regular_files import NotAFile, read_regular
 from cliffwatch.journal import files
 
+#: So long after it was killed, a process that is still there is left: the kernel does not let it go.
+LEAVE_SECONDS = 5.0
+
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`at` in seconds since the epoch; `engine` is None while none runs, `metrics_port` when no port could be had."""
+    """`at` in seconds since the epoch; `engine` is None while none runs, `metrics_port` when no port could be had.
+
+    `left`: processes of the run that were killed and did not end, of this worker or of one before it.
+    """
 
     at: float
     worker: ProcessIdentity
     engine: ProcessIdentity | None
     metrics_port: int | None
+    left: tuple[ProcessIdentity, ...] = ()
 
     @classmethod
     def of_this_process(cls) -> "Heartbeat":
@@ -39,6 +46,7 @@ class Heartbeat:
             "worker": self.worker.to_json(),
             "engine": self.engine.to_json() if self.engine else None,
             "metrics_port": self.metrics_port,
+            "left": [process.to_json() for process in self.left],
         }
         with durable.replacement(directory / files.WORKER, is_durable=False) as file:
             file.write(json.dumps(body).encode() + b"\n")
@@ -52,6 +60,20 @@ class Heartbeat:
             port = body["metrics_port"]
             if port is not None and not (isinstance(port, int) and 0 < port < 65536):
                 raise ValueError(f"{port!r} is no port")
-            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port)
+            left = tuple(ProcessIdentity.from_json(process) for process in body.get("left", []))
+            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port, left)
         except (FileNotFoundError, IsADirectoryError, NotAFile, ValueError, KeyError, TypeError, OverflowError):
             return None
+
+    def others(self) -> list[ProcessIdentity]:
+        """The run's processes but this one that are there, whoever they work for."""
+        known = filter(None, [self.worker, self.engine, *self.left])
+        return [process for process in dict.fromkeys(known) if process.pid != os.getpid() and process.is_alive()]
+
+
+def processes_left(directory: Path, patience_seconds: float = LEAVE_SECONDS) -> tuple[ProcessIdentity, ...]:
+    """What is there of a run's earlier workers and engines once it had time to go, for the worker that follows."""
+    earlier = Heartbeat.read(directory)
+    if earlier is None:
+        return ()
+    return tuple(process for process in earlier.others() if not process.wait_gone(patience_seconds))

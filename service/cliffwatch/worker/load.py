@@ -27,6 +27,7 @@ from cliffwatch.worker.commit import JOURNAL_FULL, WindowCommitter
 from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
 from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
 from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.ending import Ending
 from cliffwatch.worker.engine_deaths import EngineDeaths
 from cliffwatch.worker.engine_events import EventLimit
 from cliffwatch.worker.engine_process import EngineProcess, failure_text
@@ -198,6 +199,8 @@ class LoadPhase:
         self._freezes.follow(None)
         context.beat_now()
         end = self._engine_end
+        if process.is_left:
+            return "the engine cannot be ended"
         context.record_event(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
         return failure_text(end, message, status)
 
@@ -216,7 +219,7 @@ class LoadPhase:
     def _watch(self, process: EngineProcess) -> None:
         """Read an engine until it is gone; see that it goes when it should."""
         context = self._context
-        stop_asked_at: float | None = None
+        ending = Ending(context, process, context.engine.stop_signal, self._workload.stop_grace)
         while not process.is_finished:
             records = process.poll(POLL_SECONDS, context.run_clock.now)
             # Before the windows of that time are looked at.
@@ -234,13 +237,7 @@ class LoadPhase:
             if not self._may_move:
                 self._enter_phase(min(now, self._timeline.load_stop - self._window_seconds / 2))
             overdue = self._timeline.load_stop + 2 * self._window_seconds + self._workload.stop_grace
-            if stop_asked_at is None and (self._stop is not None or now > overdue):
-                stop_asked_at = now
-                process.ask_to_stop(context.engine.stop_signal)
-            elif stop_asked_at is not None and now - stop_asked_at > self._workload.stop_grace:
-                context.record_event(EventType.ENGINE, "killed", reason="did not stop within the grace period")
-                process.kill()
-                stop_asked_at = float("inf")
+            ending.look(self._stop is not None or now > overdue)
 
     def _take(self, record: EngineRecord) -> None:
         """Put one record of the engine where it belongs."""

@@ -5,12 +5,13 @@ from cliffwatch.engines.contract import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.window import EngineRecord
 from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.ending import Ending
 from cliffwatch.worker.engine_process import EngineProcess, status_text
 from cliffwatch.worker.load import POLL_SECONDS, LoadOutcome
 
 
-class _Unread:
-    """Preparing is judged by its exit status; its output is nobody's."""
+class Unread:
+    """What is judged by its exit status; its output is not read."""
 
     def feed(self, chunk: bytes, received_at: float) -> list[EngineRecord]:
         return []
@@ -26,14 +27,15 @@ def prepare(context: RunContext, engine_context: EngineContext) -> LoadOutcome:
         return LoadOutcome(LoadEnd.COMPLETED)
     begun = context.run_clock.now()
     stopped: LoadEnd | None = None
-    with EngineProcess(launch, _Unread(), context.directory, context.wake_fd) as process:
+    with EngineProcess(launch, Unread(), context.directory, context.wake_fd) as process:
         context.engine_identity = process.identity
+        ending = Ending(context, process, context.engine.stop_signal, context.workload.stop_grace)
         while not process.is_finished:
             process.poll(POLL_SECONDS, context.run_clock.now)
             context.beat()
             if stopped is None and context.take_signal():
                 stopped = LoadEnd.STOPPED if context.status().stop_requested else LoadEnd.INTERRUPTED
-                process.ask_to_stop(context.engine.stop_signal)
+            ending.look(stopped is not None)
         status, _ = process.finish()
         message = process.error_text
     context.engine_identity = None

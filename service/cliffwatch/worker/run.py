@@ -3,7 +3,7 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
-import subprocess
+import signal
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
-from cliffwatch.engines.contract import EngineContext
+from cliffwatch.engines.contract import EngineContext, Launch
 from cliffwatch.gate import Examination, HeldTarget, hold, objections_to_plan, require_clear
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
@@ -24,14 +24,20 @@ from cliffwatch.model.target import bootstrap_servers_of
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.device_io import DeviceIo
+from cliffwatch.worker.ending import Ending
+from cliffwatch.worker.engine_process import EngineProcess
 from cliffwatch.worker.facts import collect_facts
-from cliffwatch.worker.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
-from cliffwatch.worker.prepare import prepare
+from cliffwatch.worker.load import POLL_SECONDS, WORKER_INTERRUPTED, LoadOutcome, LoadPhase
+from cliffwatch.worker.prepare import Unread, prepare
 from cliffwatch.worker.reporting import judge_run
 from cliffwatch.worker.run_files import record_claim, remove_files
 from cliffwatch.worker.series_labels import devices_below, file_systems_of
 from cliffwatch.worker.target import clear, examine_again, keeps_files
 from cliffwatch.worker.timeline import Timeline, lead_seconds
+
+#: So long at least a run that was stopped lets its target write what the page cache holds, should the engine have used
+#: the grace of the stop up.
+LEAST_FLUSH_SECONDS = 10.0
 
 
 def execute_run(context: RunContext) -> None:
@@ -49,8 +55,8 @@ def execute_run(context: RunContext) -> None:
         if keeps_files(context, outcome):
             context.record_event(EventType.NOTE, "files_kept", target=str(context.order.target))
         else:
-            was_cleared = outcome.was_cleared
-            remove_files(context.order, context.directory, context.record_event, was_cleared=was_cleared)
+            was_cleared, hung = outcome.was_cleared, context.hung()
+            remove_files(context.order, context.directory, context.record_event, was_cleared=was_cleared, hung=hung)
         context.record_event(
             EventType.ENGINE,
             "worker_cost",
@@ -84,13 +90,8 @@ def _load_end_in(directory: Path) -> LoadOutcome | None:
 
 def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
     resumed = status.load_start is not None
-    if status.stop_requested:
-        return LoadOutcome(LoadEnd.STOPPED)
-    if resumed and context.workload.on_interruption == "end":
-        return LoadOutcome(LoadEnd.FAILED, "the worker died, and the workload says to end then")
-    if resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop:
-        _record_absence(context, status)
-        return LoadOutcome(LoadEnd.COMPLETED)
+    if (over := _over_already(context, status, resumed)) is not None:
+        return over
     with ExitStack() as held:
         try:
             if not resumed:
@@ -128,6 +129,31 @@ def _prepare_and_load(context: RunContext, status: RunStatus) -> LoadOutcome:
             _cool_down(context, target, devices, outcome)
         clear(context, target, outcome)
     return replace(outcome, was_cleared=True)
+
+
+def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> LoadOutcome | None:
+    """How the load ended before this worker could do anything for it; None when there is something to do."""
+    if status.stop_requested:
+        return LoadOutcome(LoadEnd.STOPPED)
+    if resumed and context.workload.on_interruption == "end":
+        return LoadOutcome(LoadEnd.FAILED, "the worker died, and the workload says to end then")
+    if not _wait_for_hung(context, status):
+        return LoadOutcome(LoadEnd.STOPPED if context.status().stop_requested else LoadEnd.INTERRUPTED)
+    if resumed and status.load_stop is not None and context.run_clock.now() >= status.load_stop:
+        _record_absence(context, status)
+        return LoadOutcome(LoadEnd.COMPLETED)
+    return None
+
+
+def _wait_for_hung(context: RunContext, status: RunStatus) -> bool:
+    """Wait until no process of an earlier worker is on the target any more, or the load is over; False when a signal
+    came first."""
+    over = float("inf") if status.load_stop is None else status.load_stop
+    while context.hung() and context.run_clock.now() < over:
+        if context.take_signal():
+            return False
+        context.wait_beating(POLL_SECONDS)
+    return True
 
 
 def _make_files(context: RunContext, target: HeldTarget, again: bool) -> LoadOutcome:
@@ -191,16 +217,36 @@ def _cool_down(context: RunContext, target: HeldTarget, devices: list[str], outc
     context.figures.move(Phase.COOL_DOWN, 1.0)
     device_io = DeviceIo(devices)
     if devices and target.descriptor is not None:
-        # What brokers have not written yet is theirs to write. Else a device node's own data, or the whole file system
-        # that the run's directory is on.
-        scope = [] if target.is_device else ["--file-system"]
-        command = ["sync", *scope, f"/proc/self/fd/{target.descriptor}"]
-        subprocess.run(command, check=False, stdin=subprocess.DEVNULL, pass_fds=(target.descriptor,))
+        _flush(context, target, target.descriptor, is_stopped=outcome.end is LoadEnd.STOPPED)
     if moved := device_io.since_last().counters:
         context.record_event(EventType.DEVICE, "flushed", **moved, seconds=round(context.run_clock.now() - start, 3))
     while not context.take_signal() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))
         context.beat()
+
+
+def _flush(context: RunContext, target: HeldTarget, descriptor: int, *, is_stopped: bool) -> None:
+    """Write what the page cache holds for the target; what brokers have not written yet is theirs to write.
+
+    A run that was stopped does not wait for a drive that does not answer; one that was not ends when it is stopped.
+    """
+    if context.hung():
+        return
+    # A device node's own data, or the whole file system that the run's directory is on.
+    scope = [] if target.is_device else ["--file-system"]
+    launch = Launch(["sync", *scope, f"/proc/self/fd/{descriptor}"], descriptors=(descriptor,))
+    status, grace_seconds = context.status(), context.workload.stop_grace
+    if status.stop_requested:
+        grace_seconds = max(LEAST_FLUSH_SECONDS, status.since + grace_seconds - context.run_clock.now())
+    with EngineProcess(launch, Unread(), context.directory, context.wake_fd) as process:
+        context.engine_identity = process.identity
+        ending = Ending(context, process, signal.SIGTERM, grace_seconds)
+        while not process.is_finished:
+            process.poll(POLL_SECONDS, context.run_clock.now)
+            context.beat()
+            is_stopped |= context.take_signal()
+            ending.look(is_stopped)
+    context.engine_identity = None
 
 
 def _collection_of(context: RunContext) -> CollectionTask:

@@ -3,11 +3,12 @@
 The journal says where that is: the target's name may lead elsewhere by then, for a worker that comes after another.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.gate import HeldTarget, remove_run_directory, run_directory
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import EventType
@@ -39,15 +40,26 @@ def record_claim(target: HeldTarget, record_event: Callable[..., None]) -> None:
 
 
 def remove_files(
-    order: RunOrder, journal: Path, record_event: Callable[..., None], *, was_cleared: bool = False
+    order: RunOrder,
+    journal: Path,
+    record_event: Callable[..., None],
+    *,
+    was_cleared: bool = False,
+    hung: Sequence[ProcessIdentity] = (),
 ) -> None:
     """Remove them. What cannot be removed, or is not where it was made, is recorded; it does not fail the run.
 
-    `was_cleared`: the last directory was emptied while it was held, wherever it was then.
+    `was_cleared`: the last directory was emptied while it was held, wherever it was then. `hung`: processes of the run
+    that do not end; whoever looked at their files would wait with them.
     """
     if not isinstance(order.target, DirectoryTarget):
         return
     likely, made = _made(order, order.target, journal)
+    if hung:
+        reason = f"{' and '.join(process.waits_in() for process in hung)} does not end; remove them when it is gone"
+        for path in dict.fromkeys(each.path for each in made):
+            record_event(EventType.NOTE, LEFT_BEHIND, path=str(path), message=reason)
+        return
     said = _said(journal)
     present = {}
     for path in dict.fromkeys([likely, *(each.path for each in made)]):

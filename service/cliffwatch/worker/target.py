@@ -73,8 +73,11 @@ def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
 
 
 def clear(context: RunContext, target: HeldTarget, outcome: LoadOutcome) -> None:
-    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now."""
-    if outcome.end is LoadEnd.INTERRUPTED or keeps_files(context, outcome):
+    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now.
+
+    What a process hangs on would keep this one waiting, too.
+    """
+    if outcome.end is LoadEnd.INTERRUPTED or keeps_files(context, outcome) or context.hung():
         return
     try:
         place = target.clear()

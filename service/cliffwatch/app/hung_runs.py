@@ -1,0 +1,28 @@
+"""Runs that are over while a process of theirs is not: it was killed, and waits in the kernel for a drive.
+
+What it had begun to write may still reach the target, and whoever used that would come to wait like it.
+"""
+
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.gate import targets_overlap
+from cliffwatch.model.run_state import RunState
+from cliffwatch.store.models import RunRow
+from cliffwatch.worker.heartbeat import Heartbeat
+
+
+def hung_runs(session: Session, target_key: str) -> dict[str, list[ProcessIdentity]]:
+    """By their ids, those that are finished and had a part of the target, with the processes that do not end."""
+    query = select(RunRow.id, RunRow.directory, RunRow.target_key).where(RunRow.state == RunState.FINISHED.value)
+    on_target = [row for row in session.execute(query) if targets_overlap(row.target_key, target_key)]
+    found = {row.id: _hung(Path(row.directory)) for row in on_target}
+    return {run_id: processes for run_id, processes in found.items() if processes}
+
+
+def _hung(directory: Path) -> list[ProcessIdentity]:
+    heartbeat = Heartbeat.read(directory)
+    return [] if heartbeat is None else [process for process in heartbeat.others() if process.is_killed()]

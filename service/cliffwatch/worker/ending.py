@@ -1,0 +1,45 @@
+"""The end of a process of the run: asked for, then forced, and then not waited for.
+
+A process that waits in the kernel for a drive which does not answer ends when that answers, and not before: SIGKILL
+does not reach it. The run ends without it, names it, and touches the target no more.
+"""
+
+import signal
+
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.journal.events import EventType
+from cliffwatch.worker.context import RunContext
+from cliffwatch.worker.engine_process import EngineProcess
+from cliffwatch.worker.heartbeat import LEAVE_SECONDS
+
+
+class Ending:
+    """Sees that one process ends once that is wanted."""
+
+    def __init__(
+        self, context: RunContext, process: EngineProcess, stop_signal: signal.Signals, grace_seconds: float
+    ) -> None:
+        """`grace_seconds`, on the run's clock, is what the process has to end by itself."""
+        self._context = context
+        self._process = process
+        self._stop_signal = stop_signal
+        self._grace_seconds = grace_seconds
+        self._asked_at: float | None = None
+        self._killed_at: float | None = None
+
+    def look(self, is_wanted: bool) -> None:
+        """Do what is due. To be called several times a second, until the process is finished."""
+        now = self._context.run_clock.now()
+        if self._asked_at is None:
+            if is_wanted:
+                self._asked_at = now
+                self._process.ask_to_stop(self._stop_signal)
+        elif self._killed_at is None:
+            if now - self._asked_at > self._grace_seconds:
+                self._killed_at = SystemClock().monotonic()
+                reason = "did not stop within the grace period"
+                self._context.record_event(EventType.ENGINE, "killed", reason=reason)
+                self._process.kill()
+        elif SystemClock().monotonic() - self._killed_at > LEAVE_SECONDS and self._process.leave():
+            assert self._process.identity is not None, "a process that is there has an identity"
+            self._context.leave(self._process.identity)
