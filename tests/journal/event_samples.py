@@ -30,6 +30,10 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
     ("engine", "killed"): ({"reason": "did not stop in time"}, "the engine was killed: it did not stop in time"),
     ("engine", "load_ended"): ({"how": "completed", "message": None}, "the load was completed"),
     ("engine", "prepared"): ({"seconds": 75.2}, "the target was prepared in 1m15s"),
+    ("engine", "silent"): (
+        {"since": AT_15, "what": "process 12 (fio)"},
+        "the engine has reported nothing since 15:00:00 UTC, and waits: process 12 (fio)",
+    ),
     ("engine", "started"): ({"command": ["fio", "job"], "start": 1.0}, "the engine was started: fio job"),
     ("engine", "window_dropped"): (
         {"start": AT_15, "end": TEN_LATER, "operations": 4, "bytes": 4096, "errors": 0},

@@ -96,6 +96,23 @@ class ProcessIdentity:
         return True
 
 
+def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:
+    """The threads of a process and of its children that wait uninterruptibly, each with how often it has run so far.
+
+    The same pair a second time is the same wait.
+    """
+    threads = _threads(pid)
+    for child in _text(Path(f"/proc/{pid}/task/{pid}/children")).split():
+        threads += _threads(int(child))
+    found = set()
+    for thread in threads:
+        stat = _stat(thread)
+        if stat and stat[0] == "D":
+            lines = _text(thread / "status").splitlines()
+            found.add((int(thread.name), sum(int(line.split()[1]) for line in lines if "ctxt_switches:" in line)))
+    return frozenset(found)
+
+
 def _text(path: Path) -> str:
     """What the kernel says there; empty once the process is gone."""
     try:

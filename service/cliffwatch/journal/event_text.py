@@ -244,6 +244,9 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("engine", "killed"): lambda it: f"the engine was killed: it {it['reason']}",
     ("engine", "load_ended"): _load_ended,
     ("engine", "prepared"): lambda it: f"the target was prepared in {_length(it['seconds'])}",
+    ("engine", "silent"): lambda it: (
+        f"the engine has reported nothing since {_field('since', it['since'])[1]}, and waits: {it['what']}"
+    ),
     ("engine", "started"): lambda it: f"the engine was started: {' '.join(it['command'])}",
     ("engine", "window_dropped"): lambda it: f"a window with the engine stopped was not kept: {detail_text(it)}",
     ("engine", "worker_cost"): _worker_cost,

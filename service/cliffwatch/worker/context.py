@@ -185,6 +185,17 @@ class RunContext:
             if not durable.is_full(error) and self.windows.displaced() is not None:
                 raise
 
+    def look_at_clock(self) -> None:
+        """Record that the machine slept, or that its wall clock was set, since the last call."""
+        shift = self.run_clock.shift()
+        if shift is None:
+            return
+        if shift.suspended_seconds:
+            slept = round(shift.suspended_seconds, 3)
+            self.record_event(EventType.CLOCK, "machine_suspended", seconds=slept)
+        if shift.set_seconds:
+            self.record_event(EventType.CLOCK, "wall_clock_jumped", seconds=round(shift.set_seconds, 3))
+
     def take_signal(self) -> bool:
         """Whether a signal came in since the last call."""
         taken = bool(self.signals)

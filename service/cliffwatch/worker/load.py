@@ -33,6 +33,7 @@ from cliffwatch.worker.engine_events import EventLimit
 from cliffwatch.worker.engine_process import EngineProcess, failure_text
 from cliffwatch.worker.frozen_windows import FrozenWindows
 from cliffwatch.worker.host import HostConditions
+from cliffwatch.worker.silence import SilenceWatch
 from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after, lead_seconds
 
 POLL_SECONDS = 0.25
@@ -80,6 +81,7 @@ class LoadPhase:
         self._refused: str | None = None
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
         self._freezes = FrozenWindows(context)
+        self._silence = SilenceWatch(context, devices)
         self._is_displaced = False
 
     def execute(self) -> LoadOutcome:
@@ -186,10 +188,12 @@ class LoadPhase:
                 self._host.restart(process.identity.pid if process.identity else None)
             if process.identity:
                 self._freezes.follow(process.identity.pid)
+            self._silence.follow(process.identity, start)
             context.beat_now()
             context.record_event(EventType.ENGINE, "started", command=list(launch.command), start=start)
             self._watch(process)
             self._freezes.look()
+            self._say_for_engine(is_over=process.is_left)
             status, records = process.finish()
             for record in records:
                 self._take(record)
@@ -197,6 +201,7 @@ class LoadPhase:
             message = process.error_text
         context.engine_identity = None
         self._freezes.follow(None)
+        self._silence.follow(None, start)
         context.beat_now()
         end = self._engine_end
         if process.is_left:
@@ -226,12 +231,13 @@ class LoadPhase:
             self._freezes.look()
             for record in records:
                 self._take(record)
+            self._say_for_engine()
             self._record_dropped_events(self._event_limit.look(context.run_clock.now()))
             self._committer.write()
             context.catch_up()
             context.beat()
             self._catch_up(CATCH_UP_SECONDS)
-            self._look_at_clock()
+            context.look_at_clock()
             self._look_for_stop()
             now = context.run_clock.now()
             if not self._may_move:
@@ -242,16 +248,23 @@ class LoadPhase:
     def _take(self, record: EngineRecord) -> None:
         """Put one record of the engine where it belongs."""
         if isinstance(record, EngineWindow):
-            self._commit(record)
+            self._commit(self._silence.rest_of(record))
         elif isinstance(record, EngineEvent):
             start = record.detail.get("start")
             if record.name == BEGUN and isinstance(start, int | float):
                 self._move_load(min(start, self._timeline.load_stop))
                 self._may_move = False
+                self._silence.begin(start)
             if self._event_limit.passes(record.name, record.detail):
                 self._context.record_event(EventType.ENGINE, record.name, **record.detail)
         else:
             self._engine_end = record
+
+    def _say_for_engine(self, *, is_over: bool = False) -> None:
+        """Write the windows of an engine that says nothing because its target hangs."""
+        if not self._may_move and not self._context.is_virtual:
+            for window in self._silence.look(self._timeline.load_stop, is_over):
+                self._commit(window)
 
     def _record_dropped_events(self, counts: dict[str, int]) -> None:
         for name, count in counts.items():
@@ -361,16 +374,6 @@ class LoadPhase:
         for name, start, end in self._timeline.bounds():
             if name == phase:
                 self._context.record_event(EventType.PHASE, name, start=start, end=end)
-
-    def _look_at_clock(self) -> None:
-        shift = self._context.run_clock.shift()
-        if shift is None:
-            return
-        if shift.suspended_seconds:
-            slept = round(shift.suspended_seconds, 3)
-            self._context.record_event(EventType.CLOCK, "machine_suspended", seconds=slept)
-        if shift.set_seconds:
-            self._context.record_event(EventType.CLOCK, "wall_clock_jumped", seconds=round(shift.set_seconds, 3))
 
     def _look_at_target(self) -> None:
         """An engine that keeps its files open does not notice when they are taken away. Said once."""
