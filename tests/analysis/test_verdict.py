@@ -67,6 +67,15 @@ def test_each_fault_has_its_verdict_and_a_sentence(change: dict[str, object], na
     assert words in verdict.reasons[0]
 
 
+def test_a_load_that_the_kernel_charges_to_the_engine_needs_no_counter_of_the_drive() -> None:
+    uncounted = replace(SOUND, device_written_bytes=None, device_read_bytes=None, read_bytes=0)
+    charged = replace(uncounted, written_share=Share(10 * GIB, 9 * GIB, 0))
+    verdict = judge(charged)
+    assert verdict.name is VerdictName.PASS
+    assert any("its counters were not recorded, or never moved" in reason for reason in verdict.reasons)
+    assert judge(replace(uncounted, written_share=Share(10 * GIB, 8 * GIB, 0))).name is VerdictName.INVALID
+
+
 def test_coverage_passes_from_99_percent_on_and_not_below() -> None:
     assert judge(replace(SOUND, coverage=covered(9900.0))).name is VerdictName.PASS
     assert judge(replace(SOUND, coverage=covered(9890.0))).name is VerdictName.INVALID

@@ -49,6 +49,27 @@ def test_kernels_that_count_less_are_read(tmp_path: Path, columns: int, discards
     )
 
 
+def test_a_line_that_is_cut_off_is_left_out(tmp_path: Path) -> None:
+    proc = proc_with(tmp_path, "8 0 sda 1 1 1", "8", "", CURRENT)
+    assert list(read_counters(["259:0", "8:0"], proc)) == ["259:0"]
+
+
+HEAD, PATHS = "259 13 nvme3n1", ("0 0 nvme3c33n1", "0 0 nvme3c34n1")
+
+
+@pytest.mark.parametrize("at_head", ["0 0 0 0 0 0 0 0 0 0 0", "0 0 0 0 30 0 800 70 0 70 70"])
+def test_a_drive_with_paths_counts_what_they_count_and_nothing_twice(tmp_path: Path, at_head: str) -> None:
+    """Linux counts at the drive itself since 6.4 only, and at its paths always."""
+    own = " ".join(CURRENT.split()[3:])
+    path = "0 0 0 0 10 0 400 30 2 40 50"
+    proc = proc_with(tmp_path, CURRENT, f"{HEAD} {at_head}", *(f"{each} {path}" for each in PATHS), f"259 1 sdc {own}")
+    counters = read_counters(["259:0", "259:13"], proc)
+    assert counters["259:0"].write_operations == 15
+    head = counters["259:13"]
+    assert (head.write_operations, head.write_bytes, head.write_time_seconds) == (20, 800 * 512, 0.06)
+    assert (head.in_flight, head.weighted_io_time_seconds) == (4, 0.1)
+
+
 def test_a_direct_write_is_counted_to_the_byte(drive: LoopDrive) -> None:
     number = device_number(drive.node)
     assert number is not None

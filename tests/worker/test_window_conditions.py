@@ -17,9 +17,12 @@ from testkit.worker_runs import execute_run, queue_run, start_worker, window_cou
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import JournalReader
+from cliffwatch.machine.diskstats import DeviceCounters
 from cliffwatch.machine.sysfs import device_number
+from cliffwatch.worker import device_io as device_io_module
 from cliffwatch.worker.device_io import DeviceIo
 from cliffwatch.worker.host import HostConditions
+from cliffwatch.worker.interval import Interval
 
 CGROUPS = Path("/sys/fs/cgroup")
 #: Of the synthetic engine.
@@ -92,6 +95,17 @@ def test_of_several_drives_each_is_reported_separately_and_all_add_up(tmp_path: 
 def test_of_no_drive_or_one_that_is_gone_nothing_is_said(numbers: list[str]) -> None:
     interval = DeviceIo(numbers, Ticking()).since_last()
     assert (interval.counters, interval.gauges) == ({}, {})
+
+
+def test_counters_that_never_moved_are_absent_and_those_that_began_to_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVMe heads before Linux 6.4 count nothing: zeros would say that the page cache served the run."""
+    counters = {"259:13": DeviceCounters()}
+    monkeypatch.setattr(device_io_module, "read_counters", lambda _: dict(counters))
+    device_io = DeviceIo(["259:13"], Ticking())
+    assert device_io.since_last() == Interval()
+    counters["259:13"] = DeviceCounters(write_operations=5)
+    assert device_io.since_last().counters["device_write_operations"] == 5
+    assert device_io.since_last().counters["device_write_operations"] == 0
 
 
 def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_last(tmp_path: Path) -> None:

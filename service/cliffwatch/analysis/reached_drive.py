@@ -62,13 +62,18 @@ def not_reached(traffic: Direction) -> str | None:
             f"{traffic.moved} the device, {needed}."
         )
     share = traffic.share
-    if share is None or share.charged_bytes >= share.engine_bytes * DEVICE_BYTES_MINIMUM:
+    if share is None or reaches_a_device(share):
         return None
     return (
         f"The run was served by the page cache: the engine {traffic.verb} {format_size(share.engine_bytes)}, but only "
         f"{format_size(share.charged_bytes)} ({_percent(share.charged_bytes, share.engine_bytes)}) of its own "
         f"{traffic.moved} a device, {needed}. Most of the {format_size(share.device_bytes)} on the device were others'."
     )
+
+
+def reaches_a_device(share: Share | None) -> bool:
+    """Whether what the kernel charges to the engine says so by itself, whatever the drive's counters are."""
+    return share is not None and share.charged_bytes >= share.engine_bytes * DEVICE_BYTES_MINIMUM
 
 
 def mostly_others(shares: list[Share], drives: int) -> str | None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
-from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached
+from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached, reaches_a_device
 from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
 from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
 from cliffwatch.model.run_state import VerdictName
@@ -236,16 +236,29 @@ def _device_not_watched(evidence: RunEvidence) -> str | None:
         return None
     unproven = [
         f"{format_size(engine)} {verb}"
-        for engine, device, verb in (
-            (evidence.written_bytes, evidence.device_written_bytes, "written"),
-            (evidence.read_bytes, evidence.device_read_bytes, "read"),
+        for engine, device, verb, share in (
+            (evidence.written_bytes, evidence.device_written_bytes, "written", evidence.written_share),
+            (evidence.read_bytes, evidence.device_read_bytes, "read", evidence.read_share),
         )
-        if engine > 0 and device is None
+        if engine > 0 and device is None and not reaches_a_device(share)
     ]
     if not unproven:
         return None
     return (
         f"There is no evidence that the I/O reached the device ({', '.join(unproven)}): its counters were not recorded."
+    )
+
+
+def _device_not_counted(evidence: RunEvidence) -> str | None:
+    """The kernel charges the load to the engine, and shows no counter of the drive's."""
+    if not _stands_on_drive(evidence) or _device_not_watched(evidence) is not None:
+        return None
+    moved = ((evidence.written_bytes, evidence.device_written_bytes), (evidence.read_bytes, evidence.device_read_bytes))
+    if not any(engine > 0 and device is None for engine, device in moved):
+        return None
+    return (
+        "The drive's own latency, traffic and queue were not measured: its counters were not recorded, or never moved. "
+        "That the load reached a device is known by what the kernel charges to the engine."
     )
 
 
@@ -394,5 +407,6 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.PASS, _displaced),
     (VerdictName.PASS, _ends_in_short_stall),
     (VerdictName.PASS, _mostly_others),
+    (VerdictName.PASS, _device_not_counted),
     (VerdictName.PASS, _left_out),
 )

@@ -3,7 +3,8 @@
 Fields: Documentation/admin-guide/iostats.rst of the Linux kernel. Sectors there are 512 bytes whatever the drive says.
 """
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import reduce
 from operator import add
@@ -12,6 +13,10 @@ from pathlib import Path
 _SECTOR_BYTES = 512
 #: The kernel prints times as 32-bit milliseconds: at queue depth 64, write time starts over every 18 hours.
 _TIME_WRAP_MILLISECONDS = 2**32
+#: A path of native NVMe multipath, such as nvme3c33n1: the drive nvme3n1 through controller 33.
+_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
+#: Of a line: numbers and name of the device, and the eleven counters that every kernel has.
+_LEAST_WORDS = 14
 
 
 class CountersReset(ValueError):
@@ -62,14 +67,24 @@ class DeviceCounters:
 
 
 def read_counters(major_minors: Iterable[str], proc: Path = Path("/proc")) -> dict[str, DeviceCounters]:
-    """Counters by major:minor. A device that is not there is not in the answer."""
+    """Counters by major:minor. A device that is not there, or whose line is cut off, is not in the answer.
+
+    Of an NVMe drive with several paths, what they counted: the kernel counts requests at each, and at the drive itself
+    since Linux 6.4 only. Raises OSError.
+    """
     wanted = set(major_minors)
-    counters = {}
+    names: dict[str, str] = {}
+    counters: dict[str, DeviceCounters] = {}
+    paths: dict[str, DeviceCounters] = {}
     for line in (proc / "diskstats").read_text().splitlines():
-        major, minor, _, *numbers = line.split()
-        if (key := f"{major}:{minor}") in wanted:
-            counters[key] = _counters([int(number) for number in numbers])
-    return counters
+        major, minor, name, *numbers = line.split() if len(line.split()) >= _LEAST_WORDS else ("", "", "")
+        key, path = f"{major}:{minor}", _PATH.fullmatch(name)
+        if path is not None:
+            drive = path[1] + path[2]
+            paths[drive] = paths.get(drive, DeviceCounters()) + _counters([int(number) for number in numbers])
+        elif key in wanted:
+            names[key], counters[key] = name, _counters([int(number) for number in numbers])
+    return {key: paths.get(names[key], found) for key, found in counters.items()}
 
 
 def sum_counters(counters: Iterable[DeviceCounters] | Mapping[str, DeviceCounters]) -> DeviceCounters:
@@ -78,7 +93,7 @@ def sum_counters(counters: Iterable[DeviceCounters] | Mapping[str, DeviceCounter
     return reduce(add, each, DeviceCounters())
 
 
-def _counters(numbers: list[int]) -> DeviceCounters:
+def _counters(numbers: Sequence[int]) -> DeviceCounters:
     # Kernels before 4.18 count no discards, those before 5.5 no flushes.
     reads, _, read_sectors, read_time, writes, _, write_sectors, write_time, in_flight, io_time, weighted = numbers[:11]
     discards, _, discard_sectors, discard_time = numbers[11:15] if len(numbers) >= 15 else (0, 0, 0, 0)

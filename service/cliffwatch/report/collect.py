@@ -204,20 +204,22 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
 def share_of(run: Collected, direction: str) -> Share | None:
     """What the kernel charges to the engine's processes of what was `written` or `read`, over the windows that know it.
 
-    The last window of an engine seldom does, because its process is gone when that is taken.
+    The last window of an engine seldom does, because its process is gone when that is taken. Where no drive was
+    counted, the device has 0.
     """
     volume = run.facts.get("file_system")
     if isinstance(volume, dict) and str(volume.get("type")) in UNCHARGED:
         return None
     charged, device = f"engine_{direction}_bytes", f"device_{direction}_bytes"
-    known = [window.counters for window in run.windows if {charged, device} <= window.counters.keys()]
+    known = [window.counters for window in run.windows if charged in window.counters]
+    known = [counters for counters in known if device in counters] or known
     if not known:
         return None
     cancelled = sum(each.get("engine_cancelled_bytes", 0) for each in known) if direction == "written" else 0
     return Share(
         engine_bytes=sum(each.get(f"{direction}_bytes", 0) for each in known),
         charged_bytes=max(0, sum(each[charged] for each in known) - cancelled),
-        device_bytes=sum(each[device] for each in known),
+        device_bytes=sum(each.get(device, 0) for each in known),
     )
 
 

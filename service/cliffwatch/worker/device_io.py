@@ -13,7 +13,11 @@ from cliffwatch.worker.interval import Interval
 
 
 class DeviceIo:
-    """Traffic of a set of drives, interval by interval. No drives, or one that is gone: nothing is said of it."""
+    """Traffic of a set of drives, interval by interval.
+
+    Nothing is said where there are no drives, where one is gone, or where one has counted nothing since it appeared,
+    which is how the kernel shows that it counts elsewhere.
+    """
 
     def __init__(self, major_minors: Sequence[str], clock: Clock | None = None) -> None:
         self._major_minors = major_minors
@@ -30,6 +34,8 @@ class DeviceIo:
         self._at, self._last = self._read()
         seconds = self._at - began
         if before is None or self._last is None or seconds <= 0:
+            return Interval()
+        if DeviceCounters() in self._last.values():
             return Interval()
         try:
             moved = {number: now - before[number] for number, now in self._last.items()}
