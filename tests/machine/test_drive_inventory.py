@@ -9,6 +9,7 @@ from tests.machine.trees import Tree, empty_tree, mount_id_of, nvme, write
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.machine.inventory import Drive, drive_by_identity, list_drives, member_differences, volume_of
+from cliffwatch.machine.usage import layers_above
 
 
 @pytest.fixture
@@ -70,6 +71,16 @@ def test_an_nvme_drive_is_described(tree: Tree) -> None:
             disk_sequence=7,
         )
     ]
+
+
+def test_a_name_with_a_slash_is_the_same_everywhere(tree: Tree) -> None:
+    """The kernel's own, by which exporters and /proc/diskstats know it, and not what sysfs makes of it."""
+    disk = tree.disk("cciss!c0d0", "104:0", MIB, "pci0000:00/cciss0")
+    tree.partition(disk, 1, "104:1")
+    [found] = list_drives(tree.sys)
+    assert (found.name, found.node) == ("cciss/c0d0", Path("/dev/cciss/c0d0"))
+    drive, partition = layers_above("104:0", tree.sys)
+    assert (drive.name, partition.name, partition.below) == ("cciss/c0d0", "cciss/c0d0p1", "cciss/c0d0")
 
 
 def test_a_scsi_drive_has_its_serial_in_vital_product_data(tree: Tree) -> None:

@@ -76,6 +76,28 @@ def reaches_a_device(share: Share | None) -> bool:
     return share is not None and share.charged_bytes >= share.engine_bytes * DEVICE_BYTES_MINIMUM
 
 
+def not_watched(directions: list[Direction]) -> str | None:
+    """That nothing proves that the load reached the drive; None where something does, or where there was no load."""
+    moved = [
+        f"{format_size(each.engine_bytes)} {'written' if each.verb == 'wrote' else 'read'}"
+        for each in directions
+        if each.engine_bytes > 0 and each.device_bytes is None and not reaches_a_device(each.share)
+    ]
+    if not moved:
+        return None
+    return f"There is no evidence that the I/O reached the device ({', '.join(moved)}): its counters were not recorded."
+
+
+def not_counted(directions: list[Direction]) -> str | None:
+    """That the drive itself was not measured, where only the engine's own share proves that the load reached it."""
+    if not any(each.engine_bytes > 0 and each.device_bytes is None for each in directions):
+        return None
+    return (
+        "The drive's own latency, traffic and queue were not measured: its counters were not recorded, or never moved. "
+        "That the load reached a device is known by what the kernel charges to the engine."
+    )
+
+
 def mostly_others(shares: list[Share], drives: int) -> str | None:
     """That most of the drives' traffic, both directions together, was not the engine's.
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
-from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_reached, reaches_a_device
+from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_counted, not_reached, not_watched
 from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
 from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
 from cliffwatch.model.run_state import VerdictName
@@ -232,49 +232,33 @@ def _no_drive(evidence: RunEvidence) -> str | None:
 
 
 def _device_not_watched(evidence: RunEvidence) -> str | None:
-    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False or evidence.windows == 0:
-        return None
-    unproven = [
-        f"{format_size(engine)} {verb}"
-        for engine, device, verb, share in (
-            (evidence.written_bytes, evidence.device_written_bytes, "written", evidence.written_share),
-            (evidence.read_bytes, evidence.device_read_bytes, "read", evidence.read_share),
-        )
-        if engine > 0 and device is None and not reaches_a_device(share)
-    ]
-    if not unproven:
-        return None
-    return (
-        f"There is no evidence that the I/O reached the device ({', '.join(unproven)}): its counters were not recorded."
-    )
+    return not_watched(_directions(evidence)) if evidence.windows else None
 
 
 def _device_not_counted(evidence: RunEvidence) -> str | None:
-    """The kernel charges the load to the engine, and shows no counter of the drive's."""
-    if not _stands_on_drive(evidence) or _device_not_watched(evidence) is not None:
-        return None
-    moved = ((evidence.written_bytes, evidence.device_written_bytes), (evidence.read_bytes, evidence.device_read_bytes))
-    if not any(engine > 0 and device is None for engine, device in moved):
-        return None
-    return (
-        "The drive's own latency, traffic and queue were not measured: its counters were not recorded, or never moved. "
-        "That the load reached a device is known by what the kernel charges to the engine."
-    )
+    return None if _device_not_watched(evidence) else not_counted(_directions(evidence))
 
 
 def _writes_cached(evidence: RunEvidence) -> str | None:
-    written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)
-    return not_reached(Direction("wrote", "reached", *written)) if _stands_on_drive(evidence) else None
+    return next(filter(None, map(not_reached, _directions(evidence)[:1])), None)
 
 
 def _reads_cached(evidence: RunEvidence) -> str | None:
+    return next(filter(None, map(not_reached, _directions(evidence)[1:])), None)
+
+
+def _directions(evidence: RunEvidence) -> list[Direction]:
+    """What was written and what was read; none where no drive stands below the target."""
+    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False:
+        return []
+    written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)
     read = (evidence.read_bytes, evidence.device_read_bytes, evidence.read_share)
-    return not_reached(Direction("read", "came from", *read)) if _stands_on_drive(evidence) else None
+    return [Direction("wrote", "reached", *written), Direction("read", "came from", *read)]
 
 
 def _mostly_others(evidence: RunEvidence) -> str | None:
     shares = [share for share in (evidence.written_share, evidence.read_share) if share is not None]
-    return mostly_others(shares, evidence.drives) if _stands_on_drive(evidence) else None
+    return mostly_others(shares, evidence.drives) if _directions(evidence) else None
 
 
 def _stalled(evidence: RunEvidence) -> str | None:
@@ -291,10 +275,6 @@ def _ends_in_short_stall(evidence: RunEvidence) -> str | None:
 
 def _ends_in_stall(evidence: RunEvidence) -> str | None:
     return None if evidence.unfinished_seconds is None else unfinished_sentence(evidence.unfinished_seconds)
-
-
-def _stands_on_drive(evidence: RunEvidence) -> bool:
-    return evidence.target_kind not in WITHOUT_DRIVE and evidence.has_drive is not False
 
 
 def _client_limited(evidence: RunEvidence) -> str | None:

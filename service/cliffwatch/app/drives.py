@@ -5,16 +5,18 @@ from functools import partial
 
 from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.gate import Objection, device_objections
-from cliffwatch.machine.inventory import Drive, list_drives
+from cliffwatch.machine.inventory import Drive, list_drives, names_of
 from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
 from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 @dataclass(frozen=True, slots=True)
 class ExaminedDrive:
-    """A whole block device. `objections` are the reasons not to overwrite it; `health` is None where none is known."""
+    """A whole block device. `names` are what a target may name it and no other by, `objections` the reasons not to
+    overwrite it; `health` is None where none is known."""
 
     drive: Drive
+    names: tuple[str, ...]
     objections: tuple[Objection, ...]
     health: DriveHealth | None
 
@@ -33,8 +35,13 @@ def examined_drives(prometheus_url: str | None, now: float, questions: Questions
         known, reason = drive_health(prometheus_url, now), None
     except QueryFailed as error:
         known, reason = {}, str(error)
-    drives = [ExaminedDrive(drive, _objections(drive, questions), known.get(drive.name)) for drive in list_drives()]
-    return ExaminedDrives(tuple(drives), reason)
+    drives = list_drives()
+    names = names_of(drives)
+    examined = [
+        ExaminedDrive(drive, tuple(names[drive.major_minor]), _objections(drive, questions), known.get(drive.name))
+        for drive in drives
+    ]
+    return ExaminedDrives(tuple(examined), reason)
 
 
 def _objections(drive: Drive, questions: Questions) -> tuple[Objection, ...]:

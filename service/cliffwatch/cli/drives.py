@@ -9,7 +9,7 @@ import typer
 
 from cliffwatch.base.units import format_size
 from cliffwatch.cli import aging, what_if
-from cliffwatch.cli.output import Output, print_json, put, say, show
+from cliffwatch.cli.output import Output, print_json, put, say
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 
@@ -75,4 +75,8 @@ def kind_of(drive: Mapping[str, Any]) -> list[str]:
 def target_of(drive: Mapping[str, Any]) -> str:
     """What `--target` takes for the drive: the first of the names that do not move."""
     identities = drive["identities"]
-    return f"device:{identities[0]}" if identities else show(None)
+    if identities:
+        return f"device:{identities[0]}"
+    return (
+        "none: it has no name that no other drive has, and no link in /dev/disk/by-path; a directory on it can be one"
+    )

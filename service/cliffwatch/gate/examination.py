@@ -21,6 +21,7 @@ from cliffwatch.machine.inventory import (
     drives_by_identity,
     list_drives,
     member_differences,
+    names_instead,
     volume_of,
 )
 from cliffwatch.machine.mounts import shown
@@ -221,7 +222,7 @@ def _examine_device(target: DeviceTarget, run_id: str, journals: Path | None, sy
         objections.append(Objection("is_partition", message))
     if len(found) > 1:
         names = " and ".join(each.name for each in found)
-        message = f"{target.identity!r} names {names}; use an identity that names a single drive"
+        message = f"{target.identity!r} names {names}; {names_instead(found, sys)}"
         objections.append(Objection("identity_ambiguous", message))
     objections += lasting_objections(drive, sys=sys, proc=proc)
     if journals is not None:

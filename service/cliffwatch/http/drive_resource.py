@@ -81,7 +81,7 @@ def _drive_body(examined: ExaminedDrive) -> DriveBody:
         raid_level=drive.raid_level,
         chunk_bytes=drive.chunk_bytes,
         members=[member.name for member in drive.members],
-        identities=list(drive.identities),
+        identities=list(examined.names),
         objections=[ObjectionBody(code=item.code, message=item.message) for item in examined.objections],
         health=None if examined.health is None else DriveHealthBody.model_validate(asdict(examined.health)),
     )

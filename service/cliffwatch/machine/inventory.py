@@ -4,6 +4,8 @@ Shapes of the attributes: Documentation/ABI/stable/sysfs-block, and admin-guide/
 """
 
 import os
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,7 @@ from cliffwatch.machine.sysfs import (
     device_directory,
     device_number,
     disk_directory,
+    kernel_name,
     major_minor_order,
     read_name,
     read_number,
@@ -23,8 +26,11 @@ from cliffwatch.machine.sysfs import (
 )
 
 SECTOR_BYTES = 512
-#: Where udev links to drives by model and serial or by WWN: such a link names a drive as these do.
-BY_ID = "/dev/disk/by-id/"
+#: Where udev links to drives by model and serial or by WWN, and by the place that they are connected to: such a link
+#: names a drive as these do.
+BY_ID, BY_PATH = "/dev/disk/by-id/", "/dev/disk/by-path/"
+#: What makers leave where no identity was given: `eui.0000000000000000`.
+_ALL_ZERO = re.compile(r"([a-z0-9]+\.)?[0 :-]+")
 #: Whole block devices that are no drives: memory, optical media, floppies.
 _NOT_DRIVES = ("ram", "zram", "sr", "fd")
 
@@ -33,6 +39,7 @@ _NOT_DRIVES = ("ram", "zram", "sr", "fd")
 class Drive:
     """A whole block device. None where the kernel does not say.
 
+    `name` is the kernel's, such as nvme0n1 or cciss/c0d0, as in /proc/diskstats and in the exporters' label `device`.
     `serial` and `wwn` are the maker's, `uuid` that of an md array or a dm device, `backing_file` the file behind a loop
     device, as text: where its name is none, this does not lead to it. `members` are the drives right below an md array
     or a dm device, `raid_level` and `chunk_bytes` are md's. `queue_depth` is the number of requests that the block
@@ -117,6 +124,29 @@ def drive_at(major_minor: str, sys: Path = SYS) -> Drive:
     return read_drive(disk_directory(device_directory(major_minor, sys)), sys)
 
 
+def names_of(drives: Iterable[Drive]) -> dict[str, list[str]]:
+    """What names each drive and no other of these, by major:minor: its identities, then udev's links by its place."""
+    listed = list(drives)
+    counts = Counter(name for drive in listed for name in set(drive.identities))
+    names = {drive.major_minor: [name for name in drive.identities if counts[name] == 1] for drive in listed}
+    place = Path(BY_PATH)
+    for link in sorted(place.iterdir()) if place.is_dir() else []:
+        if (number := device_number(link)) in names:
+            names[number].append(str(link))
+    return names
+
+
+def names_instead(drives: Iterable[Drive], sys: Path = SYS) -> str:
+    """What to write for each of several drives that one identity names, as a clause."""
+    names = names_of(list_drives(sys))
+    known = {drive.name: next(iter(names.get(drive.major_minor, ())), None) for drive in drives}
+    if None in known.values():
+        nameless = " and ".join(name for name, found in known.items() if found is None)
+        place = BY_PATH.rstrip("/")
+        return f"nothing names {nameless} alone, nor is there a link in {place}; name a directory on it instead"
+    return f"write {' or '.join(f'device:{found} for {name}' for name, found in known.items())}"
+
+
 def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
     """All drives that `identity` names. More than one: NVMe namespaces share a serial, loop devices may share a file.
 
@@ -129,7 +159,8 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
         found = [node]
     if found:
         return found
-    known = [f"{drive.name}: {', '.join(drive.identities)}" for drive in drives if drive.identities]
+    names_known = names_of(drives)
+    known = [f"{drive.name}: {', '.join(names_known[drive.major_minor])}" for drive in drives if drive.identities]
     listing = "; ".join(known) or "no drive here has a serial, WWN, UUID or backing file"
     names = [
         name for name in (() if node is None else node.identities) if not name.startswith("/dev/") or _is_by_id(name)
@@ -144,8 +175,9 @@ def drives_by_identity(identity: str, sys: Path = SYS) -> list[Drive]:
 
 
 def _is_by_id(identity: str) -> bool:
-    """Whether it is one of udev's names, which stay with a drive; a path may lead from there to any other node."""
-    return str(Path(identity).parent) + "/" == BY_ID
+    """Whether it is one of udev's names, which stay with a drive, or with the place that it is connected to; a path may
+    lead from there to any other node."""
+    return str(Path(identity).parent) + "/" in (BY_ID, BY_PATH)
 
 
 def _drive_at_path(identity: str, sys: Path) -> Drive | None:
@@ -160,7 +192,8 @@ def drive_by_identity(identity: str, sys: Path = SYS) -> Drive:
     """The one drive that `identity` names. Raises Problem: target_missing, or target_unsafe when it names several."""
     found = drives_by_identity(identity, sys)
     if len(found) > 1:
-        message = f"{identity!r} names {' and '.join(drive.name for drive in found)}; use one that names a single drive"
+        listing = " and ".join(drive.name for drive in found)
+        message = f"{identity!r} names {listing}; {names_instead(found, sys)}"
         raise Problem(Code.TARGET_UNSAFE, "the identity names several drives", [FieldFault("target.identity", message)])
     return found[0]
 
@@ -216,11 +249,12 @@ def member_differences(drives: Iterable[Drive]) -> list[str]:
 def read_drive(directory: Path, sys: Path = SYS) -> Drive:
     """A drive from its directory below /sys/devices."""
     queue, hardware = directory / "queue", directory / "device"
+    name = kernel_name(directory)
     backing_file = read_name(directory / "loop" / "backing_file")
     rotational = read_text(queue / "rotational")
     return Drive(
-        name=directory.name,
-        node=Path("/dev") / directory.name.replace("!", "/"),
+        name=name,
+        node=Path("/dev") / name,
         major_minor=read_text(directory / "dev") or "",
         size_bytes=(read_number(directory / "size") or 0) * SECTOR_BYTES,
         logical_block_bytes=read_number(queue / "logical_block_size") or SECTOR_BYTES,
@@ -228,8 +262,8 @@ def read_drive(directory: Path, sys: Path = SYS) -> Drive:
         read_only=read_text(directory / "ro") != "0",
         model=read_text(hardware / "model"),
         firmware=read_text(hardware / "firmware_rev") or read_text(hardware / "rev"),
-        serial=read_text(hardware / "serial") or read_text(directory / "serial") or _unit_serial(hardware),
-        wwn=read_text(directory / "wwid") or read_text(hardware / "wwid"),
+        serial=_identity(read_text(hardware / "serial") or read_text(directory / "serial") or _unit_serial(hardware)),
+        wwn=_identity(read_text(directory / "wwid") or read_text(hardware / "wwid")),
         uuid=read_text(directory / "md" / "uuid") or read_text(directory / "dm" / "uuid"),
         rotational=None if rotational is None else rotational == "1",
         scheduler=_scheduler(queue),
@@ -240,6 +274,10 @@ def read_drive(directory: Path, sys: Path = SYS) -> Drive:
         chunk_bytes=read_number(directory / "md" / "chunk_size") or None,
         members=_members(directory, sys),
     )
+
+
+def _identity(text: str | None) -> str | None:
+    return None if text is None or _ALL_ZERO.fullmatch(text) else text
 
 
 def _members(directory: Path, sys: Path) -> tuple[Drive, ...]:

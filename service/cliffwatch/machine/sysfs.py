@@ -38,6 +38,12 @@ def device_directory(major_minor: str, sys: Path = SYS) -> Path:
     return (sys / "dev" / "block" / major_minor).resolve(strict=True)
 
 
+def kernel_name(directory: Path) -> str:
+    """The kernel's name of the block device that a directory or link of sysfs is of, as /proc, /dev and exporters have
+    it: of cciss/c0d0, sysfs makes cciss!c0d0."""
+    return directory.name.replace("!", "/")
+
+
 def disk_directory(directory: Path) -> Path:
     """The directory of the whole drive, given that of the drive or of one of its partitions."""
     return directory.parent if (directory / "partition").exists() else directory

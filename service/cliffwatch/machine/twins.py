@@ -14,7 +14,10 @@ from cliffwatch.machine.backing import Loop, opened, read_loops
 from cliffwatch.machine.inventory import Drive, list_drives
 from cliffwatch.machine.modelled import DriveContents, server_descriptor
 from cliffwatch.machine.relays import UNKNOWN, Relay, relay_by_mounts, relay_by_type
-from cliffwatch.machine.sysfs import PROC, SYS, device_directory
+from cliffwatch.machine.sysfs import PROC, SYS, device_directory, read_text
+
+#: wwid_show of the kernel's drivers/nvme/host/sysfs.c, for a namespace without UUID, NGUID and EUI64.
+_MADE_UP = "nvme."
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +111,8 @@ def relay_of_loop(loop: Loop, contents: DriveContents, proc: Path = PROC) -> Rel
 
 
 def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
+    if _are_apart(one, other, sys):
+        return None
     if one.wwn and other.wwn:
         return f"{one.name} and {other.name} have one WWN, {one.wwn}" if one.wwn == other.wwn else None
     if one.serial and one.serial == other.serial and one.size_bytes == other.size_bytes:
@@ -116,6 +121,21 @@ def _same_hardware(one: Drive, other: Drive, sys: Path) -> str | None:
             return None
         return f"{one.name} and {other.name} have one serial, {one.serial}, and one size"
     return None
+
+
+def _are_apart(one: Drive, other: Drive, sys: Path) -> bool:
+    """Whether two NVMe drives are two, whatever their makers called them.
+
+    A namespace is shared within its subsystem only, which the kernel names. And one for which it made a WWN up, of the
+    controller's serial and model, has no identity of its own, without which none is shared.
+    """
+    mine, its = _hardware(one, sys), _hardware(other, sys)
+    if mine is None or its is None or mine == its:
+        return False
+    subsystems = [read_text(hardware / "subsysnqn") for hardware in (mine, its)]
+    if None not in subsystems and subsystems[0] != subsystems[1]:
+        return True
+    return all(drive.wwn is not None and drive.wwn.startswith(_MADE_UP) for drive in (one, other))
 
 
 def _hardware(drive: Drive, sys: Path) -> Path | None:

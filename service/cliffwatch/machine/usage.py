@@ -16,7 +16,16 @@ from cliffwatch.machine.inventory import devices_of
 from cliffwatch.machine.modelled import DriveContents, server_descriptor
 from cliffwatch.machine.mounts import Mount, foreign_mounts, lines_of, read_mounts, unescape
 from cliffwatch.machine.relays import relay_by_mounts, relay_by_type
-from cliffwatch.machine.sysfs import PROC, SYS, device_directory, device_number, number_of, read_name, read_text
+from cliffwatch.machine.sysfs import (
+    PROC,
+    SYS,
+    device_directory,
+    device_number,
+    kernel_name,
+    number_of,
+    read_name,
+    read_text,
+)
 from cliffwatch.machine.writing import DeviceWriter, writing_processes
 
 
@@ -46,7 +55,7 @@ def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] =
     """
     directory = device_directory(major_minor, sys)
     loops = read_loops(sys)
-    found = {major_minor: StackedDevice(directory.name, major_minor, directory)}
+    found = {major_minor: StackedDevice(kernel_name(directory), major_minor, directory)}
     waiting = [found[major_minor]]
     while waiting:
         below = waiting.pop(0)
@@ -64,7 +73,7 @@ def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
     """
     directory = device_directory(major_minor, sys)
     found: dict[str, StackedDevice] = {}
-    waiting = [StackedDevice(directory.name, major_minor, directory)]
+    waiting = [StackedDevice(kernel_name(directory), major_minor, directory)]
     while waiting:
         above = waiting.pop(0)
         slaves = above.directory / "slaves"
@@ -73,7 +82,7 @@ def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
             number = read_text(part / "dev") or ""
             if number not in found:
                 is_partition = (part / "partition").exists()
-                found[number] = StackedDevice(entry.name, number, part, is_partition=is_partition)
+                found[number] = StackedDevice(kernel_name(entry), number, part, is_partition=is_partition)
                 waiting.append(found[number])
     return list(found.values())
 
@@ -127,7 +136,8 @@ def writers(layers: list[StackedDevice], proc: Path = PROC) -> list[DeviceWriter
     """
     numbers = {layer.major_minor for layer in layers}
     passages = {number for layer in layers for number in _passages(layer)}
-    names = frozenset(layer.name for layer in layers)
+    # Of a file that is registered with a ring, the kernel says the last part of its name.
+    names = frozenset(layer.name.rpartition("/")[2] for layer in layers)
 
     def is_wanted(status: os.stat_result, _: Path) -> bool:
         if stat.S_ISCHR(status.st_mode):
@@ -201,14 +211,15 @@ def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
     """Of a whole drive, as the kernel knows them."""
     for entry in sorted(layer.directory.iterdir()):
         if (entry / "partition").exists():
-            yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry, layer.name, is_partition=True)
+            number = read_text(entry / "dev") or ""
+            yield StackedDevice(kernel_name(entry), number, entry, layer.name, is_partition=True)
 
 
 def holders(layer: StackedDevice) -> Iterator[StackedDevice]:
     """What has claimed the device to lie on it: arrays and mapped devices."""
     holders = layer.directory / "holders"
     for entry in sorted(holders.iterdir()) if holders.is_dir() else []:
-        yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)
+        yield StackedDevice(kernel_name(entry), read_text(entry / "dev") or "", entry.resolve(), layer.name)
 
 
 def _loops(layer: StackedDevice, loops: list[Loop]) -> Iterator[StackedDevice]:
@@ -226,4 +237,4 @@ def _compressed(layer: StackedDevice, sys: Path) -> Iterator[StackedDevice]:
     for entry in sorted((sys / "block").glob("zram*")):
         device = read_name(entry / "backing_dev") or ""
         if device.startswith("/") and device_number(device) == layer.major_minor:
-            yield StackedDevice(entry.name, read_text(entry / "dev") or "", entry.resolve(), layer.name)
+            yield StackedDevice(kernel_name(entry), read_text(entry / "dev") or "", entry.resolve(), layer.name)
