@@ -7,6 +7,7 @@ for watchers whose images have none: from this image, because the modes of a che
 
 import argparse
 import os
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -49,11 +50,18 @@ def configurations(settings: Settings, profiles: list[str], published_at: Path |
             exporters=exporters,
             scrape_interval_seconds=SCRAPE_INTERVAL_SECONDS,
             alerts_seen_at=published_at and published_at / "alerts",
+            major_version=major_version(os.environ.get("CLIFFWATCH_PROMETHEUS_IMAGE", "")),
         ),
         ALERTMANAGER.directory(settings) / "alertmanager.yaml": alertmanager_configuration(
             f"http://{service}{WEBHOOK_PATH}", token_path(settings, ALERTMANAGER)
         ),
     }
+
+
+def major_version(image: str) -> int:
+    """Of the program in an image, by its tag; 2, which every version reads, where that does not say."""
+    found = re.search(r":v?(\d+)\.", image)
+    return 2 if found is None else int(found[1])
 
 
 def publish(directory: Path) -> None:

@@ -57,6 +57,19 @@ def test_promtool_accepts_the_configuration_and_finds_every_rule_file(
         assert path.name in output
 
 
+def test_from_version_3_on_a_format_is_assumed_where_a_target_does_not_say_it(token_file: Path) -> None:
+    for version, assumed in ((2, None), (3, "PrometheusText0.0.4")):
+        jobs = yaml.safe_load(rendered(token_file, major_version=version))["scrape_configs"]
+        assert {job.get("fallback_scrape_protocol") for job in jobs} == {assumed}
+
+
+def test_the_limits_that_an_alert_names_are_those_of_the_jobs() -> None:
+    configuration = yaml.safe_load((ALERTS_DIRECTORY / "prometheus" / "prometheus.yaml").read_text())
+    limits = {job["job_name"]: job["sample_limit"] for job in configuration["scrape_configs"] if "sample_limit" in job}
+    others = {"ebpf": 50_000, "aging-drive": 5_000, "cliffwatch-worker": 5_000}
+    assert limits == dict.fromkeys(limits, 20_000) | others
+
+
 def test_each_job_has_the_target_that_was_given(token_file: Path) -> None:
     document = yaml.safe_load(rendered(token_file))
     jobs = {job["job_name"]: job for job in document["scrape_configs"]}

@@ -17,6 +17,14 @@ from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, Wo
 TOKEN = "cw_test_token"
 
 
+#: What node_exporter says of a host with 4,000 mounts of containers, and one of a drive.
+CROWDED = "".join(
+    f'node_filesystem_{name}{{device="{device}",fstype="{kind}",mountpoint="{place}"}} 1\n'
+    for name in ("avail_bytes", "size_bytes", "free_bytes", "files", "files_free", "readonly", "device_error")
+    for device, kind, place in [("/dev/loop7", "ext4", "/srv"), *(("shm", "tmpfs", f"/m/{n}") for n in range(4000))]
+)
+
+
 class Run:
     """A run of 1 s windows as its worker shows it: a window ends at every scrape, unless it is stalled."""
 
@@ -55,7 +63,7 @@ class Stack:
         #: Another worker that takes the run over; discovered once `taken_over` is set.
         self.successor = Site({"/metrics": run.exposition})
         self.taken_over = False
-        self.node = Site({"/metrics": self._full_queue})
+        self.node = Site({"/metrics": lambda: self._full_queue() + CROWDED})
         self.pretender = Site({"/metrics": self._pretend})
         self.flood = Site({"/metrics": lambda: "".join(f'flood{{n="{n}"}} 1\n' for n in range(20_001))})
         self.service = Site(
@@ -157,6 +165,20 @@ def test_alerts_reach_the_service_with_their_run_and_a_warming_drive_is_left_in_
     wait_until(lambda: service.alerts("CliffwatchQueueDepthSaturated", "firing"), "the device alert after warm-up")
     labels = service.alerts("CliffwatchQueueDepthSaturated", "firing")[0]["labels"]
     assert (labels["run_id"], labels["device"], labels["instance"]) == ("drill-1", "loop7", "local")
+
+
+def test_a_host_of_thousands_of_mounts_is_scraped_and_what_is_not_read_of_it_is_not_kept(stack: Stack) -> None:
+    wait_until(lambda: query(stack.prometheus, 'up{job="node"} == 1'), "the node")
+    [free] = query(stack.prometheus, '{__name__=~"node_filesystem_.*"}')
+    assert (free["metric"]["__name__"], free["metric"]["mountpoint"]) == ("node_filesystem_avail_bytes", "/srv")
+
+
+def test_a_target_above_its_limit_has_an_alert_that_names_the_limit(stack: Stack) -> None:
+    service = stack.service
+    wait_until(lambda: service.alerts("CliffwatchExporterDown", "firing"), "the alert of what answers too much")
+    [alert] = service.alerts("CliffwatchExporterDown", "firing")
+    assert alert["labels"]["instance"] == stack.flood.address
+    assert "answers 20001 samples, more than the limit of 20,000" in alert["annotations"]["description"]
 
 
 def test_a_target_that_is_not_ours_speaks_neither_for_a_run_nor_for_prometheus(stack: Stack) -> None:

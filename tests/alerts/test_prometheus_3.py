@@ -51,6 +51,7 @@ def test_it_accepts_the_configuration(tmp_path: Path) -> None:
             alertmanager_address="127.0.0.1:9802",
             exporters={"node": "127.0.0.1:9803", "ebpf": "127.0.0.1:9804", "drive": "127.0.0.1:9805"},
             token_file=token,
+            major_version=3,
         ),
         encoding="utf-8",
     )

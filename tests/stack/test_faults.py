@@ -29,8 +29,8 @@ from cliffwatch.stack.components import (
     PROMETHEUS,
 )
 from cliffwatch.stack.launch import start_stack, stop_stack, token_path
-from cliffwatch.stack.processes import Outcome, State, watchers
-from cliffwatch.stack.watch import DOWN_NOTE, WATCHERS_NOTE, Watch, record_changes
+from cliffwatch.stack.processes import Outcome, State, reload, watchers
+from cliffwatch.stack.watch import DOWN_NOTE, WATCHERS_NOTE, Watch, record_changes, refusal_words
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.tokens import find_token
 
@@ -195,3 +195,39 @@ def test_a_machine_without_drives_runs_nothing_to_ask_them(machine: Machine, mon
     monkeypatch.setattr(components, "find_controllers", list)
     outcome = by_name(start_stack(machine.settings, CLOCK))[DRIVE_EXPORTER.name]
     assert (outcome.state, outcome.reason) == (State.WITHOUT, "this machine has no NVMe drive")
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("sample limit exceeded", "more samples than the sample_limit"),
+        ("body size limit exceeded", "larger than the body_size_limit"),
+        ("received unsupported Content-Type", "no Content-Type that Prometheus can read"),
+        ("server returned HTTP status 500", "Prometheus cannot scrape it (server returned HTTP status 500)"),
+    ],
+)
+def test_what_prometheus_refuses_has_the_sentence_of_its_cause(said: str, words: str) -> None:
+    assert words in refusal_words(said)
+    assert said in refusal_words(said)
+
+
+def test_an_exporter_that_answers_what_prometheus_refuses_is_reported_to_the_run(machine: Machine) -> None:
+    assert {outcome.state for outcome in start_stack(machine.settings, CLOCK) if outcome.component is PROMETHEUS}
+    configuration = PROMETHEUS.directory(machine.settings) / "prometheus.yaml"
+    limited = configuration.read_text().replace("sample_limit: 20000", "sample_limit: 10")
+    configuration.write_text(limited)
+    reload(machine.settings, PROMETHEUS)
+    directory = live_run(machine)
+
+    def reported() -> list[str]:
+        watch.tick()
+        without = [event.detail.get("without", {}) for event in events_of(directory, EventType.NOTE, WATCHERS_NOTE)]
+        down = [event.detail for event in events_of(directory, EventType.NOTE, DOWN_NOTE)]
+        return [
+            *(reasons[NODE_EXPORTER.name] for reasons in without if NODE_EXPORTER.name in reasons),
+            *(detail["reason"] for detail in down if detail["watcher"] == NODE_EXPORTER.name),
+        ]
+
+    with watching(machine, 60) as watch:
+        [reason] = wait_until(reported, "what Prometheus refuses")
+    assert "sample limit exceeded" in reason

@@ -25,6 +25,11 @@ RETENTION_SIZE = "4GB"
 IGNORED_DEVICES = r"^(z?ram|fd|sr)\d+$"
 #: Debian's node_exporter leaves out /mnt, /media and /run, where drives under test are mounted.
 IGNORED_MOUNT_POINTS = r"^/(dev|proc|sys)($|/)"
+#: Those that node_exporter leaves out by default, and those in memory: a host of containers has thousands.
+IGNORED_FILE_SYSTEMS = (
+    "^(autofs|binfmt_misc|bpf|cgroup2?|configfs|debugfs|devpts|devtmpfs|fusectl|hugetlbfs|iso9660|mqueue|nsfs|overlay|proc|"
+    "procfs|pstore|ramfs|rpc_pipefs|securityfs|selinuxfs|squashfs|sysfs|tmpfs|tracefs)$"
+)
 COLLECTORS = ("cpu", "diskstats", "filesystem", "loadavg", "meminfo", "netdev", "pressure", "stat", "uname", "vmstat")
 _CHECK_TIMEOUT_SECONDS = 60
 
@@ -122,6 +127,7 @@ def _node_exporter(settings: Settings) -> list[str]:
         *(f"--collector.{name}" for name in COLLECTORS),
         f"--collector.diskstats.device-exclude={IGNORED_DEVICES}",
         f"--collector.filesystem.mount-points-exclude={IGNORED_MOUNT_POINTS}",
+        f"--collector.filesystem.fs-types-exclude={IGNORED_FILE_SYSTEMS}",
         "--log.level=warn",
     ]
 

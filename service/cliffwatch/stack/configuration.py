@@ -18,6 +18,8 @@ DISCOVERY_PATHS = {
 }
 #: Jobs whose series are about one host's devices; their `instance` is the host's name, not an address.
 EXPORTERS = ("node", "ebpf", "drive")
+#: The major version of Prometheus from which on an answer without a Content-Type is refused.
+ASKS_FOR_FORMAT = 3
 #: A scrape that takes longer than this is given up, however long the interval is.
 LONGEST_SCRAPE_SECONDS = 10.0
 
@@ -44,6 +46,7 @@ def prometheus_configuration(
     host: str = "local",
     alerts_directory: Path = ALERTS_DIRECTORY,
     alerts_seen_at: Path | None = None,
+    major_version: int = 2,
 ) -> str:
     """Prometheus' configuration as YAML.
 
@@ -51,7 +54,8 @@ def prometheus_configuration(
     left out, and nothing is missed from it. `token_file` holds the token for the service's discovery. `host` is the
     name that the exporters' series have as `instance`, and the label `host` of workers that discovery gives none. Rules
     are evaluated as often as targets are scraped; `alerts_seen_at` is where Prometheus finds their directory when it
-    has a view of its own of the machine's files. Raises ValueError for a job that is not an exporter's.
+    has a view of its own of the machine's files. From `major_version` 3 on, a target that does not say what its format
+    is would be refused, unless there is one to assume. Raises ValueError for a job that is not an exporter's.
     """
     exporters = exporters or {}
     if unknown := sorted(set(exporters) - set(EXPORTERS)):
@@ -70,7 +74,8 @@ def prometheus_configuration(
         **({"alertmanager": alertmanager_address} if alertmanager_address else {}),
     }
     jobs = [_job(job, addresses, service_address, token_file, host) for job in document["scrape_configs"]]
-    document["scrape_configs"] = [job for job in jobs if job is not None]
+    assumed = {"fallback_scrape_protocol": "PrometheusText0.0.4"} if major_version >= ASKS_FOR_FORMAT else {}
+    document["scrape_configs"] = [job | assumed for job in jobs if job is not None]
     if alertmanager_address:
         document["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"] = [alertmanager_address]
     else:

@@ -1,5 +1,7 @@
 """The whole stack: tokens and configuration files first, then the watchers, in an order in which each finds others."""
 
+import re
+import subprocess
 from pathlib import Path
 
 from sqlalchemy import select
@@ -46,6 +48,7 @@ def start_stack(
             exporters={job: exporter.address(settings) for job, exporter in EXPORTERS.items() if exporter in there},
             scrape_interval_seconds=SCRAPE_INTERVAL_SECONDS,
             alerts_directory=alerts_directory,
+            major_version=_major_version(PROMETHEUS, settings),
         )
         _configure(settings, PROMETHEUS, configuration)
         return [*outcomes, *processes.start(settings, [PROMETHEUS], clock)]
@@ -57,6 +60,19 @@ def stop_stack(settings: Settings, clock: Clock) -> list[str]:
         return []
     with processes.alone(settings):
         return processes.stop(settings, clock)
+
+
+def _major_version(component: Component, settings: Settings) -> int:
+    """Of the program that is installed; 2 where it does not say."""
+    program = component.program(settings)
+    if program is None:
+        return 2
+    said = subprocess.run(
+        [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
+    # `prometheus, version 2.42.0+ds (branch: …)`; the first ones wrote it to standard error.
+    found = re.search(r"version (\d+)\.", said.stdout + said.stderr)
+    return 2 if found is None else int(found[1])
 
 
 def token_path(settings: Settings, component: Component) -> Path:

@@ -19,7 +19,7 @@ from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import status_of
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
-from cliffwatch.stack.components import ALERTMANAGER, HOST, PROMETHEUS
+from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, HOST, PROMETHEUS
 from cliffwatch.stack.processes import ANSWER_TIMEOUT_SECONDS, Watcher, answer, watchers
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import unfinished_runs
@@ -70,6 +70,8 @@ class Watch:
         self._began = clock.wall()
         self._seen: dict[str, _Seen] = {}
         self._present: dict[str, str] = {}
+        #: By name, why Prometheus takes nothing of what an exporter answers.
+        self._refused: dict[str, str] = {}
         #: By run, which of the watchers its journal believes to be up.
         self._recorded: dict[str, dict[str, bool]] = {}
         self._client = httpx.Client(timeout=ANSWER_TIMEOUT_SECONDS, trust_env=False)
@@ -100,6 +102,7 @@ class Watch:
     def _look(self) -> dict[str, str]:
         """By name, what is wrong with each watcher; empty where it is well."""
         found = watchers(self._settings)
+        self._refused = self._refusals() if found.get(PROMETHEUS.name) else {}
         present = {name: self._fault(watcher) for name, watcher in found.items()}
         # One that was there and is no more was taken down.
         present |= {name: _NOT_STARTED for name in self._present if name not in found and name != NOTIFICATIONS}
@@ -115,7 +118,7 @@ class Watch:
             seen = self._seen[watcher.name] = _Seen(watcher.process)
         if not watcher.process.is_alive():
             return "its process is gone"
-        fault = answer(self._client, watcher.ready_url) or ""
+        fault = answer(self._client, watcher.ready_url) or self._refused.get(watcher.name, "")
         if not fault and watcher.name == PROMETHEUS.name:
             fault = self._staleness(seen)
         if not fault:
@@ -125,6 +128,20 @@ class Watch:
         seen.faults += 1
         before = self._present.get(watcher.name, "")
         return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
+
+    def _refusals(self) -> dict[str, str]:
+        """By name, why the scrapes of exporters fail that answer us; none where Prometheus does not answer."""
+        url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/targets"
+        try:
+            targets = self._client.get(url, params={"state": "active"}).json()["data"]["activeTargets"]
+            errors = {str(target["labels"]["job"]): str(target.get("lastError") or "") for target in targets}
+        except (httpx.HTTPError, ValueError, KeyError, TypeError):
+            return {}
+        return {
+            exporter.name: refusal_words(errors[job])
+            for job, exporter in EXPORTERS.items()
+            if errors.get(job) and "connect" not in errors[job]
+        }
 
     def _staleness(self, seen: _Seen) -> str:
         """Prometheus goes on answering when it can store nothing; then only its newest sample shows it."""
@@ -158,6 +175,17 @@ class Watch:
             _LOG.warning("the watchers' state cannot be recorded in run %s: %s", run_id, error)
         else:
             self._recorded[run_id] = up
+
+
+def refusal_words(error: str) -> str:
+    """What Prometheus says of a scrape that it refused, with the cause first where it is known."""
+    causes = {
+        "sample limit exceeded": "it answers more samples than the sample_limit of its job, and all are dropped",
+        "body size limit exceeded": "its answer is larger than the body_size_limit of its job, and is dropped",
+        "Content-Type": "its answer has no Content-Type that Prometheus can read",
+    }
+    cause = next((words for said, words in causes.items() if said in error), "Prometheus cannot scrape it")
+    return f"{cause} ({error})"
 
 
 def record_changes(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
