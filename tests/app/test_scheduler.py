@@ -1,14 +1,18 @@
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sqlalchemy import create_engine, select
+from sqlalchemy.exc import OperationalError
 
 from cliffwatch.app.scheduler import MISSED_LISTED, Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
@@ -17,7 +21,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
-from cliffwatch.store.database import Database
+from cliffwatch.store.database import PATIENCE_SECONDS, Database
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 #: 13:46:40 UTC, 2026-09-21.
@@ -127,6 +131,58 @@ def test_a_due_schedule_queues_its_run_and_moves_on(
     assert desk.orders == [(RunRequest.model_validate(REQUEST), "schedule nightly", "s")]
     assert firings(database) == [(3600, "queued", "run-1", "")]
     assert next_fire(database) == 7200
+
+
+@contextmanager
+def locked(database: Database, seconds: float) -> Iterator[None]:
+    """Somebody else holds the schedules for so long, as a backup does."""
+    statement = "BEGIN EXCLUSIVE" if database.path else "LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE"
+    is_held = threading.Event()
+
+    def hold() -> None:
+        engine = create_engine(database.engine.url)
+        raw = engine.raw_connection()
+        raw.cursor().execute(statement)
+        is_held.set()
+        time.sleep(seconds)
+        raw.rollback()
+        raw.close()
+        engine.dispose()
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    assert is_held.wait(10)
+    yield
+    holder.join()
+
+
+def test_a_time_that_meets_a_locked_database_is_caught_up_once(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    """Locked while it is due, for longer than one transaction waits."""
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600 + 2)
+    with locked(database, PATIENCE_SECONDS + 3.0):
+        scheduler.fire("s")
+    assert firings(database) == [(3600, "queued", "run-1", "")]
+    scheduler.fire("s")
+    assert len(desk.orders) == 1
+    assert next_fire(database) == 7200
+
+
+def test_a_run_that_meets_a_locked_database_is_queued_once_it_is_free(
+    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
+) -> None:
+    add(database, HOURLY)
+    clock.advance_to(NOW + 3600 + 2)
+    locks = [OperationalError("", {}, sqlite3.OperationalError("database is locked"))] * 2
+
+    def refuse() -> None:
+        desk.refusal = locks.pop() if locks else None
+
+    desk.look = refuse
+    scheduler.fire("s")
+    assert [(outcome, run_id) for _, outcome, run_id, _ in firings(database)] == [("queued", "run-3")]
 
 
 def test_a_schedule_that_is_not_due_does_nothing(database: Database, scheduler: Scheduler, desk: Desk) -> None:

@@ -1,5 +1,7 @@
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -38,6 +40,33 @@ def test_a_time_that_is_left_out_comes_when_it_would_have_come() -> None:
 def test_a_time_that_comes_twice_counts_once() -> None:
     assert times(cron("30 2 * * *", "Europe/Berlin"), "2026-10-24T12:00Z", 3) == [
         "10-25 00:30", "10-26 01:30", "10-27 01:30",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "zone",
+    ["Africa/Cairo", "Asia/Beirut", "America/Santiago", "America/Havana", "America/Nuuk", "America/Asuncion",
+     "Australia/Lord_Howe", "Antarctica/Troll", "Africa/Casablanca", "Europe/Dublin", "Pacific/Chatham"],
+)  # fmt: skip
+def test_every_day_has_its_midnight_also_where_clocks_change_at_it(zone: str) -> None:
+    trigger = parse_trigger(cron("0 0 * * *", zone)).trigger()
+    found = fire_times(trigger, seconds("2026-01-02T00:30Z"), 2 * 365)
+    days = [datetime.fromtimestamp(moment, ZoneInfo(zone)).date().toordinal() for moment in found]
+    assert days == list(range(days[0], days[0] + len(days)))
+    assert all(22 * 3600 <= later - earlier <= 26 * 3600 for earlier, later in pairwise(found))
+
+
+@pytest.mark.parametrize("zone", ["Africa/Cairo", "America/Havana", "Australia/Lord_Howe", "Antarctica/Troll"])
+def test_every_minute_comes_once_over_a_year(zone: str) -> None:
+    trigger = parse_trigger(cron("*/5 * * * *", zone)).trigger()
+    for day in ("03-08", "03-29", "04-05", "04-24", "10-04", "10-25", "10-30", "11-01"):
+        found = fire_times(trigger, seconds(f"2026-{day}T00:00Z") - 12 * 3600, 2 * 288)
+        assert found == [found[0] + 300 * count for count in range(len(found))]
+
+
+def test_every_second_hour_leaves_one_out_that_does_not_exist() -> None:
+    assert times(cron("0 */2 * * *", "Europe/Berlin"), "2026-03-28T22:30Z", 3) == [
+        "03-28 23:00", "03-29 02:00", "03-29 04:00",
     ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from apscheduler.events import EVENT_JOB_MISSED, JobExecutionEvent
 from apscheduler.jobstores.base import JobLookupError
@@ -28,7 +29,7 @@ from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DeviceTarget
 from cliffwatch.model.trigger import fire_times, fire_times_until
-from cliffwatch.store.database import Database, take_turns
+from cliffwatch.store.database import DATABASE_ERRORS, Database, take_turns
 from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
 
 _LOG = logging.getLogger(__name__)
@@ -39,6 +40,10 @@ MISSED_LISTED = 100
 _MISSED_COUNTED = 10_000
 #: Of a schedule's fire times that came to nothing, so many are kept; those that queued a run all are.
 FRUITLESS_KEPT = 1000
+#: So often, with such pauses, a step is tried that the database does not let in: for minutes, with its own patience. A
+#: backup holds SQLite's for one or two; what is overdue by then is recorded as missed.
+_ATTEMPTS, _PAUSE_SECONDS = 60, 0.5
+_T = TypeVar("_T")
 #: What reading a damaged row may raise.
 _UNREADABLE = (Problem, ValueError, TypeError, OverflowError)
 #: What is said of a run that was queued for a schedule of before a drive was examined when it is confirmed.
@@ -72,6 +77,7 @@ class Scheduler:
         self._grace_seconds = misfire_grace_seconds
         self._submit = submit
         self._turn = threading.Lock()
+        self._stopping = threading.Event()
         self._scheduler = BackgroundScheduler(
             timezone=UTC,
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": misfire_grace_seconds},
@@ -107,6 +113,7 @@ class Scheduler:
 
     def stop(self) -> None:
         """Returns when no firing is in progress any more."""
+        self._stopping.set()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
         self._lock.release()
@@ -137,19 +144,34 @@ class Scheduler:
             self._scheduler.remove_job(schedule_id)
 
     def fire(self, schedule_id: str) -> None:
-        """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed."""
+        """Act on what is due of a schedule now; what is overdue by more than the grace is recorded as missed.
+
+        A database that is locked or away is waited for. Raises one of DATABASE_ERRORS when that lasts.
+        """
+        if not self._lock.is_held():
+            _LOG.error("schedule %s does not fire: another scheduler has taken over", schedule_id)
+            return
+        due = self._patiently(lambda: self._settle_due(schedule_id))
+        if due is not None:
+            self._act(schedule_id, due)
+
+    def _settle_due(self, schedule_id: str) -> _Due | None:
         # The listener for misfires runs beside the jobs.
-        with self._turn:
-            if not self._lock.is_held():
-                _LOG.error("schedule %s does not fire: another scheduler has taken over", schedule_id)
-                return
-            now = self._clock.wall()
-            with self._database.session() as session:
-                take_turns(session, f"schedule {schedule_id}")
-                row = session.get(ScheduleRow, schedule_id)
-                due = None if row is None else self._settle(session, row, now, self._grace_seconds)
-            if due is not None:
-                self._act(schedule_id, due)
+        with self._turn, self._database.session() as session:
+            take_turns(session, f"schedule {schedule_id}")
+            row = session.get(ScheduleRow, schedule_id)
+            return None if row is None else self._settle(session, row, self._clock.wall(), self._grace_seconds)
+
+    def _patiently(self, step: Callable[[], _T]) -> _T:
+        """Take a step as soon as the database lets it; each try waits for seconds by itself."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return step()
+            except DATABASE_ERRORS as error:
+                _LOG.warning("a schedule waits for the database: %s", error)
+                if self._stopping.wait(_PAUSE_SECONDS):
+                    raise
+        return step()
 
     def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
         """Record every fire time up to now and move the schedule on. The last is to be acted on if it is not too old.
@@ -187,7 +209,10 @@ class Scheduler:
         return _Due(firing.id, stored.request, row.name, row.target_blocks)
 
     def _act(self, schedule_id: str, due: _Due) -> None:
-        outcome, run_id, detail = self._outcome(schedule_id, due)
+        result = self._outcome(schedule_id, due)
+        self._patiently(lambda: self._record(due, *result))
+
+    def _record(self, due: _Due, outcome: str, run_id: str | None, detail: str) -> None:
         with self._database.session() as session:
             firing = session.get(FiringRow, due.firing_id)
             if firing is not None:
@@ -195,11 +220,12 @@ class Scheduler:
 
     def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
         """Queue the run, unless one waits already: what came of it, the run's id, and why there is none."""
-        if (waiting := self._waiting_run(schedule_id)) is not None:
-            return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
+        who = f"schedule {due.schedule_name}"
         try:
-            who = f"schedule {due.schedule_name}"
-            run_id = self._submit(due.request, who, schedule_id, due.target_blocks)
+            if (waiting := self._patiently(lambda: self._waiting_run(schedule_id))) is not None:
+                return MISSED, None, f"run {waiting}, which this schedule queued before, still waits for its target"
+            # Where this fails, nothing is left behind.
+            run_id = self._patiently(lambda: self._submit(due.request, who, schedule_id, due.target_blocks))
             is_held_to_name = isinstance(due.request.target, DeviceTarget) and due.target_blocks is None
             return QUEUED, run_id, HELD_TO_NAME if is_held_to_name else ""
         except Problem as problem:

@@ -7,7 +7,7 @@ week cannot both be restricted, because programs disagree on what that means.
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -43,6 +43,8 @@ _EXPRESSION_LIMIT = 500
 #: Nothing fires before or after: what is outside can be written, but not carried by clocks and time zones.
 EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 LATEST = datetime(2200, 1, 1, tzinfo=UTC)
+#: Clocks are put forward or back by less than this.
+_CHANGE = timedelta(hours=3)
 
 
 def _within_reach(moment: datetime) -> datetime:
@@ -96,9 +98,7 @@ class CronSpecification(Strict):
         for name, value in values.items():
             self._check_field(name, value)
         zone = ZoneInfo(self.time_zone)
-        if fields[1].startswith("*"):
-            return CronTrigger(**values, timezone=zone, end_date=LATEST)
-        return _OncePerLocalTime(**values, timezone=zone, end_date=LATEST)
+        return _LocalTimes(values, zone, has_all_hours=fields[1].startswith("*"))
 
     def _check_field(self, name: str, value: str) -> None:
         """Raises ValueError with the field, as APScheduler alone would not, and with what may stand in it."""
@@ -141,14 +141,49 @@ _SPECIFICATION: TypeAdapter[CronSpecification | IntervalSpecification | DateSpec
 )
 
 
-class _OncePerLocalTime(CronTrigger):  # type: ignore[misc]  # APScheduler is untyped
-    """Passes over a local time that comes a second time because clocks were put back."""
+class _LocalTimes(BaseTrigger):  # type: ignore[misc]  # APScheduler is untyped
+    """Cron by the clock on the wall. APScheduler says which times of it match; when each of them is, is said here, for
+    where clocks change it skips whole days (its issue 1059) and gives times that match nothing."""
+
+    def __init__(self, fields: dict[str, str], zone: ZoneInfo, *, has_all_hours: bool) -> None:
+        """`has_all_hours`: what is left out is, and what comes twice counts twice. Raises ValueError for the fields."""
+        # UTC stands for the wall's clock, in which no time is left out and none comes twice.
+        self._wall = CronTrigger(**fields, timezone=UTC, end_date=LATEST + timedelta(days=1))
+        self._zone = zone
+        self._has_all_hours = has_all_hours
 
     def get_next_fire_time(self, previous_fire_time: datetime | None, now: datetime) -> datetime | None:
-        found: datetime | None = super().get_next_fire_time(previous_fire_time, now)
-        while found is not None and found.fold:
-            found = super().get_next_fire_time(found, found)
-        return found
+        earliest = now.astimezone(UTC)
+        if previous_fire_time is not None:
+            # Two zones' times are compared in UTC: a time that comes twice equals none of another zone (PEP 495).
+            previous = previous_fire_time.astimezone(UTC)
+            earliest = previous + timedelta(microseconds=1) if previous <= earliest else earliest
+        wall = earliest.astimezone(self._zone).replace(tzinfo=UTC)
+        # Times that come twice come in another order than on the wall.
+        margin = _CHANGE if self._changes_about(earliest) else timedelta(0)
+        found: datetime | None = None
+        time = self._wall.get_next_fire_time(None, wall - margin)
+        while time is not None and (found is None or time <= found.astimezone(self._zone).replace(tzinfo=UTC) + margin):
+            moments = [moment for moment in self._moments(time) if moment >= earliest]
+            found = min(moments if found is None else [found, *moments], default=None)
+            if found is not None and not margin:
+                break
+            time = self._wall.get_next_fire_time(time, time)
+        return None if found is None or found >= LATEST else found.astimezone(self._zone)
+
+    def _changes_about(self, moment: datetime) -> bool:
+        offsets = {(moment + shift).astimezone(self._zone).utcoffset() for shift in (-_CHANGE, timedelta(0), _CHANGE)}
+        return len(offsets) > 1
+
+    def _moments(self, wall: datetime) -> list[datetime]:
+        """When the clock on the wall shows this time, in UTC. Of a time that is left out: when it would have come."""
+        local = [wall.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1)]
+        first, second = (each.astimezone(UTC) for each in local)
+        if first == second or not self._has_all_hours:
+            return [first]
+        # A time that is left out is another one when it is read back.
+        shown = first.astimezone(self._zone).replace(tzinfo=UTC, fold=0)
+        return [first, second] if shown == wall else []
 
 
 @cache
