@@ -18,7 +18,7 @@ def alert(run_id: str | None = "one", status: str = "firing", **changes: Any) ->
     return body | changes
 
 
-def notification(*alerts: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def notification(*alerts: Any, **changes: Any) -> dict[str, Any]:
     return {
         "version": "4",
         "groupKey": '{}:{alertname="QueueFull"}',

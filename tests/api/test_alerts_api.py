@@ -134,6 +134,7 @@ def test_what_is_not_known_is_not_looked_at(api: Api) -> None:
         (notification(alert(startsAt="yesterday")), "alerts.0.startsAt"),
         (notification(alert(startsAt="2026-11-21T09:04:15")), "alerts.0.startsAt"),
         (notification(alert(fingerprint="")), "alerts.0.fingerprint"),
+        (notification("alert"), "alerts.0"),
         (notification(alert(fingerprint="a\0b")), "alerts.0.fingerprint"),
         (notification(alert(labels={"run_id": 1})), "alerts.0.labels.run_id"),
         (notification(alert(labels=None)), "alerts.0.labels"),
@@ -143,6 +144,48 @@ def test_what_is_malformed_is_refused_by_the_field(api: Api, body: dict[str, Any
     response = api.post("/alerts", body)
     assert (response.status_code, response.json()["code"]) == (422, "bad_request")
     assert field in {fault["field"] for fault in response.json()["errors"]}
+
+
+def test_one_malformed_alert_keeps_none_of_the_others_out(api: Api) -> None:
+    directory = live(api)
+    response = api.post("/alerts", notification(alert(status="pending"), alert(fingerprint="b1"), alert(labels=None)))
+    assert response.status_code == 422
+    assert response.json()["detail"] == "1 of 3 alerts were taken"
+    assert [fault["field"] for fault in response.json()["errors"]] == ["alerts.0.status", "alerts.2.labels"]
+    assert [event.detail["fingerprint"] for event in reported(directory)] == ["b1"]
+
+
+def test_without_a_fingerprint_the_labels_are_what_an_alert_is_known_by(api: Api) -> None:
+    directory = live(api)
+    first, other = alert(), alert()
+    other["labels"] |= {"instance": "b:9100"}
+    for each in (first, other):
+        del each["fingerprint"]
+    assert post(api, first, other)["recorded"] == 2
+    assert post(api, first)["repeated"] == 1
+    assert len({event.detail["fingerprint"] for event in reported(directory)}) == 2
+
+
+def test_what_grafana_itself_sends_is_taken(api: Api) -> None:
+    live(api)
+    extra = {"values": {"A": 31.2}, "valueString": "[ var='A' ]", "silenceURL": "http://127.0.0.1/"}
+    assert post(api, alert() | extra, version="1", orgId=1, title="[FIRING:1]", state="alerting")["recorded"] == 1
+
+
+def test_an_alert_that_is_over_does_not_fire_again_until_it_begins_again(api: Api) -> None:
+    """One of two Alertmanagers repeats what the other has ended, or ends what this service never heard begin."""
+    directory = live(api)
+    early, late = "2026-11-21T09:00:00Z", "2026-11-21T10:00:00.000000001+00:00"
+    over = alert(None, "resolved", startsAt=early, endsAt="2026-11-21T09:30:00Z")
+    post(api, alert(None, startsAt=early), over)
+    assert post(api, alert(None, startsAt=early)) == post(api, over) | {"received": 1}
+    assert api.services.alerts.standing() == []
+    assert [event.detail["status"] for event in reported(directory)] == ["firing", "resolved"]
+    post(api, alert(None, startsAt=late))
+    assert [each.starts_at for each in api.services.alerts.standing()] == [1_795_255_200.0]
+    unheard = alert(None, "resolved", startsAt=early, endsAt="2026-11-21T09:30:00Z", fingerprint="b2")
+    assert post(api, unheard)["recorded"] == 1
+    assert post(api, unheard | {"status": "firing"})["recorded"] == 0
 
 
 def test_what_is_huge_is_refused_and_harms_nothing(api: Api) -> None:

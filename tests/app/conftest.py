@@ -1,4 +1,4 @@
-"""The machine on which the service looks after its runs."""
+"""The machine on which the service looks after its runs, and a scheduler that tests wake up."""
 
 import signal
 from collections.abc import Iterator
@@ -6,13 +6,16 @@ from pathlib import Path
 
 import pytest
 from tests.app.machine import Machine, ShiftedClock
+from tests.app.scheduling import GRACE, NOW, Desk
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.app.reconciler import Reconciler
 from cliffwatch.app.runs import RunService
-from cliffwatch.base.clock import SystemClock
+from cliffwatch.app.scheduler import Scheduler
+from cliffwatch.app.scheduler_lock import SchedulerLock
+from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.model.settings import read_settings
-from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.worker.heartbeat import Heartbeat
 
 
@@ -34,3 +37,27 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         for worker in reconciler._workers.values():
             worker.wait(60)
     database.close()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOW)
+
+
+@pytest.fixture
+def lock(database: Database, tmp_path: Path) -> Iterator[SchedulerLock]:
+    lock = SchedulerLock(tmp_path / "scheduler.lock", database.engine, SystemClock(), patience_seconds=0)
+    lock.acquire()
+    yield lock
+    lock.release()
+
+
+@pytest.fixture
+def scheduler(database: Database, clock: VirtualClock, lock: SchedulerLock, desk: Desk) -> Scheduler:
+    """Not started: the tests say when it wakes up."""
+    return Scheduler(database, clock, lock, GRACE, desk.submit)

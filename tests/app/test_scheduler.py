@@ -1,18 +1,11 @@
 import signal
-import sqlite3
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, select
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import create_engine
+from tests.app.scheduling import GRACE, HOURLY, NOW, REQUEST, Desk, add, add_run, firings, next_fire
 
 from cliffwatch.app.scheduler import MISSED_LISTED, Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
@@ -20,106 +13,8 @@ from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
-from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
-from cliffwatch.store.database import PATIENCE_SECONDS, Database
-from cliffwatch.store.models import FiringRow, RunRow, ScheduleRow
-
-#: 13:46:40 UTC, 2026-09-21.
-NOW = 1_790_000_000.0
-GRACE = 60.0
-REQUEST = {"workload": "steady", "target": {"kind": "synthetic", "name": "nowhere"}, "durations": {}}
-
-
-@dataclass(slots=True)
-class Desk:
-    """Where runs are submitted: remembers them, and refuses on request."""
-
-    orders: list[tuple[RunRequest, str, str]] = field(default_factory=list)
-    blocks: list[str | None] = field(default_factory=list)
-    refusal: BaseException | None = None
-    look: Callable[[], object] | None = None
-    seen: list[object] = field(default_factory=list)
-    came: threading.Event = field(default_factory=threading.Event)
-
-    def submit(self, request: RunRequest, created_by: str, schedule_id: str, blocks: str | None) -> str:
-        self.orders.append((request, created_by, schedule_id))
-        self.blocks.append(blocks)
-        if self.look is not None:
-            self.seen.append(self.look())
-        self.came.set()
-        if self.refusal is not None:
-            raise self.refusal
-        return f"run-{len(self.orders)}"
-
-
-@pytest.fixture
-def desk() -> Desk:
-    return Desk()
-
-
-@pytest.fixture
-def clock() -> VirtualClock:
-    return VirtualClock(NOW)
-
-
-@pytest.fixture
-def lock(database: Database, tmp_path: Path) -> Iterator[SchedulerLock]:
-    lock = SchedulerLock(tmp_path / "scheduler.lock", database.engine, SystemClock(), patience_seconds=0)
-    lock.acquire()
-    yield lock
-    lock.release()
-
-
-@pytest.fixture
-def scheduler(database: Database, clock: VirtualClock, lock: SchedulerLock, desk: Desk) -> Scheduler:
-    """Not started: the tests say when it wakes up."""
-    return Scheduler(database, clock, lock, GRACE, desk.submit)
-
-
-def add(database: Database, trigger: dict[str, Any], at: float = NOW, *, enabled: bool = True) -> None:
-    """A schedule `s`, made at `at`."""
-    stored = anchored(parse_trigger(trigger), at)
-    with database.session() as session:
-        session.add(
-            ScheduleRow(
-                id="s",
-                name="nightly",
-                request=REQUEST,
-                trigger=stored,
-                enabled=enabled,
-                next_fire_at=fire_times(parse_trigger(stored).trigger(), at, 1)[0] if enabled else None,
-                created_at=at,
-                created_by="tester",
-            )
-        )
-
-
-def add_run(database: Database, run_id: str, state: RunState) -> None:
-    """A run that the schedule `s` asked for."""
-    columns = RunRow.__table__.columns
-    empty = {column.key: None for column in columns if column.nullable}
-    texts = dict.fromkeys(("directory", "workload_name", "engine", "target", "target_key", "request_digest"), "-")
-    numbers = dict.fromkeys(
-        ("since", "created_at", "planned_seconds", "windows", "events_offset_bytes", "last_event_id"), 0
-    )
-    fields = empty | texts | numbers | {"reasons": [], "stop_requested": False, "created_by": "tester"}
-    with database.session() as session:
-        session.merge(RunRow(**fields | {"id": run_id, "state": state.value, "schedule_id": "s"}))
-
-
-def firings(database: Database) -> list[tuple[float, str, str | None, str]]:
-    with database.snapshot() as session:
-        rows = session.scalars(select(FiringRow).order_by(FiringRow.due_at))
-        return [(row.due_at - NOW, row.outcome, row.run_id, row.detail) for row in rows]
-
-
-def next_fire(database: Database) -> float | None:
-    with database.snapshot() as session:
-        at = session.get_one(ScheduleRow, "s").next_fire_at
-    return None if at is None else at - NOW
-
-
-HOURLY = {"kind": "interval", "every": "1h"}
+from cliffwatch.store.database import Database
+from cliffwatch.store.models import ScheduleRow
 
 
 def test_a_due_schedule_queues_its_run_and_moves_on(
@@ -131,58 +26,6 @@ def test_a_due_schedule_queues_its_run_and_moves_on(
     assert desk.orders == [(RunRequest.model_validate(REQUEST), "schedule nightly", "s")]
     assert firings(database) == [(3600, "queued", "run-1", "")]
     assert next_fire(database) == 7200
-
-
-@contextmanager
-def locked(database: Database, seconds: float) -> Iterator[None]:
-    """Somebody else holds the schedules for so long, as a backup does."""
-    statement = "BEGIN EXCLUSIVE" if database.path else "LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE"
-    is_held = threading.Event()
-
-    def hold() -> None:
-        engine = create_engine(database.engine.url)
-        raw = engine.raw_connection()
-        raw.cursor().execute(statement)
-        is_held.set()
-        time.sleep(seconds)
-        raw.rollback()
-        raw.close()
-        engine.dispose()
-
-    holder = threading.Thread(target=hold)
-    holder.start()
-    assert is_held.wait(10)
-    yield
-    holder.join()
-
-
-def test_a_time_that_meets_a_locked_database_is_caught_up_once(
-    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
-) -> None:
-    """Locked while it is due, for longer than one transaction waits."""
-    add(database, HOURLY)
-    clock.advance_to(NOW + 3600 + 2)
-    with locked(database, PATIENCE_SECONDS + 3.0):
-        scheduler.fire("s")
-    assert firings(database) == [(3600, "queued", "run-1", "")]
-    scheduler.fire("s")
-    assert len(desk.orders) == 1
-    assert next_fire(database) == 7200
-
-
-def test_a_run_that_meets_a_locked_database_is_queued_once_it_is_free(
-    database: Database, scheduler: Scheduler, clock: VirtualClock, desk: Desk
-) -> None:
-    add(database, HOURLY)
-    clock.advance_to(NOW + 3600 + 2)
-    locks = [OperationalError("", {}, sqlite3.OperationalError("database is locked"))] * 2
-
-    def refuse() -> None:
-        desk.refusal = locks.pop() if locks else None
-
-    desk.look = refuse
-    scheduler.fire("s")
-    assert [(outcome, run_id) for _, outcome, run_id, _ in firings(database)] == [("queued", "run-3")]
 
 
 def test_a_schedule_that_is_not_due_does_nothing(database: Database, scheduler: Scheduler, desk: Desk) -> None:

@@ -106,6 +106,10 @@ def test_counters_that_never_moved_are_absent_and_those_that_began_to_are_not(mo
     counters["259:13"] = DeviceCounters(write_operations=5)
     assert device_io.since_last().counters["device_write_operations"] == 5
     assert device_io.since_last().counters["device_write_operations"] == 0
+    # A drive that was not used yet does not take the others' figures away.
+    counters["259:14"] = DeviceCounters()
+    both = DeviceIo(["259:13", "259:14"], Ticking())
+    assert both.since_last().counters["259:14.write_operations"] == 0
 
 
 def test_a_directory_run_has_the_engine_and_the_host_in_every_window_but_the_last(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
 """/alerts: Alertmanager's webhook. Its alerts become events of the runs that it is about."""
 
+import hashlib
+import json
 import logging
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter
-from pydantic import AwareDatetime, BaseModel, Field, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_validator
 
 from cliffwatch.app.alerts import FIRING, Alert
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import API_PREFIX, Context, Operator
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.model.request import storable_text
@@ -24,7 +29,10 @@ _NAMING = ("run_id", "alertname", "severity")
 
 
 class AlertBody(BaseModel):
-    """An alert as Alertmanager sends it. What is not named here is not looked at."""
+    """An alert as Alertmanager sends it. What is not named here is not looked at.
+
+    Where there is no `fingerprint`, as before Alertmanager 0.19, the labels are what it is known again by.
+    """
 
     status: Literal["firing", "resolved"]
     labels: dict[str, str]
@@ -32,7 +40,7 @@ class AlertBody(BaseModel):
     starts_at: Annotated[AwareDatetime, Field(alias="startsAt")]
     #: The year 1 where it has not ended.
     ends_at: Annotated[AwareDatetime | None, Field(alias="endsAt")] = None
-    fingerprint: Annotated[str, Field(pattern=r"^[0-9A-Za-z]{1,64}$")]
+    fingerprint: Annotated[str | None, Field(pattern=r"^[0-9A-Za-z]{1,64}$")] = None
 
     @field_validator("labels", "annotations")
     @classmethod
@@ -44,7 +52,7 @@ class AlertBody(BaseModel):
         return Alert(
             name=self.labels.get("alertname") or "alert",
             status=self.status,
-            fingerprint=self.fingerprint,
+            fingerprint=self.fingerprint or _fingerprint(self.labels),
             starts_at=_seconds(self.starts_at),
             ends_at=None if self.status == FIRING or self.ends_at is None else _seconds(self.ends_at),
             severity=self.labels.get("severity", ""),
@@ -55,11 +63,16 @@ class AlertBody(BaseModel):
 
 
 class Notification(BaseModel):
-    """The body of a webhook of Alertmanager's, version 4."""
+    """The body of a webhook: version 4 is Alertmanager's, version 1 that of Grafana's own alerting.
 
-    version: Literal["4"]
+    What is no alert is refused by itself, and keeps none of the others out.
+    """
+
+    version: Literal["1", "4"]
     truncated_alerts: Annotated[int, Field(alias="truncatedAlerts", ge=0)] = 0
-    alerts: Annotated[list[AlertBody], Field(max_length=_ALERTS_LIMIT)]
+    alerts: Annotated[
+        list[Annotated[AlertBody | Any, Field(union_mode="left_to_right")]], Field(max_length=_ALERTS_LIMIT)
+    ]
 
 
 class AlertsTaken(BaseModel):
@@ -79,10 +92,14 @@ class AlertsTaken(BaseModel):
 
 @router.post("/alerts")
 def take_alerts(notification: Notification, services: Context, caller: Operator) -> AlertsTaken:
-    """Take a notification of Alertmanager's; one that comes twice is recorded once."""
+    """Take a notification; one that comes twice is recorded once. Of alerts that are malformed, the others are taken,
+    and the answer names the fields."""
     if notification.truncated_alerts:
         _LOG.warning("Alertmanager left %d alerts out of a notification", notification.truncated_alerts)
-    taken = services.alerts.take([alert.to_alert() for alert in notification.alerts])
+    alerts = [alert for alert in notification.alerts if isinstance(alert, AlertBody)]
+    taken = services.alerts.take([alert.to_alert() for alert in alerts])
+    if faults := _faults_in(notification.alerts):
+        raise Problem(Code.BAD_REQUEST, f"{len(alerts)} of {len(notification.alerts)} alerts were taken", faults)
     return AlertsTaken(
         received=len(notification.alerts),
         recorded=taken.recorded,
@@ -91,6 +108,21 @@ def take_alerts(notification: Notification, services: Context, caller: Operator)
         left_out=taken.left_out,
         of_no_run=taken.of_no_run,
     )
+
+
+def _faults_in(alerts: Sequence[AlertBody | Any]) -> list[FieldFault]:
+    faults: list[FieldFault] = []
+    for place, alert in enumerate(alerts):
+        if not isinstance(alert, AlertBody):
+            try:
+                AlertBody.model_validate(alert)
+            except ValidationError as error:
+                faults += faults_of(error, f"alerts.{place}")
+    return faults
+
+
+def _fingerprint(labels: dict[str, str]) -> str:
+    return hashlib.sha256(json.dumps(labels, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _cut(text: str) -> str:

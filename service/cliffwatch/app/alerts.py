@@ -29,7 +29,7 @@ _LOG = logging.getLogger(__name__)
 #: Always firing: that it arrives proves that alerts arrive. It is no event of any run.
 WATCHDOG = "CliffwatchWatchdog"
 INFORMATION = "info"
-FIRING = "firing"
+FIRING, RESOLVED = "firing", "resolved"
 #: Alerts kept for all journals together; beyond it Alertmanager is asked to come again.
 KEPT_LIMIT = 10_000
 _DELIVERED_AT_ONCE = 500
@@ -114,7 +114,8 @@ class AlertIntake:
         self._lock = threading.Lock()
         self._counts = dict.fromkeys(("recorded", "repeated", "kept", "left_out", "of_no_run"), 0)
         self._watchdog_at: float | None = None
-        #: Alerts of no run that fire, by fingerprint, with the time of their last notification.
+        #: Alerts of no run, by fingerprint, with the time of their last notification: those that fire, and those that
+        #: are over, which one of several Alertmanagers may not have heard.
         self._standing: dict[str, tuple[float, Alert]] = {}
 
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
@@ -159,7 +160,7 @@ class AlertIntake:
         """The alerts of no run that fire, as far as this process heard of them; the newest first."""
         oldest = self._clock.wall() - STANDING_SECONDS
         with self._lock:
-            known = [alert for heard, alert in self._standing.values() if heard >= oldest]
+            known = [alert for heard, alert in self._standing.values() if heard >= oldest and alert.status == FIRING]
         return sorted(known, key=lambda alert: -alert.starts_at)
 
     def _remember(self, alerts: Sequence[Alert], now: float) -> None:
@@ -167,9 +168,11 @@ class AlertIntake:
             for alert in alerts:
                 if alert.run_id is not None or alert.severity == INFORMATION:
                     continue
+                _, before = self._standing.get(alert.fingerprint, (now, None))
+                if before is not None and _age(before) > _age(alert):
+                    continue
                 self._standing.pop(alert.fingerprint, None)
-                if alert.status == FIRING:
-                    self._standing[alert.fingerprint] = (now, alert)
+                self._standing[alert.fingerprint] = (now, alert)
             for fingerprint in list(self._standing)[:-STANDING_LIMIT]:
                 del self._standing[fingerprint]
 
@@ -217,7 +220,7 @@ def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> R
         if over:
             return []
         known = {_key_of(event) for event in present if event.type is EventType.ALERT}
-        fresh = {_key_of(event): event for event in events if _key_of(event) not in known}
+        fresh = {_key_of(event): event for event in events if not _is_known(_key_of(event), known)}
         taken = _within_limit(known, fresh)
         left_out = len(fresh) - len(taken)
         is_news = left_out > 0 and not any((event.type, event.name) == (EventType.NOTE, LIMITED) for event in present)
@@ -227,6 +230,17 @@ def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> R
 
     written = len(EventLog(directory).append_all(decide)) - noted
     return None if over else Recorded(written, left_out)
+
+
+def _age(alert: Alert) -> tuple[float, bool]:
+    """Orders the notifications of one alert: by its beginning, and what is over behind what fires."""
+    return alert.starts_at, alert.status != FIRING
+
+
+def _is_known(key: Key, known: set[Key]) -> bool:
+    """Whether a journal has it, or has that it is over."""
+    fingerprint, start, _ = key
+    return key in known or (fingerprint, start, RESOLVED) in known
 
 
 def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:

@@ -15,7 +15,7 @@ from cliffwatch.worker.interval import Interval
 class DeviceIo:
     """Traffic of a set of drives, interval by interval.
 
-    Nothing is said where there are no drives, where one is gone, or where one has counted nothing since it appeared,
+    Nothing is said where there are no drives, where one is gone, or where none has counted anything since it appeared,
     which is how the kernel shows that it counts elsewhere.
     """
 
@@ -35,7 +35,7 @@ class DeviceIo:
         seconds = self._at - began
         if before is None or self._last is None or seconds <= 0:
             return Interval()
-        if DeviceCounters() in self._last.values():
+        if sum_counters(self._last) == DeviceCounters():
             return Interval()
         try:
             moved = {number: now - before[number] for number, now in self._last.items()}
