@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 from contextlib import suppress
@@ -13,6 +14,9 @@ PROGRAM = "nvme"
 TIMEOUT_SECONDS = 5.0
 #: How long a killed process is waited for before it is left to itself.
 _KILL_WAIT_SECONDS = 1.0
+#: What nvme-cli 3 calls these. It may have the old names, with a warning at each call, or not at all.
+_NAMES_SINCE_3 = {"smart-log": ("log", "smart"), "id-ctrl": ("id", "ctrl"), "endurance-log": ("log", "endurance")}
+_SHOWN_CHARACTERS = 120
 
 
 class Reason(StrEnum):
@@ -42,19 +46,37 @@ class Commands:
     program: str = PROGRAM
     timeout_seconds: float = TIMEOUT_SECONDS
     count: int = 0
+    #: Of nvme-cli, as it says; None before it was asked.
+    _version: str | None = field(default=None)
     _stuck: "subprocess.Popen[str] | None" = field(default=None)
 
     def ask(self, *words: str) -> dict[str, Any]:
-        """The JSON object that `nvme WORDS NODE` prints; words that begin with a dash go behind the node.
+        """The JSON object that `nvme WORDS NODE` prints, by the names of nvme-cli 2; words that begin with a dash go
+        behind the node.
 
         Raises DriveError. While a command that could not be killed still waits for the drive, no other is begun.
         """
         if self._stuck is not None and self._stuck.poll() is None:
             raise DriveError(Reason.TIMEOUT, f"{self.node} has not answered an earlier command yet")
         self._stuck = None
+        if self._version is None:
+            self._version = self._version_of_program()
         names = [word for word in words if not word.startswith("-")]
+        if len(names) == 1 and int(self._version.partition(".")[0]) >= 3:
+            names = list(_NAMES_SINCE_3.get(names[0], names))
         flags = [word for word in words if word.startswith("-")]
         return self._parsed(self._output([self.program, *names, self.node, *flags, "--output-format=json"]))
+
+    def _version_of_program(self) -> str:
+        """Such as `2.3`, from `nvme version 2.3 (git 2.3)`; 0 where it does not say."""
+        try:
+            said = self._output([self.program, "version"])
+        except DriveError as error:
+            if error.reason is not Reason.COMMAND:
+                raise
+            return "0"
+        found = re.search(r"version (\d+(?:\.\d+)*)", said)
+        return "0" if found is None else found[1]
 
     def _output(self, command: list[str]) -> str:
         self.count += 1
@@ -96,8 +118,12 @@ class Commands:
     def _parsed(self, output: str) -> dict[str, Any]:
         try:
             document = json.loads(output)
-        except ValueError as error:
-            raise DriveError(Reason.OUTPUT, f"nvme-cli's output for {self.node} is not JSON: {error}") from error
+        except ValueError:
+            document = None
         if not isinstance(document, dict):
-            raise DriveError(Reason.OUTPUT, f"nvme-cli's output for {self.node} is not a JSON object")
+            shown = " ".join(output.split())[:_SHOWN_CHARACTERS] or "nothing"
+            program = f"nvme-cli {self._version}"
+            raise DriveError(
+                Reason.OUTPUT, f"{program}'s output for {self.node} is not a JSON object: it printed {shown}"
+            )
         return document

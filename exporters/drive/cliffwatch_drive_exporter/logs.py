@@ -16,6 +16,9 @@ DATA_UNIT_BYTES = 512_000
 #: The endurance-group log counts billions of bytes, rounded up.
 ENDURANCE_UNIT_BYTES = 1_000_000_000
 _KELVIN = 273
+#: What is read of the SMART log.
+_SMART_FIELDS = ("data_units_written", "temperature", "avail_spare", "percent_used", "percentage_used", "media_errors")
+_NAMES_SHOWN = 8
 _HIGH_WORD = 1 << 64
 #: What says that a page C0h is OCP's; other makers use the number for pages of their own.
 OCP_PAGE = "0xafd514c97c6f4f9ca4f2bfea2810afc5"
@@ -51,9 +54,12 @@ class Abilities:
 
 
 def health(document: Mapping[str, Any]) -> SmartHealth:
-    """Of `nvme smart-log`. Raises DriveError when it is not one."""
+    """Of `nvme smart-log`. Raises DriveError when it is not one. A log of zeros is a drive that reports nothing."""
     if "data_units_written" not in document:
-        raise DriveError(Reason.OUTPUT, "the SMART log has no data_units_written")
+        named = ", ".join(sorted(document)[:_NAMES_SHOWN]) or "nothing"
+        raise DriveError(Reason.OUTPUT, f"the SMART log has no data_units_written; it has {named}")
+    if not any(_number(document, name) for name in _SMART_FIELDS):
+        return SmartHealth(None, None, None, None, None)
     # The specification: 0 is a drive that does not report it.
     units = _number(document, "data_units_written") or None
     kelvin = _number(document, "temperature") or None

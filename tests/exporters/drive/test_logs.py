@@ -94,3 +94,9 @@ def test_what_is_another_log_is_refused(read: Any, document: dict[str, Any]) -> 
     with pytest.raises(DriveError) as raised:
         read(document)
     assert raised.value.reason is Reason.OUTPUT
+
+
+def test_a_log_of_zeros_is_of_a_drive_that_reports_nothing() -> None:
+    names = ("data_units_written", "temperature", "avail_spare", "percent_used", "media_errors", "power_cycles")
+    assert health(dict.fromkeys(names, 0)) == SmartHealth(None, None, None, None, None)
+    assert health(dict.fromkeys(names, 0) | {"temperature": 300}).spare_ratio == 0.0

@@ -56,6 +56,26 @@ def test_a_drive_that_hangs_delays_neither_the_scrape_nor_the_others(machine: Ma
         assert not [pid for pid in sleepers if is_alive(pid)], "what the command began goes with it"
 
 
+def test_nvme_cli_3_is_asked_by_its_own_names(machine: Machine) -> None:
+    answers = machine.add(0, "THREE", "ocp")
+    (machine.answers / "version").write_text("nvme version 3.0 (git 3.0)\nlibnvme version 3.0 (git 3.0)\n")
+    (answers / "smart-log.json").rename(answers / "log-smart.json")
+    with running(machine) as exporter:
+        exporter.wait(lambda found: found.get(f"cliffwatch_drive_up{label(0, 'THREE')}"), "an answer")
+        assert exporter.samples()[f"cliffwatch_drive_media_counter_available{label(0, 'THREE')}"] == 1
+    assert machine.asked(0)[:3] == ["log-smart", "id-ctrl", "ocp-smart-add-log"]
+
+
+def test_what_is_no_log_is_shown_with_the_version_of_nvme_cli(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (machine.add(0, "ODD") / "says").write_text("Smart Log for NVME device:nvme0\n  temperature : 41\n")
+    (machine.answers / "version").write_text("nvme version 1.16\n")
+    with pytest.raises(DriveError, match=r"nvme-cli 1\.16's output .* it printed Smart Log for NVME device") as refusal:
+        commands_of(machine, monkeypatch).ask("smart-log")
+    assert refusal.value.reason is Reason.OUTPUT
+
+
 def test_however_often_it_is_scraped_a_drive_is_asked_every_ten_seconds_at_most(machine: Machine) -> None:
     machine.add(0, "ONCE", "cloud")
     polls = f"cliffwatch_drive_polls_total{label(0, 'ONCE')}"
