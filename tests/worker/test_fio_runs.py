@@ -1,11 +1,12 @@
 """Runs of the real fio, executed by a real worker on a directory and on a loop device."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from testkit.loops import loop_drive, mounted
+from testkit.loops import MIB, command, loop_drive, mounted
 from testkit.worker_runs import execute_run, names, queue_run, report
 
 from cliffwatch.gate import confirmation_sentence, examine
@@ -58,6 +59,24 @@ def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path,
     finished = execute_run(journal)
     assert finished.verdict is VerdictName.INVALID
     assert any("page cache" in reason for reason in report(journal)["verdict"]["reasons"])
+
+
+def test_blocks_below_a_drives_sectors_end_the_run_at_once_and_say_so(tmp_path: Path) -> None:
+    """The job is valid for drives of 512 bytes, and this one has 4,096."""
+    (tmp_path / "drive.img").write_bytes(b"")
+    os.truncate(tmp_path / "drive.img", 64 * MIB)
+    node = Path(command("losetup", "--find", "--show", "--sector-size", "4096", tmp_path / "drive.img").strip())
+    try:
+        command("mkfs.ext4", "-q", node)
+        with mounted(node, tmp_path / "mount") as place:
+            job = "[w]\nrw=write\nbs=512\nsize=16m\ndirect=1\nrate_iops=200\n"
+            journal = queue_fio(tmp_path, job, DirectoryTarget(path=str(place)))
+            finished = execute_run(journal)
+    finally:
+        command("losetup", "--detach", node)
+    assert finished.verdict is VerdictName.FAILED
+    assert "say a larger `bs`, or direct=0" in finished.reasons[0]
+    assert names(journal, "engine").count("started") == 1
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from tests.engines.fio.conftest import MakeContext
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.engines.contract import EngineContext, EngineFacts, Launch
+from cliffwatch.engines.fio import uring
 from cliffwatch.engines.fio.engine import FioEngine
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.fio.run import STOPPED_STATUS
@@ -367,3 +368,16 @@ def test_without_fio_the_problem_says_how_to_get_it(context: MakeContext, monkey
 def test_the_facts_hold_fio_s_version(context: MakeContext) -> None:
     said = subprocess.run(["fio", "--version"], capture_output=True, text=True, check=True).stdout
     assert ENGINE.facts(MIXED, context()) == EngineFacts({"fio": said.strip().removeprefix("fio-")})
+
+
+def test_io_uring_is_refused_before_the_run_where_the_kernel_refuses_it(
+    context: MakeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = FioLoad(job="[w]\nrw=write\nsize=64m\ndirect=1\nioengine=io_uring\n")
+    monkeypatch.setattr(uring, "refusal", lambda: "Operation not permitted")
+    [refused] = FioEngine().probe(load, context()).refused
+    assert "io_uring is not allowed here (Operation not permitted); say ioengine=libaio" in refused
+    assert FioEngine().probe(FioLoad(preset="sequential-log"), context()).refused == ()
+    monkeypatch.undo()
+    # What the kernel of this machine says, twice: the ring is closed again.
+    assert uring.refusal() == uring.refusal()

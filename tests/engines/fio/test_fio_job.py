@@ -168,8 +168,6 @@ def test_every_refusal_says_why_in_particular() -> None:
         "rw=randtrim",
         "rw=trimwrite",
         "rw=write:8",
-        "bs=4k;exec_prerun=id",
-        "bs=4k # comment",
         "bs=${HOME}",
         "bs=$pagesize",
         "bs=`id`",
@@ -200,7 +198,6 @@ def test_a_value_that_is_not_of_its_kind_is_refused(line: str) -> None:
         ("include /etc/fio.job\n" + GOOD, "line 1: include: another file's options are not seen here"),
         (GOOD + "include other.fio\n", "include: another file's options are not seen here"),
         (GOOD + GOOD, r"two sections \[w\]"),
-        ("[global]\n[global]\n" + GOOD, r"two sections \[global\]"),
         ("rw=write\n" + GOOD, "before the first section"),
         ("[../../etc/passwd]\nrw=write\n", "is not a section"),
         ("[a/b]\nrw=write\n", "is not a section"),
@@ -211,6 +208,9 @@ def test_a_value_that_is_not_of_its_kind_is_refused(line: str) -> None:
         ("", "no section"),
         ("[global]\nrw=write\n", "no section"),
         ("[w]\nsize=1m\ndirect=1\n", r"\[w\] rw: missing"),
+        (GOOD + "bs=2300\n", r"\[w\] bs: direct I/O is of whole sectors, and 2300 is no multiple of 512"),
+        (GOOD + "bssplit=4k/50:1000/50\n", "and 1000 is no multiple of 512"),
+        ("\ufeff\ufeff" + GOOD, "only printable ASCII"),
         ("[w]\nrw=write\ndirect=1\n", r"\[w\] size: missing"),
         ("[w]\nrw=write\nsize=1m\n", r"\[w\] direct: missing"),
         ("[w]\nrw=write\nsize=0\ndirect=1\n", "size: must be more than 0"),
@@ -250,6 +250,37 @@ def test_the_sections_have_the_options_of_global_under_their_own() -> None:
         Section("a", {"direct": "1", "bs": "4k", "size": "1g", "rw": "write"}),
         Section("b", {"direct": "1", "bs": "8k", "size": "1g", "rw": "read", "end_fsync": "1"}),
     )
+
+
+def test_a_line_ends_at_a_comment_and_a_byte_order_mark_is_no_part_of_it() -> None:
+    text = "\ufeff[w] ; the log\nrw=write # in order\nsize=64m;exec_prerun=id\ndirect=1\t#\n"
+    assert parse_job(text) == (Section("w", {"rw": "write", "size": "64m", "direct": "1"}),)
+
+
+def test_a_later_global_adds_to_the_sections_below_it() -> None:
+    text = "[global]\nrw=write\nsize=1g\ndirect=1\n[a]\n[global]\nsize=2g\nbs=8k\n[b]\nbs=16k\n"
+    assert parse_job(text) == (
+        Section("a", {"rw": "write", "size": "1g", "direct": "1"}),
+        Section("b", {"rw": "write", "size": "2g", "direct": "1", "bs": "16k"}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("io_submit_mode=offload", "engines storage and kafka keep a schedule"),
+        ("latency_target=2ms", "say a limit such as 'p99 of write"),
+        ("latency_percentile=99", "`search` of the engine kafka"),
+        ("max_latency=1s", "say a limit such as 'p999 <= 1s'"),
+        ("serialize_overlap=1", "wait for one another in fio"),
+        ("nowait=1", "no latency of theirs is counted"),
+        ("cmdprio_percentage=10", "make a workload of each"),
+        ("rate_min=1m", "say a limit such as 'throughput"),
+    ],
+)
+def test_an_option_that_people_use_is_refused_with_what_to_take_instead(option: str, words: str) -> None:
+    with pytest.raises(ValueError, match=f"{option.partition('=')[0]}: .*{words}"):
+        parse_job(f"{GOOD}{option}\n")
 
 
 def test_the_bound_of_what_is_written_is_the_smaller_of_the_rates() -> None:

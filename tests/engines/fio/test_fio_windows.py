@@ -252,7 +252,7 @@ def test_messages_are_events_up_to_a_limit_and_explain_a_failure(context: MakeCo
 @pytest.mark.parametrize(
     ("status", "end"),
     [
-        (0, EngineEnd("completed")),
+        (0, EngineEnd("failed", "fio ended 10 s before the load's end, as if its jobs were done")),
         (128, EngineEnd("completed")),
         (-2, EngineEnd("completed")),
         (-9, EngineEnd("failed", "fio was killed by signal 9")),
@@ -261,6 +261,36 @@ def test_messages_are_events_up_to_a_limit_and_explain_a_failure(context: MakeCo
 )
 def test_the_exit_status_is_the_end(status: int, end: EngineEnd, context: MakeContext) -> None:
     assert FioTranslator(context()).finish(status) == [end]
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(22, "a larger `bs`, or direct=0"), (1, "libaio instead"), (38, "another `ioengine`"), (13, "owner and modes")],
+)
+def test_an_error_that_stays_is_not_tried_again_and_says_what_to_change(
+    number: int, remedy: str, context: MakeContext
+) -> None:
+    translator = FioTranslator(context())
+    said = f"fio: pid=7, err={number}/file:io_u.c:1845, func=io_u error, error=what the system says\n".encode()
+    translator.feed(said, START + 0.1)
+    *_, end = translator.finish(1)
+    assert isinstance(end, EngineEnd)
+    assert (end.status, end.restart) == ("failed", False)
+    assert remedy in end.message
+
+
+def test_an_error_of_the_drive_and_one_after_work_was_done_are_tried_again(
+    context: MakeContext, document: MakeDocument
+) -> None:
+    lost = b"fio: pid=7, err=5/file:io_u.c:1845, func=io_u error, error=Input/output error\n"
+    invalid = lost.replace(b"err=5", b"err=22")
+    for before, said in ((b"", lost), (document(1.05, 1.0, write={FAST: 3}), invalid)):
+        translator = FioTranslator(context())
+        translator.feed(before, START + 1.05)
+        translator.feed(said, START + 1.1)
+        *_, end = translator.finish(1)
+        assert isinstance(end, EngineEnd)
+        assert end.restart
 
 
 @pytest.mark.parametrize("output", [b'{\n  "jobs" : 3\n}\n', b"{\n}\n", b'{\n  "a" : oops\n}\n'])

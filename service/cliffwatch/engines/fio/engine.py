@@ -10,6 +10,7 @@ from pathlib import Path
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.units import format_size
 from cliffwatch.engines.contract import EngineContext, EngineFacts, Launch, Probe, Translator
+from cliffwatch.engines.fio import uring
 from cliffwatch.engines.fio.job import Section
 from cliffwatch.engines.fio.jobfile import files_of, format_job_file, regions
 from cliffwatch.engines.fio.load import FioLoad
@@ -47,7 +48,13 @@ class FioEngine:
         )
 
     def probe(self, load: FioLoad, context: EngineContext) -> Probe:
-        return Probe()
+        """Whether the kernel takes the load's way of I/O."""
+        if not any(section.options.get("ioengine") == "io_uring" for section in load.sections):
+            return Probe()
+        if (why := uring.refusal()) is None:
+            return Probe()
+        remedy = "say ioengine=libaio, or allow it: kernel.io_uring_disabled=0, or the container's seccomp profile"
+        return Probe(refused=(f"load.job: ioengine=io_uring is not allowed here ({why}); {remedy}",))
 
     def prepare(self, load: FioLoad, context: EngineContext) -> Launch | None:
         """Lays out the files that are read or overwritten."""

@@ -1,7 +1,7 @@
 """A fio job as Cliffwatch knows it: sections of options that passed the allow-list, read from ini text.
 
-fio's own reader is lenient (comments, includes, environment variables, arithmetic through a shell). This one knows
-sections, `option=value` and whole-line comments, and refuses everything else.
+fio's own reader is lenient (includes, environment variables, arithmetic through a shell). This one knows sections,
+`option=value` and comments, and refuses everything else.
 """
 
 import re
@@ -18,7 +18,12 @@ JOBS_LIMIT = 1024
 BUFFERS_LIMIT_BYTES = 1024**3
 #: A section's name is also the name of its files.
 SECTION_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]{0,62}")
+#: The smallest logical block of any drive.
+LEAST_SECTOR_BYTES = 512
 _SECONDS = {"s": 1, "m": 60, "h": 3600}
+GLOBAL = "global"
+#: fio ends a line at either of the two, wherever it stands.
+_COMMENT = re.compile(r"[;#].*")
 _UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3, "t": 1024**4}
 
 
@@ -96,10 +101,14 @@ class Section:
         return max(pauses)
 
     @property
-    def largest_block_bytes(self) -> int:
+    def block_bytes(self) -> list[int]:
+        """Every size that is written down for a block."""
         written = ":".join(self.options[name] for name in ("bs", "bsrange", "bssplit") if name in self.options)
-        sizes = [parse_fio_size(part.partition("/")[0]) for part in re.split("[:,-]", written) if part]
-        return max(sizes, default=4096)
+        return [parse_fio_size(part.partition("/")[0]) for part in re.split("[:,-]", written) if part]
+
+    @property
+    def largest_block_bytes(self) -> int:
+        return max(self.block_bytes, default=4096)
 
 
 def parse_fio_size(text: str) -> int:
@@ -118,11 +127,7 @@ def parse_job(text: str) -> tuple[Section, ...]:
     if len(text.encode()) > TEXT_LIMIT_BYTES:
         raise ValueError(f"the job is longer than {TEXT_LIMIT_BYTES // 1024} KiB")
     faults: list[str] = []
-    raw = _read_sections(text, faults)
-    shared = raw.pop("global", {})
-    if "startdelay" in shared:
-        faults.append("[global] startdelay: say it in the section that begins later; the load itself begins at once")
-    sections = tuple(Section(name, shared | own) for name, own in raw.items())
+    sections = tuple(Section(name, own) for name, own in _read_sections(text, faults).items())
     if not sections and not faults:
         faults.append("the job has no section; begin one with its name in brackets, such as [append]")
     if len(sections) > SECTIONS_LIMIT:
@@ -137,11 +142,14 @@ def parse_job(text: str) -> tuple[Section, ...]:
 
 
 def _read_sections(text: str, faults: list[str]) -> dict[str, dict[str, str]]:
+    """Sections with the options of every [global] above them; a later [global] adds to those before it."""
     sections: dict[str, dict[str, str]] = {}
+    shared: dict[str, str] = {}
+    inherited: dict[str, dict[str, str]] = {}
     current: tuple[str, dict[str, str]] | None = None
-    for number, raw in enumerate(text.split("\n"), start=1):
-        line = raw.strip(" \t\r")
-        if not line or line[0] in "#;":
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
+        line = _COMMENT.sub("", raw).strip(" \t\r")
+        if not line:
             continue
         if not line.isascii() or not line.replace("\t", " ").isprintable():
             faults.append(f"line {number}: only printable ASCII characters are allowed")
@@ -151,16 +159,20 @@ def _read_sections(text: str, faults: list[str]) -> dict[str, dict[str, str]]:
                 faults.append(f"line {number}: {line!r} is not a section; write [name] with letters, digits, _ + or -")
             elif name in sections:
                 faults.append(f"line {number}: there are two sections [{name}]; give each a name of its own")
+            elif name == GLOBAL:
+                inherited[GLOBAL] = shared = dict(shared)
             else:
-                sections[name] = {}
-            current = (name, sections.get(name, {}))
+                sections[name], inherited[name] = {}, shared
+            current = (name, shared if name == GLOBAL else sections.get(name, {}))
         elif current is None or line.split()[0] == "include":
             word = line.split("=")[0].split()[0]
             why = reason_refused(word) if word == "include" else "it stands before the first section"
             faults.append(f"line {number}: {word}: {why}")
         else:
             _read_option(line, *current, faults)
-    return sections
+    if "startdelay" in shared:
+        faults.append("[global] startdelay: say it in the section that begins later; the load itself begins at once")
+    return {name: inherited[name] | own for name, own in sections.items()}
 
 
 def _read_option(line: str, section: str, options: dict[str, str], faults: list[str]) -> None:
@@ -172,7 +184,7 @@ def _read_option(line: str, section: str, options: dict[str, str], faults: list[
     option = ALLOWED.get(name)
     if option is None:
         faults.append(f"{place}: {reason_refused(written)}")
-    elif name in options:
+    elif name in options and section != GLOBAL:
         faults.append(f"{place}: given twice")
     elif option.kind.pattern.fullmatch(value) is None:
         faults.append(f"{place}: {value[:80]!r} is not allowed; write {option.kind.right}")
@@ -194,6 +206,12 @@ def _section_faults(section: Section) -> list[str]:
             faults.append(f"[{section.name}] {name}: must be more than 0")
     if sum(name in section.options for name in ("bs", "bsrange", "bssplit")) > 1:
         faults.append(f"[{section.name}] bs, bsrange, bssplit: give one of them")
+    odd = [size for size in section.block_bytes if size % LEAST_SECTOR_BYTES]
+    if not faults and section.direct and odd:
+        faults.append(
+            f"[{section.name}] bs: direct I/O is of whole sectors, and {odd[0]} is no multiple of "
+            f"{LEAST_SECTOR_BYTES}; say another size, or direct=0"
+        )
     if not faults and section.size_bytes // section.files < section.largest_block_bytes:
         faults.append(f"[{section.name}] size: smaller than one block in each file")
     return faults

@@ -129,6 +129,15 @@ _REPLAY = "I/O would follow a trace and leave the target"
 _VERIFY = "fio would remember every write in memory; a soak's memory must not grow"
 _SERIAL = "all sections of a soak run at once; make a workload of each stage"
 
+_SUBMISSION = (
+    "fio counts a latency from submission all the same, so that a stall delays the next I/O uncounted; the engines "
+    "storage and kafka keep a schedule and count from when the work was due"
+)
+_SEARCHES = (
+    "fio would change the load until it kept to a latency, and a soak's load stays the same; say a limit such as 'p99 "
+    "of write <= 2ms', or use the `search` of the engine kafka"
+)
+
 #: Why an option does not pass, by name.
 REFUSED: dict[str, str] = {
     **dict.fromkeys(("exec_prerun", "exec_postrun"), _PROGRAM),
@@ -145,6 +154,15 @@ REFUSED: dict[str, str] = {
         ("unified_rw_reporting", "stats", "gtod_reduce", "new_group", "per_job_logs", "significant_figures"), _OUTPUT
     ),
     **dict.fromkeys(("stonewall", "wait_for", "wait_for_previous", "exitall", "exit_what"), _SERIAL),
+    "io_submit_mode": _SUBMISSION,
+    "rate_ignore_thinktime": "pauses and rates are held to together; say one of `thinktime` and `rate`",
+    "max_latency": "fio would end at the first slow I/O, which a soak is there for; say a limit such as 'p999 <= 1s'",
+    "serialize_overlap": "I/Os to the same blocks would wait for one another in fio, and their latency with them",
+    "nowait": "I/Os that would wait are failed instead, and no latency of theirs is counted",
+    "rate_min": "fio would end when it is slower; say a limit such as 'throughput >= 1MB/s'",
+    "rate_iops_min": "fio would end when it is slower; say a limit such as 'throughput >= 1MB/s'",
+    "rate_cycle": "it is for rate_min; say a limit such as 'throughput >= 1MB/s'",
+    "thinktime_blocks_type": "say thinktime_blocks; it counts blocks that were completed",
     "buffered": "say direct=0 or direct=1",
     "filesize": "say size",
     "file_append": "files would grow without end",
@@ -192,6 +210,8 @@ REFUSED_PREFIXES: tuple[tuple[str, str], ...] = (
     ("numa_", _MACHINE),
     ("zone", "zoned devices are not supported"),
     ("disable_", _OUTPUT),
+    ("latency_", _SEARCHES),
+    ("cmdprio", "priorities of single I/Os change what the drive is asked to hurry with; make a workload of each"),
     ("steadystate", _PHASES),
     ("ss", _PHASES),
 )

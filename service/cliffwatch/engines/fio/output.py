@@ -10,7 +10,9 @@ nothing is divided by guess.
 import math
 import signal
 
+from cliffwatch.base.units import format_length
 from cliffwatch.engines.contract import EngineContext
+from cliffwatch.engines.fio.failures import remedy_for
 from cliffwatch.engines.fio.run import STOPPED_STATUS
 from cliffwatch.engines.fio.snapshot import Difference, Snapshot, WentBackError, difference, read_snapshot
 from cliffwatch.engines.fio.stream import Damaged, OutputStream, Piece, Text
@@ -220,8 +222,21 @@ class FioTranslator:
         return EngineEvent(self._received_at, "output_not_understood", {"message": reason})
 
     def _end(self, exit_status: int) -> EngineEnd:
+        said = f": {'; '.join(self._messages)}" if self._messages else ""
+        if exit_status == 0 and self._early_seconds > self._grid.window_seconds:
+            early = format_length(self._early_seconds)
+            return EngineEnd("failed", f"fio ended {early} before the load's end, as if its jobs were done{said}")
         if exit_status in (0, STOPPED_STATUS, -signal.SIGINT):
             return EngineEnd("completed")
         how = f"was killed by signal {-exit_status}" if exit_status < 0 else f"exited with status {exit_status}"
-        said = f": {'; '.join(self._messages)}" if self._messages else ""
+        # What fails before anything was done fails again; what does later may be the drive's.
+        remedy = remedy_for(self._messages) if self._completed_at is None else None
+        if remedy is not None:
+            return EngineEnd("failed", f"fio {how}{said}; {remedy}", restart=False)
         return EngineEnd("failed", f"fio {how}{said}")
+
+    @property
+    def _early_seconds(self) -> float:
+        """For how much of the load there will be no window."""
+        reached = 0 if self._base is None else self._base[2]
+        return (self._grid.last_line - reached) * self._grid.window_seconds

@@ -38,7 +38,8 @@ def main(arguments: list[str]) -> None:
         milliseconds = round((stop - now - STARTUP_SECONDS) * 1000)
         environment = runtime_environment(milliseconds, now - begun, delays)
         if milliseconds <= 0:
-            return
+            # As of one that was stopped: there is nothing left to do.
+            sys.exit(STOPPED_STATUS)
     os.execvpe(command[0], command, os.environ | environment)  # noqa: S606 (no shell wanted)
 
 
