@@ -58,7 +58,8 @@ def together() -> Iterator[Panel]:
         "p99 of each layer",
         """Client by operation, broker by address, block queue and drive by drive, on one axis. Percentiles of layers do
         not add up; what matters is which line leaves first. Bad: the client's alone (client or file system), or the
-        drive's before all others (garbage collection). Brokers are there when the workload scrapes them.""",
+        drive's before all others (garbage collection). Brokers are there when the workload scrapes them. The histograms
+        end at 64 s for the client and at 128 s for queue and drive: a line there is at least that.""",
         "s",
         [
             Query(quantile(0.99, "cliffwatch_latency_seconds", RUN, "operation"), "client {{operation}}"),

@@ -170,3 +170,16 @@ def test_every_verdict_has_its_mark_and_meaning(tmp_path: Path, name: VerdictNam
     mark, meaning = VERDICTS[name]
     assert f'<span aria-hidden="true">{mark}</span> {name.value}' in page
     assert meaning in page
+
+
+def test_percentiles_beyond_the_engines_scale_are_marked(tmp_path: Path) -> None:
+    details: tuple[dict[str, object], ...] = (
+        {"operation": "write", "count": 3},
+        {"operation": "read", "count": 2},
+        {"count": HOSTILE},
+        {},
+    )
+    events = tuple(Event(LOAD_START + 20, EventType.ENGINE, "latency_beyond_scale", detail) for detail in details)
+    page = page_of(make_journal(tmp_path / "beyond", JournalPlan(events=events)))
+    assert "Of 5 operations that took longer than 17.1 s" in page
+    assert "17.1 s" not in page_of(make_journal(tmp_path / "within"))

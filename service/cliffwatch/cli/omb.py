@@ -25,13 +25,23 @@ def import_(
     workload: Annotated[Path, typer.Argument(metavar="WORKLOAD.yaml", help="The benchmark's workload file.")],
     driver: Annotated[Path, typer.Argument(metavar="DRIVER.yaml", help="The benchmark's driver file, for Kafka.")],
     to: Annotated[Path | None, typer.Option("--to", help="The file to write; stdout otherwise.")] = None,
+    accept_differences: Annotated[
+        bool, typer.Option("--accept-differences", help="Write the workload although it measures something else.")
+    ] = False,
     output: OutputOption = None,
 ) -> None:
-    """Convert a benchmark's workload and driver file into a workload, and list every key that is not supported."""
+    """Convert a benchmark's workload and driver file into a workload, and list every key that is not supported.
+
+    What would be measured otherwise is listed with its consequence, and then nothing is written, and the status is 1.
+    """
     from cliffwatch.labs.omb.importer import import_files
     from cliffwatch.model.workload import format_workload
 
     imported = import_files(workload, driver)
+    if imported.warnings and not accept_differences:
+        say(*(f"difference: {words}" for words in imported.warnings), *(f"note: {words}" for words in imported.notes))
+        say("nothing was written; `--accept-differences` writes the workload with these")
+        raise typer.Exit(1)
     text = format_workload(imported.workload)
     if to is not None:
         try:
@@ -50,5 +60,5 @@ def import_(
         )
     elif to is None:
         typer.echo(text, nl=False)
-    say(*(f"warning: {words}" for words in imported.warnings), *(f"note: {words}" for words in imported.notes))
+    say(*(f"difference: {words}" for words in imported.warnings), *(f"note: {words}" for words in imported.notes))
     say(f"run it: cliffwatch run start {to or 'FILE'} --target {imported.target}")

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.cli.command_tree import cliffwatch
 from tests.labs.omb.field_report import DRIVER, FIELD_REPORT
 
 from cliffwatch.base.errors import Problem
@@ -105,7 +106,9 @@ def test_a_payload_file_is_measured(tmp_path: Path) -> None:
     (tmp_path / "payload.data").unlink()
     assert any("payloadFile" in warning for warning in imported(tmp_path, text).warnings)
     os.mkfifo(tmp_path / "payload.data")
-    assert any("payload.data cannot be read" in warning for warning in imported(tmp_path, text).warnings)
+    assert any(
+        "records are random instead, which do not compress" in warning for warning in imported(tmp_path, text).warnings
+    )
 
 
 def test_no_secret_comes_over(tmp_path: Path) -> None:
@@ -117,7 +120,7 @@ def test_no_secret_comes_over(tmp_path: Path) -> None:
     found = imported(tmp_path, FIELD_REPORT, driver)
     assert found.workload.load["security"]["sasl"]["username"] == "soak"
     assert "hunter2" not in format_workload(found.workload) + "".join(found.warnings + found.notes)
-    assert any("password" in warning for warning in found.warnings)
+    assert any("password" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -147,3 +150,102 @@ def test_properties_are_read_as_java_reads_them() -> None:
         "f:g": "h=i",
         "empty": "",
     }
+
+
+SASL = "\n  security.protocol=SASL_SSL\n  sasl.mechanism={mechanism}\n  sasl.jaas.config=a.LoginModule required {jaas};"
+
+
+def with_common(lines: str) -> str:
+    return DRIVER.replace("commonConfig: |", f"commonConfig: |{lines}")
+
+
+@pytest.mark.parametrize("jaas", ['username="soak" password="x"', "password='x' username='soak'", "username = soak"])
+def test_a_user_comes_over_whatever_its_quotes(tmp_path: Path, jaas: str) -> None:
+    driver = with_common(SASL.format(mechanism="SCRAM-SHA-256", jaas=jaas))
+    security = imported(tmp_path, FIELD_REPORT, driver).workload.load["security"]
+    assert security["sasl"]["username"] == "soak"
+    assert security["tls"] == {"ca_file": "/etc/ssl/certs/ca-certificates.crt"}
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "jaas", "field"),
+    [
+        ("AWS_MSK_IAM", "", "sasl.mechanism: AWS_MSK_IAM is not supported"),
+        ("OAUTHBEARER", "", "sasl.mechanism: OAUTHBEARER is not supported"),
+        ("PLAIN", "password='x'", "sasl.jaas.config: it has no username"),
+    ],
+)
+def test_a_user_that_cannot_be_taken_over_is_refused(tmp_path: Path, mechanism: str, jaas: str, field: str) -> None:
+    with pytest.raises(Problem, match=field):
+        imported(tmp_path, FIELD_REPORT, with_common(SASL.format(mechanism=mechanism, jaas=jaas)))
+
+
+@pytest.mark.parametrize(("kind", "differs"), [("PEM", False), ("JKS", True)])
+def test_stores_in_pem_are_used_and_others_have_their_consequence(tmp_path: Path, kind: str, differs: bool) -> None:
+    lines = "\n  security.protocol=SSL" + "".join(
+        f"\n  ssl.{store}.type={kind}\n  ssl.{store}.location=/etc/omb/{store}" for store in ("truststore", "keystore")
+    )
+    found = imported(tmp_path, FIELD_REPORT, with_common(lines))
+    own = {"certificate_file": "/etc/omb/keystore", "key_file": "/etc/omb/keystore"}
+    system = {"ca_file": "/etc/ssl/certs/ca-certificates.crt", "certificate_file": None, "key_file": None}
+    tls = load_of(found.workload).security.tls
+    assert tls is not None
+    expected = system if differs else {"ca_file": "/etc/omb/truststore"} | own
+    assert {name: getattr(tls, name) for name in expected} == expected
+    assert [warning.partition(":")[0] for warning in found.warnings] == (
+        ["commonConfig.ssl.truststore.location", "commonConfig.ssl.keystore.location"] if differs else []
+    )
+
+
+@pytest.mark.parametrize(
+    ("extra", "field"),
+    [
+        (
+            "producerRateList: [[4, 0, 10240], [9, 0, 204800]]",
+            "workload.producerRateList: the benchmark's rate follows",
+        ),
+        ("partitionsPerTopicList: [[300, 1]]", "workload.partitionsPerTopicList"),
+        ("producersPerTopic: 0", "workload.producersPerTopic: 0: nothing would be written"),
+        ("messageSize: [100, 10000]", "workload.messageSize: a list: this is a template"),
+    ],
+)
+def test_what_would_be_another_load_is_refused(tmp_path: Path, extra: str, field: str) -> None:
+    with pytest.raises(Problem, match=field):
+        imported(tmp_path, f"{FIELD_REPORT}\n{extra}\n")
+
+
+def test_idempotence_and_many_requests_in_flight_do_not_go_together(tmp_path: Path) -> None:
+    lines = "producerConfig: |\n  enable.idempotence=true\n  max.in.flight.requests.per.connection=10"
+    found = imported(tmp_path, FIELD_REPORT, DRIVER.replace("producerConfig: |", lines))
+    assert found.workload.load["producer"]["max_in_flight"] == 5
+    assert any("10 become 5" in warning for warning in found.warnings)
+    load_of(found.workload)
+
+
+def test_a_payload_file_is_found_where_the_benchmark_is_started(tmp_path: Path) -> None:
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "payload").mkdir()
+    (tmp_path / "payload" / "p.data").write_bytes(b"a" * 1024)
+    text = FIELD_REPORT.replace("useRandomizedPayloads: true", "payloadFile: payload/p.data")
+    found = imported(tmp_path / "workloads", text)
+    assert found.workload.load["producer"]["random_ratio"] < 0.05
+    assert found.warnings == ()
+
+
+def test_differences_are_listed_and_nothing_is_written_until_they_are_accepted(tmp_path: Path) -> None:
+    (tmp_path / "workload.yaml").write_text(FIELD_REPORT + "\ntimeSlicing: true\n")
+    (tmp_path / "driver.yaml").write_text(DRIVER)
+    written = tmp_path / "mine.yaml"
+    command = [
+        "omb",
+        "import",
+        *(str(tmp_path / name) for name in ("workload.yaml", "driver.yaml")),
+        "--to",
+        str(written),
+    ]
+    refused = cliffwatch(*command)
+    assert refused.returncode == 1
+    assert "difference: timeSlicing: it is not known here what this does" in refused.stderr
+    assert not written.exists()
+    assert cliffwatch(*command, "--accept-differences").returncode == 0
+    assert parse_workload(written.read_text()).engine == "kafka"

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cliffwatch.labs.omb.files import Keys, Remarks, properties_of, wrong
+from cliffwatch.labs.omb.files import UNKNOWN, Keys, Remarks, properties_of, wrong
+from cliffwatch.labs.omb.security import import_security
 
 #: Settings that mean nothing here: how Kafka's own client turns bytes into objects, how it names and paces itself.
 _HARMLESS = {
@@ -55,7 +56,10 @@ def import_driver(content: dict[str, Any], remarks: Remarks) -> ImportedDriver:
     driver.topics["settings"] = properties_of(keys.take("topicConfig", ""))
     if keys.flag("reset"):
         remarks.note("reset", "topics are made anew for each run and deleted at its end; others are never touched")
-    _security(common, driver, remarks)
+    client = str(common.take("client.id", ""))
+    if "{" in client:
+        remarks.note("commonConfig.client.id", f"{client!r} holds a placeholder; the client is named after the program")
+    driver.security = import_security(common, remarks)
     producer = Keys(properties_of(keys.take("producerConfig", "")), "producerConfig")
     consumer = Keys(properties_of(keys.take("consumerConfig", "")), "consumerConfig")
     _apply(common, _COMMON, driver.producer, remarks)
@@ -64,8 +68,13 @@ def import_driver(content: dict[str, Any], remarks: Remarks) -> ImportedDriver:
     for part in (common, producer, consumer):
         for key in part.rest():
             _left(f"{part.where}.{key}", key, remarks)
+    if keys.flag("enableTransactions"):
+        remarks.warn("enableTransactions", "records are written without transactions, which cost the brokers less")
+    for key in ("requestsPerTransaction", "offsetCommitLingerMs"):
+        if key in keys:
+            remarks.note(key, f"{keys.take(key)} is of transactions and of commits of the benchmark's, and left out")
     for key in keys.rest():
-        remarks.warn(key, "not a key of a driver file, so it is not honoured; correct its spelling or remove it")
+        remarks.warn(key, UNKNOWN)
     return driver
 
 
@@ -73,7 +82,7 @@ def _left(place: str, key: str, remarks: Remarks) -> None:
     if key in _HARMLESS:
         remarks.note(place, _HARMLESS[key])
     else:
-        remarks.warn(place, "not honoured: there is no such setting here")
+        remarks.warn(place, "the client has no such setting, and does what it does without it")
 
 
 def _milliseconds(text: str) -> str:
@@ -130,34 +139,3 @@ def _apply(keys: Keys, settings: dict[str, Setting], into: dict[str, Any], remar
             raise wrong(
                 f"driver.{keys.where}.{key}", f"{text!r} is not what Kafka's client takes; correct it"
             ) from error
-
-
-def _security(common: Keys, driver: ImportedDriver, remarks: Remarks) -> None:
-    """Secrets are not taken over: a workload is shown to whoever may read."""
-    client = str(common.take("client.id", ""))
-    if "{" in client:
-        remarks.note("commonConfig.client.id", f"{client!r} holds a placeholder; the client is named after the program")
-    protocol = str(common.take("security.protocol", "PLAINTEXT")).upper()
-    mechanism = str(common.take("sasl.mechanism", "PLAIN"))
-    if "SASL" in protocol:
-        driver.security["sasl"] = {
-            "mechanism": mechanism,
-            "username": _username(str(common.take("sasl.jaas.config", ""))),
-            "password_file": "/var/lib/cliffwatch/secrets/broker-password",
-        }
-        words = (
-            "the password is not taken over; put it into a file in `secrets` of the state directory, and name that as "
-            "security.sasl.password_file"
-        )
-        remarks.warn("commonConfig.sasl.jaas.config", words)
-    if "SSL" in protocol:
-        driver.security["tls"] = {"ca_file": "/etc/cliffwatch/broker-ca.pem"}
-        words = "Java's key stores are not read; export the certificates as PEM and name them in security.tls"
-        remarks.warn("commonConfig.ssl.truststore.location", words)
-    for key in ("ssl.truststore.location", "ssl.truststore.password", "ssl.truststore.type"):
-        common.take(key)
-
-
-def _username(jaas: str) -> str:
-    _, found, rest = jaas.partition('username="')
-    return rest.partition('"')[0] if found else "user"

@@ -13,6 +13,11 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 
 #: Of anything: bytes, minutes, topics. What is larger is a slip of the pen, and could not be reckoned with.
 _LARGEST = 1e15
+#: What is said of a key that is not known here.
+UNKNOWN = (
+    "it is not known here what this does, so it is not done; see whether the benchmark that the file is for measures "
+    "something else with it, and take it out"
+)
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
@@ -51,6 +56,9 @@ class Keys:
     def number(self, key: str, default: float, minimum: float = 0) -> float:
         """Raises Problem(bad_request) that names the key."""
         value = self.take(key, default)
+        if isinstance(value, list):
+            words = "a list: this is a template of the benchmark's generator; give one of the workloads that it makes"
+            raise wrong(f"{self.where}.{key}", words)
         try:
             number = float(str(value))
         except ValueError:

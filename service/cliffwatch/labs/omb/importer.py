@@ -15,6 +15,9 @@ from cliffwatch.labs.omb.workload import ImportedLoad, import_workload
 from cliffwatch.model.target import BrokerTarget
 from cliffwatch.model.workload import Workload
 
+#: Requests in flight that idempotence allows.
+MOST_IN_FLIGHT = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Imported:
@@ -31,7 +34,7 @@ def import_files(workload_path: Path, driver_path: Path) -> Imported:
     remarks = Remarks()
     load = import_workload(read_mapping(workload_path, "workload"), workload_path, remarks)
     driver = import_driver(read_mapping(driver_path, "driver"), remarks)
-    workload = checked_workload(_document(load, driver))
+    workload = checked_workload(_document(load, driver, remarks))
     target = _target(driver)
     return Imported(workload, target, tuple(remarks.warnings), tuple(remarks.notes))
 
@@ -44,11 +47,11 @@ def _target(driver: ImportedDriver) -> BrokerTarget:
         raise Problem(Code.BAD_REQUEST, detail, faults_of(error, "driver.commonConfig")) from error
 
 
-def _document(load: ImportedLoad, driver: ImportedDriver) -> dict[str, Any]:
+def _document(load: ImportedLoad, driver: ImportedDriver, remarks: Remarks) -> dict[str, Any]:
     topics = load.topics if "existing" in load.topics else load.topics | driver.topics
     body: dict[str, Any] = {"topics": topics}
     if load.producer is not None:
-        body["producer"] = _buffered(driver.producer | load.producer)
+        body["producer"] = _buffered(driver.producer | load.producer, remarks)
     if load.consumer is not None:
         body["consumer"] = load.consumer | driver.consumer
     if load.search is not None:
@@ -66,8 +69,20 @@ def _document(load: ImportedLoad, driver: ImportedDriver) -> dict[str, Any]:
     }
 
 
-def _buffered(producer: dict[str, Any]) -> dict[str, Any]:
+def _buffered(producer: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
     """Idempotence that the driver turns on holds only with few requests in flight, as Kafka's own client demands."""
-    if producer.get("idempotence") and producer.get("acks", "all") != "all":
+    if not producer.get("idempotence"):
+        return producer
+    if producer.get("acks", "all") != "all":
+        remarks.warn(
+            "producerConfig.enable.idempotence", f"left out, since it needs acks=all and not {producer['acks']}"
+        )
         return producer | {"idempotence": False}
+    if producer.get("max_in_flight", 1) > MOST_IN_FLIGHT:
+        words = (
+            f"{producer['max_in_flight']} become {MOST_IN_FLIGHT}, the most that idempotence allows; Kafka's own "
+            "client refuses the two together"
+        )
+        remarks.warn("producerConfig.max.in.flight.requests.per.connection", words)
+        return producer | {"max_in_flight": MOST_IN_FLIGHT}
     return producer

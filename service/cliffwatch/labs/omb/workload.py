@@ -14,7 +14,7 @@ from typing import Any
 from cliffwatch.base.regular_files import open_regular
 from cliffwatch.base.units import format_share
 from cliffwatch.engines.kafka.load import RECORD_MINIMUM_BYTES
-from cliffwatch.labs.omb.files import Keys, Remarks, wrong
+from cliffwatch.labs.omb.files import UNKNOWN, Keys, Remarks, wrong
 from cliffwatch.model.phase import Phase
 
 UPSTREAM_WARM_UP_MINUTES, FORK_WARM_UP_MINUTES = 1, 30
@@ -28,6 +28,16 @@ _FORK_KEYS = (
     "warmupProducerRateSeparationMinutes",
     "backlogProducerRate",
 )
+#: Keys of forks by which the load is another one than the other keys say.
+_OTHER_LOADS = {
+    "producerRateList": (
+        "the benchmark's rate follows the hours of the day by it, and producerRate counts for nothing; write its rates "
+        "into `producer.steps` of a workload, each with the time after the load's start, and take it out"
+    ),
+    "partitionsPerTopicList": "topics of several sizes; make a workload of each, with partitionsPerTopic",
+    "producersPerTopicList": "topics of several numbers of producers; make a workload of each, with producersPerTopic",
+    "consumerPerSubscriptionList": "groups of several sizes; make a workload of each, with consumerPerSubscription",
+}
 _KEYS = {"NO_KEY": "none", "KEY_ROUND_ROBIN": "round_robin", "RANDOM_NANO": "random"}
 #: How many keys the benchmark chooses from.
 _KEY_COUNT = 10_000
@@ -62,14 +72,24 @@ def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> Im
         name=_name(str(keys.take("name", path.stem)), remarks),
         description=f"Taken over from the OpenMessaging Benchmark workload {keys.take('name', path.stem)}.",
         phases={Phase.WARM_UP.value: _minutes(warm_up_minutes), Phase.SOAK.value: _minutes(_duration(keys, remarks))},
-        window=f"{keys.whole('sampleRateMillis', 10_000, 100)}ms",
+        window=f"{keys.whole('sampleRateMillis', keys.whole('logIntervalMillis', 10_000, 100), 100)}ms",
     )
+    _refuse_other_loads(keys)
     topics = _topics(keys, load, remarks)
     _producer(keys, load, topics, warm_up_minutes, path, remarks)
     _consumer(keys, load, topics, warm_up_minutes, remarks)
+    if keys.flag("randomTopicNames"):
+        remarks.note("randomTopicNames", "topics are named after the run")
     for key in keys.rest():
-        remarks.warn(key, "not a key of any known dialect, so it is not honoured; correct its spelling or remove it")
+        remarks.warn(key, UNKNOWN)
     return load
+
+
+def _refuse_other_loads(keys: Keys) -> None:
+    """What would make another load than the benchmark's. Raises Problem(bad_request) that names the key."""
+    for key, words in _OTHER_LOADS.items():
+        if key in keys:
+            raise wrong(f"workload.{key}", words)
 
 
 def _warm_up(keys: Keys, remarks: Remarks) -> float:
@@ -140,6 +160,9 @@ def _producer(
     for key in ("warmupProducerRateSeparationMinutes", "backlogProducerRate"):
         if keys.number(key, -1, -1) > 0:
             remarks.warn(key, "not honoured; write the rates into `producer.steps`")
+    if count == 0 and "existing" not in load.topics:
+        words = "0: nothing would be written to topics that are new, so that there is nothing to read; say how many"
+        raise wrong("workload.producersPerTopic", words)
     load.producer = producer if count > 0 else None
 
 
@@ -188,16 +211,30 @@ def _random_ratio(keys: Keys, path: Path, remarks: Remarks) -> float:
     if not payload:
         return 1.0
     try:
-        with open(path.parent / str(payload), "rb", opener=open_regular) as file:
-            content = file.read(_PAYLOAD_LIMIT_BYTES)
-    except OSError as error:
-        remarks.warn("payloadFile", f"{payload} cannot be read ({error.strerror}); payloads are random instead")
-        return 1.0
+        # The benchmark looks below the directory that it is started in, which is the one above its workloads.
+        content = next(
+            filter(None, (_content(place / str(payload)) for place in (path.parent, path.parent.parent))), None
+        )
+        if content is None:
+            words = (
+                f"{payload} is neither beside the workload nor in the directory above; records are random instead, "
+                "which do not compress, so that with compression the brokers write more than the benchmark's"
+            )
+            remarks.warn("payloadFile", words)
+            return 1.0
     except ValueError as error:
         raise wrong("workload.payloadFile", f"{str(payload)[:80]!r} is no path ({error}); correct it") from error
     compressed = min(1.0, len(zlib.compress(content)) / max(1, len(content)))
     remarks.note("payloadFile", f"payloads are made that compress like it: {format_share(round(compressed, 2))} random")
     return round(compressed, 2)
+
+
+def _content(payload: Path) -> bytes | None:
+    try:
+        with open(payload, "rb", opener=open_regular) as file:
+            return file.read(_PAYLOAD_LIMIT_BYTES)
+    except OSError:
+        return None
 
 
 def _consumer(keys: Keys, load: ImportedLoad, topics: int, warm_up_minutes: float, remarks: Remarks) -> None:
