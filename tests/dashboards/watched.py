@@ -46,8 +46,8 @@ RECORDED = "nightly-7"
 RUNS = (FIO, SYNTHETIC, RECORDED)
 SCRAPE_SECONDS = 1.0
 #: Workers are discovered every 5 s, and the baseline has to be seen; rates are taken over four scrapes; and nothing is
-#: said of free space before the load is 40 s old.
-LOAD = {"baseline": "9s", "soak": "37s"}
+#: said of free space before the load, and what prepared it, are 40 s old, which a busy machine may see late.
+LOAD = {"baseline": "9s", "soak": "50s"}
 JOB = """
 [global]
 ioengine=psync
