@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from cliffwatch.analysis.asked_rate import AskedRate
+from cliffwatch.analysis.asked_rate import not_reached as not_as_asked
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
 from cliffwatch.analysis.reached_drive import Direction, Share, mostly_others, not_counted, not_reached, not_watched
@@ -91,6 +93,7 @@ class RunEvidence:
     unfinished_seconds: float | None = None
     #: How long the slowest operation took, and how long after the load's start it was over.
     slowest: tuple[float, float] | None = None
+    rate: AskedRate | None = None
     findings: tuple[FindingSummary, ...] = ()
     limits: tuple[LimitOutcome, ...] = ()
     client_limited: str = ""
@@ -329,6 +332,10 @@ def _displaced(evidence: RunEvidence) -> str | None:
     )
 
 
+def _rate_not_reached(evidence: RunEvidence) -> str | None:
+    return not_as_asked(evidence.rate)
+
+
 def _left_out(evidence: RunEvidence) -> str | None:
     return evidence.left_out or None
 
@@ -388,5 +395,6 @@ RULES: tuple[tuple[VerdictName, Rule], ...] = (
     (VerdictName.PASS, _ends_in_short_stall),
     (VerdictName.PASS, _mostly_others),
     (VerdictName.PASS, _device_not_counted),
+    (VerdictName.PASS, _rate_not_reached),
     (VerdictName.PASS, _left_out),
 )

@@ -5,6 +5,7 @@ speak otherwise produce the same records.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
@@ -20,6 +21,8 @@ NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
 _NAME_LENGTH = 200
 #: The gauge that distinguishes a stall from a load that has nothing to do.
 OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
+#: Gauges by which an engine says how many operations a second it is to make; the first that is there.
+_REQUESTED = ("requested_operations_per_second", "target_rate")
 #: The event by which a run's first engine says on which line of the grid its load began (`start`): when it was not
 #: ready for the planned one, or when it begins within its first window, which is then short for that reason.
 BEGUN = "begun"
@@ -88,6 +91,11 @@ class _WindowLine(_Line):
             if not is_level(name, value):
                 raise ValueError(f"{name[:40]!r} cannot be {value!r:.40}")
         return gauges
+
+
+def requested_rate(gauges: Mapping[str, float]) -> float | None:
+    """Operations a second that the workload asked for in a window; None where it asks for none."""
+    return next((gauges[name] for name in _REQUESTED if name in gauges), None)
 
 
 _NEVER_NEGATIVE = frozenset({"measured_seconds", "schedule_debt_seconds", OLDEST_OUTSTANDING})

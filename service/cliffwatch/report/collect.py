@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.stalls import slowest_in
@@ -175,6 +176,7 @@ def evidence_of(run: Collected) -> RunEvidence:
         journal_faults=len(run.faults),
         unfinished_seconds=_unfinished_seconds(run.windows),
         slowest=_slowest(run),
+        rate=asked_rate(run.windows),
         displaced=_displaced(run),
     )
 

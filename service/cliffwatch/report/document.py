@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.stalls import Stall, stalls_in
 from cliffwatch.analysis.verdict import Verdict
 from cliffwatch.base.histogram import Histogram
@@ -222,6 +223,10 @@ def _throughput(run: Collected) -> dict[str, Any]:
     body: dict[str, Any] = {"phases": [{"phase": name} | _rates(windows) for name, windows in phases.items()]}
     if run.windows:
         body["load"] = _rates(run.windows)
+    if (rate := asked_rate(run.windows)) is not None:
+        figures = (rate.asked, rate.reached, rate.ratio)
+        names = ("operations_per_second", "reached_operations_per_second", "reached_ratio")
+        body["asked"] = {name: round(figure, 4) for name, figure in zip(names, figures, strict=True)}
     return body
 
 

@@ -85,7 +85,7 @@ class FioEngine:
         return Launch([*runner, *_fio_command(fio, context), str(job)], directory=directory, descriptors=held)
 
     def translator(self, load: FioLoad, context: EngineContext) -> Translator:
-        return FioTranslator(context, _longest_pause_seconds(load))
+        return FioTranslator(context, _longest_pause_seconds(load), _operations_per_second(load))
 
     def facts(self, load: FioLoad, context: EngineContext) -> EngineFacts:
         fio = shutil.which("fio")
@@ -111,6 +111,12 @@ def _longest_pause_seconds(load: FioLoad) -> float | None:
     """The shortest of what the sections may pause between two I/Os, those left out that begin later."""
     pauses = [section.pause_seconds() for section in load.sections if section.delay_seconds == 0]
     return min((pause for pause in pauses if pause is not None), default=None)
+
+
+def _operations_per_second(load: FioLoad) -> float | None:
+    """What is asked for in every window; None where a section has no rate, or begins later."""
+    rates = [None if section.delay_seconds else section.operations_per_second() for section in load.sections]
+    return None if None in rates else sum(filter(None, rates))
 
 
 def _begun_in_time(load: FioLoad, context: EngineContext) -> tuple[Section, ...]:

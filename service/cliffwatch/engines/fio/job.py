@@ -87,6 +87,18 @@ class Section:
             bounds.append(int(_for_writes(self.options["rate_iops"])) * self.largest_block_bytes)
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
+    def operations_per_second(self) -> float | None:
+        """What all clones are to do in a second; None where no rate says it, or where reads and writes share one."""
+        if (self.reads and self.writes) or len(set(self.block_bytes)) > 1:
+            return None
+        bounds = []
+        direction = 0 if self.reads else -1
+        if "rate_iops" in self.options:
+            bounds.append(float(self.options["rate_iops"].split(",")[direction]))
+        if "rate" in self.options:
+            bounds.append(parse_fio_size(self.options["rate"].split(",")[direction]) / self.largest_block_bytes)
+        return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
+
     def pause_seconds(self) -> float | None:
         """What a clone may pause between two I/Os by its rates; 0 where it has none, None where it pauses to think."""
         if "thinktime" in self.options:

@@ -22,6 +22,7 @@ from cliffwatch.model.window import BEGUN, OLDEST_OUTSTANDING, EngineEnd, Engine
 MESSAGES_LIMIT = 200
 #: A job that pauses no longer than this part of a window would have completed something in it.
 PAUSES_WITHIN_WINDOW = 10
+_REQUESTED = "requested_operations_per_second"
 #: Messages that a failure's explanation quotes.
 QUOTED_MESSAGES = 5
 
@@ -84,8 +85,12 @@ class WindowGrid:
 class FioTranslator:
     """Holds two snapshots: the one that the last window ended with, and a newer one that has no line of its own."""
 
-    def __init__(self, context: EngineContext, pause_seconds: float | None = None) -> None:
-        """`pause_seconds`: from one I/O to the next, at most, of a job that nothing holds up; None when unknown."""
+    def __init__(
+        self, context: EngineContext, pause_seconds: float | None = None, operations_per_second: float | None = None
+    ) -> None:
+        """`pause_seconds`: from one I/O to the next, at most, of a job that nothing holds up; None when unknown.
+        `operations_per_second`: what the job asks for; None where it does what it can."""
+        self._asked = {} if operations_per_second is None else {_REQUESTED: operations_per_second}
         self._pause_seconds = pause_seconds
         self._is_first = context.is_first
         self._completed_at: float | None = None
@@ -171,7 +176,7 @@ class FioTranslator:
         except WentBackError as error:
             return [EngineEvent(end, "counters_went_back", {"what": str(error), "since": start})]
         measured = self._measured(moment - earlier_moment, end - start)
-        gauges = {"measured_seconds": round(measured, 3)} | self._outstanding(change, start, end)
+        gauges = {"measured_seconds": round(measured, 3)} | self._outstanding(change, start, end) | self._asked
         window = EngineWindow(start, end, change.counters, gauges, change.latency)
         return [window, *self._remarks(change, line - earlier_line, end)]
 

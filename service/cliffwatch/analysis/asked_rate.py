@@ -1,0 +1,46 @@
+"""The rate that a workload asks for beside the one that was reached: who waits for a slow target falls behind."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cliffwatch.base.units import format_number, format_share
+from cliffwatch.journal.windows import JournalWindow
+from cliffwatch.model.phase import UNJUDGED_PHASES
+from cliffwatch.model.window import requested_rate
+
+#: From this share on, the rate was reached: the rest is a window's edge, or a stall that is named by itself.
+REACHED_RATIO = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRate:
+    """Operations a second, over the measured time of windows in which a rate was asked for."""
+
+    asked: float
+    reached: float
+
+    @property
+    def ratio(self) -> float:
+        return self.reached / self.asked
+
+
+def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
+    """None where no rate is asked for, as of a load that does what it can."""
+    seconds = asked = reached = 0.0
+    for window in windows:
+        rate = requested_rate(window.gauges)
+        if rate and window.phase not in UNJUDGED_PHASES:
+            seconds += window.seconds
+            asked += rate * window.seconds
+            reached += window.counters.get("operations", 0)
+    return AskedRate(asked / seconds, reached / seconds) if asked > 0 else None
+
+
+def not_reached(rate: AskedRate | None) -> str | None:
+    """What the verdict says of a rate that was not reached; None of any other."""
+    if rate is None or rate.ratio >= REACHED_RATIO:
+        return None
+    return (
+        f"The rate that was asked for was not reached: {format_number(rate.reached)} of {format_number(rate.asked)} "
+        f"operations a second ({format_share(rate.ratio)})."
+    )
