@@ -202,6 +202,28 @@ def stop_run(
         print_json(body)
 
 
+@app.command("mark")
+def mark_run(
+    context: typer.Context,
+    run: RunArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What was done, such as 'pulled a drive'.")],
+    start: Annotated[
+        str,
+        typer.Option("--from", envvar="CLIFFWATCH_RUN_MARK_FROM", help="When it began, such as 2026-11-26T12:00:00Z."),
+    ],
+    to: Annotated[str, typer.Option("--to", help="When it was over.")],
+    output: OutputOption = None,
+) -> None:
+    """Mark a span in which a run was disturbed on purpose: its report draws it, and leaves it out of the judgement."""
+    session = session_of(context)
+    with session.client() as api:
+        run = known_run(api, run)
+        body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to})
+    say(f"run {run} is marked; a report that is made from now on has it: `cliffwatch run report {run}`")
+    if session.how(output) is Output.JSON:
+        print_json(body)
+
+
 reports.register(app)
 export.register(app)
 bundles.register(app)

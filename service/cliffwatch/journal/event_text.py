@@ -18,7 +18,7 @@ from cliffwatch.base.units import (
     format_size,
 )
 from cliffwatch.journal import files
-from cliffwatch.journal.events import TARGET_DISPLACED, EventType
+from cliffwatch.journal.events import MARKED, TARGET_DISPLACED, EventType
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.series_name import series_words
@@ -133,6 +133,10 @@ _UNITS: dict[str, Callable[[float], str]] = {
     "seconds": _length,
     "ratio": format_share,
 }
+
+
+def _moment(seconds: float) -> str:
+    return _field("at", seconds)[1]
 
 
 def _state(name: str, detail: Detail) -> str:
@@ -257,6 +261,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ),
     ("journal", "window_refused"): lambda it: f"a window could not be stored: {it['message']}",
     ("journal", "windows_damaged"): _windows_damaged,
+    ("note", MARKED): lambda it: f"marked from {_moment(it['start'])} to {_moment(it['end'])}: {it['message']}",
     ("note", "names_limited"): lambda it: (
         f"the run has {it['limit']:,} names of {_KINDS[it['kind']]}: what has another one is not recorded"
     ),

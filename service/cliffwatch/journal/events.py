@@ -24,6 +24,8 @@ LOCK_WAIT_SECONDS = 5.0
 
 #: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
 TARGET_DISPLACED = "target_displaced"
+#: Note of a span in which somebody disturbed a run on purpose.
+MARKED = "marked"
 #: Field of a finding that was not raised while the run went on: its report found it.
 FOUND_AT_END = "found_at_end"
 

@@ -12,6 +12,7 @@ import numpy as np
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.finding import Finding, Role
 from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
+from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.stalls import stalls_in
 from cliffwatch.base.units import four_digits
 from cliffwatch.journal import Event, EventType, JournalWindow
@@ -188,6 +189,7 @@ def _marks(run: Collected, zero: float) -> list[tuple[float, str, str]]:
         return []
     marks = [(event.at, event.type.value, _text(event)) for event in _last_updates(run.events) if _is_marked(event)]
     # At the time at which they started to fire, not at which they were received.
+    marks += [(mark.start, "mark", f"marked: {mark.text}"[:TEXT_LIMIT]) for mark in marks_in(run.events)]
     marks += [
         (span.start, EventType.ALERT.value, f"alert: {span.name} {span.summary}") for span in alert_spans(run.events)
     ]

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
+from cliffwatch.analysis.marks import left_out, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.stalls import slowest_in
 from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
@@ -177,6 +178,7 @@ def evidence_of(run: Collected) -> RunEvidence:
         unfinished_seconds=_unfinished_seconds(run.windows),
         slowest=_slowest(run),
         rate=asked_rate(run.windows),
+        left_out=left_out(marks_in(run.events), run.load.start) if run.load else "",
         displaced=_displaced(run),
     )
 
@@ -199,7 +201,8 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
     """How long the slowest operation took, and how long after the load's start it was over."""
     if run.load is None or run.coverage is None:
         return None
-    slowest = slowest_in(run.windows, run.coverage.gaps)
+    marks = [mark.gap for mark in marks_in(run.events)]
+    slowest = slowest_in(run.windows, [*run.coverage.gaps, *marks])
     return None if slowest is None else (slowest.seconds, max(0.0, slowest.at - run.load.start))
 
 

@@ -7,6 +7,7 @@ from cliffwatch.analysis.causes import Cause, Diagnosis, explain
 from cliffwatch.analysis.finding import OF_WORK, SUDDEN, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.journal_series import ENDED_NOTE, key_in, notices_from_events, samples_from_windows
 from cliffwatch.analysis.layers import LayerComparison
+from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
@@ -59,7 +60,12 @@ def window_seconds_of(run: Collected) -> float:
 
 def _judged(run: Collected) -> tuple[list[Series], list[Sample], list[Notice], float] | None:
     """Series, samples, notices and the length of a window; None where there is nothing to look at."""
-    windows = [window for window in run.windows if window.seconds > 0]
+    marks = marks_in(run.events)
+    windows = [
+        window
+        for window in run.windows
+        if window.seconds > 0 and not any(mark.overlaps(window.start, window.end) for mark in marks)
+    ]
     if run.load is None or not windows:
         return None
     return *samples_from_windows(windows), notices_from_events(run.events), window_seconds_of(run)

@@ -1,0 +1,35 @@
+"""Marking a span of a run: an event in its journal, which the report draws and leaves out of its judgement."""
+
+from pathlib import Path
+
+from cliffwatch.analysis.marks import Mark, marks_in
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.journal import Event, EventLog, EventType, files
+from cliffwatch.journal.events import MARKED
+from cliffwatch.journal.state import status_of
+from cliffwatch.store.models import RunRow
+
+#: Of a run: beyond so many, what is left says little of it.
+MARKS_LIMIT = 100
+
+
+def mark_run(row: RunRow, mark: Mark, by: str, now: float) -> None:
+    """Append the mark. Raises Problem: bad_request for a span that lies before the load, wrong_state before it began,
+    conflict for a run that has too many."""
+    directory = Path(row.directory)
+
+    def decide(events: list[Event]) -> list[Event]:
+        status = status_of(events)
+        if status is None or status.load_start is None:
+            raise Problem(Code.WRONG_STATE, f"the load of run {row.id} has not begun; mark what happens under it")
+        if mark.end <= status.load_start:
+            fault = FieldFault("end", "it lies before the load; give a time under it, with its zone")
+            raise Problem(Code.BAD_REQUEST, "the mark is not valid", [fault])
+        if len(marks_in(events)) >= MARKS_LIMIT:
+            raise Problem(Code.CONFLICT, f"run {row.id} has {MARKS_LIMIT} marks, the most that a run takes")
+        detail = {"start": mark.start, "end": mark.end, "message": mark.text, "by": by}
+        return [Event(now, EventType.NOTE, MARKED, detail)]
+
+    if not (directory / files.EVENTS).exists():
+        raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
+    EventLog(directory).append_all(decide)
