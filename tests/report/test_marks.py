@@ -6,11 +6,14 @@ from pathlib import Path
 
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
+from testkit.worker_runs import status
 from tests.report.pages import page_of
 
 from cliffwatch.analysis.marks import Mark, left_out, marks_in
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.journal import Event, EventType
+from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.journal.state import change_state, mend_verdict
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.build import build
 
 SLOW = range(120, 180)
@@ -64,3 +67,18 @@ def test_marks_are_named_in_their_order() -> None:
         "Left out of the judgement, as it was marked: 30 s from 1m on (a); 1m from 5m on (b)."
     )
     assert left_out([], LOAD_START) == ""
+
+
+def test_a_mark_that_comes_after_the_end_counts_and_mends_the_verdict(tmp_path: Path) -> None:
+    journal = make_journal(tmp_path / "run", PLAN)
+    log = EventLog(journal)
+    change_state(log, RunState.FINISHED, LOAD_START, {"verdict": "degraded", "reasons": ["a cliff"], "findings": []})
+    assert mend_verdict(log, VerdictName.PASS, LOAD_START, {"reasons": ["a"]}) is False
+    start = LOAD_START + SLOW.start * 10.0 - 10.0
+    log.append(mark(start, start + 620.0))
+    document = build(journal).document
+    assert (document["verdict"]["name"], document["findings"]) == ("pass", [])
+    for is_first in (True, False):
+        reasons = {"reasons": document["verdict"]["reasons"]}
+        assert mend_verdict(log, VerdictName.PASS, LOAD_START, reasons) is is_first
+    assert status(journal).verdict is VerdictName.PASS

@@ -219,7 +219,7 @@ def mark_run(
     with session.client() as api:
         run = known_run(api, run)
         body = api.post(path_of("runs", run, "marks"), {"text": text, "start": start, "end": to})
-    say(f"run {run} is marked; a report that is made from now on has it: `cliffwatch run report {run}`")
+    say(f"run {run} is marked; a report that is made from now on has it: `cliffwatch run report {run} --anew`")
     if session.how(output) is Output.JSON:
         print_json(body)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.journal.events import Event, EventLog, EventType, found_at_end
+from cliffwatch.journal.events import MARKED, Event, EventLog, EventType, found_at_end
 from cliffwatch.journal.files import LAST_MOMENT
 from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
 
@@ -121,12 +121,17 @@ def mend_verdict(log: EventLog, verdict: VerdictName, at: float, detail: Mapping
 
     `detail`: as of the event that finishes a run, `reasons` and `findings` among it.
 
-    A verdict that was found stands, whatever a later version of the program would make of the same journal.
+    A verdict that was found stands, whatever a later version of the program would make of the same journal; but not
+    where a span of the run was marked since.
     """
 
     def decide(events: list[Event]) -> list[Event]:
         ended = [event for event in events if event.type is EventType.STATE and event.name == RunState.FINISHED.value]
-        if not ended or any(event.name == MENDED_NOTE for event in events) or _was_analysed(ended[-1]):
+        if not ended:
+            return []
+        judged = [place for place, event in enumerate(events) if event is ended[-1] or event.name == MENDED_NOTE]
+        is_marked = any(event.name == MARKED for event in events[judged[-1] :])
+        if not is_marked and (len(judged) > 1 or _was_analysed(ended[-1])):
             return []
         found = found_at_end(detail.get("findings", ()), events, at)
         return [*found, Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, **detail})]

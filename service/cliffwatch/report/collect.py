@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.analysis.marks import left_out, marks_in
+from cliffwatch.analysis.marks import left_out, mark_of, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.stalls import slowest_in
 from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
@@ -286,13 +286,15 @@ def _facts(reader: JournalReader) -> dict[str, Any]:
 
 def events_until_finished(reader: JournalReader) -> list[Event]:
     """What comes in after a run has finished is not part of it, and would change a report that people have read; so
-    would what a report itself found."""
-    events = []
+    would what a report itself found. Marks are of the time that they name, whenever they were made."""
+    events: list[Event] = []
+    is_over = False
     for stored in as_far_as_readable(reader, files.EVENTS, reader.events()):
-        if not is_found_at_end(stored.event):
+        if mark_of(stored.event) is not None:
+            events.insert(len(events) - is_over, stored.event)
+        elif not is_over and not is_found_at_end(stored.event):
             events.append(stored.event)
-        if stored.event.type is EventType.STATE and stored.event.name == RunState.FINISHED:
-            break
+        is_over |= stored.event.type is EventType.STATE and stored.event.name == RunState.FINISHED
     return events
 
 
