@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from testkit.recorded_runs import LOAD_START, JournalPlan, make_journal
 from tests.report.documents import document_of
+from tests.report.pages import page_of
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.base.histogram import Histogram
@@ -120,13 +121,18 @@ def test_percentiles_are_of_the_merged_span_and_not_of_its_windows(tmp_path: Pat
 
 def test_the_warm_up_is_not_judged(tmp_path: Path) -> None:
     document, (row,) = judged(tmp_path, JournalPlan(latency=slow_in(range(6), share=900)), "p50 <= 5ms over any 10s")
+    warm_up = 6
     assert row == {
         "limit": "p50 <= 5ms over any 10s",
         "held": True,
+        "windows": 60 - warm_up,
+        "operations": 540_000,
         "margin": "at least 60 % to the bound",
         "broken": [],
     }
     assert document["verdict"]["name"] == "pass"
+    words = "Judged by the 54 windows after the warm-up, in which 540,000 operations were completed."
+    assert words in page_of(tmp_path)
 
 
 def test_throughput_below_its_limit_is_reported_with_the_lowest_rate(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ def limits_document(judged: Sequence[Judged], zero: float) -> list[dict[str, Any
     rows = []
     for each in judged:
         row: dict[str, Any] = {"limit": each.text, "held": each.held}
+        row |= {"windows": each.windows, "operations": each.operations}
         if each.unjudged:
             row["unjudged"] = each.unjudged
         if each.margin:

@@ -48,13 +48,16 @@ class BrokenSpan:
 class Judged:
     """What became of one limit. `unjudged` says why it could not be judged; empty where it could.
 
-    `margin` is how far the worst value was from the bound, in words; empty where that is not known.
+    `margin` is how far the worst value was from the bound, in words; empty where that is not known. `windows` and
+    `operations` are how many it was judged by.
     """
 
     text: str
     broken: tuple[BrokenSpan, ...] = ()
     unjudged: str = ""
     margin: str = ""
+    windows: int = 0
+    operations: int = 0
 
     @property
     def held(self) -> bool:
@@ -66,7 +69,11 @@ def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judg
     if run.order is None or run.load is None:
         return ()
     windows = [window for window in run.windows if window.phase in JUDGED_PHASES and window.seconds > 0]
-    judged = (_judge(parse_limit(text), run, windows, found) for text in run.order.workload.limits)
+    operations = sum(window.counters.get("operations", 0) for window in windows)
+    judged = (
+        replace(_judge(parse_limit(text), run, windows, found), windows=len(windows), operations=operations)
+        for text in run.order.workload.limits
+    )
     missed = _missed(run.judged or run.coverage)
     return tuple(replace(each, unjudged=missed) if each.held and missed else each for each in judged)
 
