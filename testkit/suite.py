@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from testkit.checkout import ROOT, STATE
+from testkit.killed_sessions import clear_killed_sessions
 from testkit.machine_lock import machine_lock
 from testkit.outcomes import read_outcomes
 from testkit.second_try import Flaky, touched_files, tried_again
@@ -132,6 +133,8 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m testkit.suite")
     parser.add_argument("set", choices=SETS)
     given, options = parser.parse_known_args(arguments)
+    for removed in clear_killed_sessions():
+        print(f"left by tests that were killed: {removed}", flush=True)
     parts = list(parts_of(given.set, options))
     print(summary(parts), flush=True)
     return 1 if any(part.status for part in parts) else 0

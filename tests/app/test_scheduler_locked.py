@@ -17,7 +17,7 @@ from cliffwatch.store.database import PATIENCE_SECONDS, Database
 
 @contextmanager
 def locked(database: Database, seconds: float) -> Iterator[None]:
-    """Somebody else holds the schedules for so long, as a backup does."""
+    """The schedules are locked for so long, as a backup does."""
     statement = "BEGIN EXCLUSIVE" if database.path else "LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE"
     is_held = threading.Event()
 

@@ -118,7 +118,7 @@ def test_a_table_is_read_as_it_was_written(columns: dict[str, list[float | None]
     for row, sample in enumerate(table.samples):
         known = {name: found[row] for name, found in columns.items() if found[row] is not None}
         if known.get("operations_per_second") == 0:
-            # No operation was completed, so that a latency of 0 is nobody's.
+            # No operation was completed, so that a latency of 0 belongs to none.
             known = {name: value for name, value in known.items() if value != 0 or name not in QUANTILES}
         assert {series.name for series in table.series} == set(columns)
         assert sample.values == known

@@ -1,4 +1,4 @@
-"""Spans of a run in which somebody disturbed it on purpose: they are drawn, and left out of what is judged."""
+"""Spans of a run that was disturbed on purpose: they are drawn, and left out of what is judged."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """Runs that are over while a process of theirs is not: it was killed, and waits in the kernel for a drive.
 
-What it had begun to write may still reach the target, and whoever used that would come to wait like it.
+What it had begun to write may still reach the target, and what used that would come to wait like it.
 """
 
 from pathlib import Path

@@ -24,7 +24,7 @@ LOCK_WAIT_SECONDS = 5.0
 
 #: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
 TARGET_DISPLACED = "target_displaced"
-#: Note of a span in which somebody disturbed a run on purpose.
+#: Note of a span in which a run was disturbed on purpose.
 MARKED = "marked"
 #: Field of a finding that was not raised while the run went on: its report found it.
 FOUND_AT_END = "found_at_end"

@@ -56,7 +56,7 @@ class RunContext:
     engine_identity: ProcessIdentity | None = None
     telemetry: CollectionTask | None = None
     detection: Detection | None = None
-    #: Processes of the run that were killed and did not end, whoever started them.
+    #: Processes of the run that were killed and did not end, of this worker or of one before it.
     left: tuple[ProcessIdentity, ...] = ()
     _last_heartbeat: float = field(default=float("-inf"))
     _unwritten: deque[Event] = field(default_factory=lambda: deque(maxlen=UNWRITTEN_LIMIT))

@@ -66,7 +66,7 @@ class Heartbeat:
             return None
 
     def others(self) -> list[ProcessIdentity]:
-        """The run's processes but this one that are there, whoever they work for."""
+        """The run's processes but this one that are there, of this worker or of another."""
         known = filter(None, [self.worker, self.engine, *self.left])
         return [process for process in dict.fromkeys(known) if process.pid != os.getpid() and process.is_alive()]
 

@@ -50,7 +50,7 @@ def remove_files(
     """Remove them. What cannot be removed, or is not where it was made, is recorded; it does not fail the run.
 
     `was_cleared`: the last directory was emptied while it was held, wherever it was then. `hung`: processes of the run
-    that do not end; whoever looked at their files would wait with them.
+    that do not end; a look at their files would wait with them.
     """
     if not isinstance(order.target, DirectoryTarget):
         return

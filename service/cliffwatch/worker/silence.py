@@ -2,7 +2,7 @@
 
 A program such as fio says nothing while the thread that it asks waits for its drive, and then puts all of that time
 into one window. The kernel knows better. A thread that waits uninterruptibly and has not run since it was last looked
-at waits for one thing all the time; and a drive with requests in flight that completes none serves nobody. While one of
+at waits for one thing all the time; and a drive with requests in flight that completes none hangs. While one of
 the two lasts, the worker says what the engine cannot: windows without an operation, and how old the oldest one is.
 What is silent for another reason, stopped or too busy, is no stall, and its time stays a gap.
 """

@@ -1,6 +1,6 @@
 """A driver file's keys of security: who the client is, and by which certificates brokers are known.
 
-Secrets are not taken over: a workload is shown to whoever may read.
+Secrets are not taken over: all users who may read are shown the workload.
 """
 
 import re
