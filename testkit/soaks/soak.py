@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from cliffwatch.analysis.csv_table import COLUMNS
 from cliffwatch.analysis.finding import FindingKind, Notice, Sample, Series
+from cliffwatch.analysis.table import COLUMNS
 
 Column = NDArray[np.float64]
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from cliffwatch.analysis.csv_table import COLUMNS
 from cliffwatch.analysis.finding import Notice, Sample
 from cliffwatch.analysis.offline.changes import analyse
 from cliffwatch.analysis.online.replay import replay
+from cliffwatch.analysis.table import COLUMNS
 
 LENGTHS = (0, 1, 2, 23, 24, 25, 61, 299, 701, 1501)
 SHAPES = ("constant", "noisy", "missing", "half", "zero", "jump", "huge", "tick")

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 
-from cliffwatch.analysis.csv_table import CsvTable, read_table
+from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.table import Table
 from cliffwatch.analysis.wording import sentence_of
 
 WINDOW = 10.0
@@ -19,7 +20,7 @@ HOUR = 360
 Factors = Callable[[int], Sequence[float]]
 
 
-def table_of(count: int, factors: Factors, rate: Callable[[int], float] = lambda _: 50.0, seed: int = 1) -> CsvTable:
+def table_of(count: int, factors: Factors, rate: Callable[[int], float] = lambda _: 50.0, seed: int = 1) -> Table:
     """Windows whose quantiles are so many times their floor, with the noise of a healthy run."""
     noise = random.Random(seed)
     rows = []
@@ -31,7 +32,7 @@ def table_of(count: int, factors: Factors, rate: Callable[[int], float] = lambda
     return read_table(["elapsed_seconds,p50,p99,p999,operations_per_second", *rows])
 
 
-def found_in(table: CsvTable, mode: str) -> list[Finding]:
+def found_in(table: Table, mode: str) -> list[Finding]:
     return (analysis if mode == "offline" else replay)(table.series, table.samples, [], table.window_seconds)
 
 
@@ -40,7 +41,7 @@ def bursts(at: Iterable[int], *, p99: float = 1.0, p999: float = 36.0) -> Factor
     return lambda index: (1.0, p99, p999) if index in moments else (1.0, 1.0, 1.0)
 
 
-def words_of(finding: Finding, table: CsvTable) -> str:
+def words_of(finding: Finding, table: Table) -> str:
     return sentence_of(finding, next(one for one in table.series if one.name == finding.series))
 
 

@@ -4,10 +4,11 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from cliffwatch.analysis.csv_table import CsvTable, read_table
+from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding, LimitedBy, Notice
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.table import Table
 from cliffwatch.analysis.table_evidence import evidence_of_table
 from cliffwatch.analysis.verdict import FindingSummary, Verdict, degrades, judge
 from cliffwatch.analysis.wording import sentence_of
@@ -27,12 +28,12 @@ def healthy(index: int, rate: float = 2900.0, latency: float = 0.0023) -> str:
     return f"{latency * wobble(index):.6f},{rate * wobble(index + 3):.1f}"
 
 
-def table_of(rows: Iterable[str], window: float = 1.0, columns: str = "p50,operations_per_second") -> CsvTable:
+def table_of(rows: Iterable[str], window: float = 1.0, columns: str = "p50,operations_per_second") -> Table:
     lines = [f"{index * window:g},{row}" for index, row in enumerate(rows)]
     return read_table([f"elapsed_seconds,{columns}", *lines])
 
 
-def found_in(table: CsvTable, mode: str, notices: tuple[Notice, ...] = ()) -> tuple[list[Finding], Verdict]:
+def found_in(table: Table, mode: str, notices: tuple[Notice, ...] = ()) -> tuple[list[Finding], Verdict]:
     find = analysis if mode == "offline" else replay
     findings = find(table.series, table.samples, list(notices), table.window_seconds)
     known = {one.name: one for one in table.series}

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,11 @@ from hypothesis import strategies as st
 from tests.fuzz.damage import spoiled
 from tests.fuzz.explore import bounded, explore, holds
 from tests.fuzz.journals import journal
+from tests.fuzz.tables import require_sound
 
-from cliffwatch.analysis.csv_table import COLUMNS, CsvTable, read_notices, read_table
+from cliffwatch.analysis.csv_table import read_notices, read_table
+from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.table import COLUMNS, Table
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.analyze import Mode, _of_table
 from cliffwatch.report.export.formats import write_analyzable, write_csv, write_parquet
@@ -60,18 +62,6 @@ def lines_of(content: bytes) -> list[str]:
     return io.StringIO(content.decode("utf-8", "replace"), newline="").readlines()
 
 
-def require_sound(table: CsvTable) -> None:
-    assert math.isfinite(table.window_seconds)
-    assert table.window_seconds > 0
-    assert isinstance(table.errors, int)
-    for sample, seconds in zip(table.samples, table.measured, strict=True):
-        assert 0 <= sample.start < sample.end < math.inf
-        assert 0 <= seconds <= sample.end - sample.start + 1e-6
-        assert all(math.isfinite(value) and value >= 0 for value in sample.values.values())
-    assert all(0 <= start < end < math.inf for start, end in table.gaps)
-    assert all(math.isfinite(notice.at) for notice in table.notices)
-
-
 CONTENTS = spoiled(st.just(TABLE)) | cells_changed()
 
 
@@ -85,7 +75,7 @@ def test_a_table_is_sound_or_refused_by_line(content: bytes) -> None:
                 assert problem.code is Code.BAD_REQUEST
                 assert problem.faults
                 continue
-            if isinstance(found, CsvTable):
+            if isinstance(found, Table):
                 require_sound(found)
 
 
@@ -99,11 +89,10 @@ def test_what_is_read_is_analysed(content: bytes) -> None:
                 assert problem.faults
 
 
+LATENCIES = {name for name, series in COLUMNS.items() if series.role is Role.LATENCY}
 SERIES = st.dictionaries(
     st.sampled_from(list(COLUMNS)), st.lists(st.none() | st.floats(0, 1e6), min_size=3, max_size=3), min_size=1
-).filter(lambda columns: any(name.startswith(("p", "device")) for name in columns))
-
-QUANTILES = {name for name in COLUMNS if name.startswith("p")}
+).filter(lambda columns: any(name in LATENCIES or name.startswith("device") for name in columns))
 
 
 @holds(examples=60, columns=SERIES, start=st.floats(0, 1e6))
@@ -119,7 +108,7 @@ def test_a_table_is_read_as_it_was_written(columns: dict[str, list[float | None]
         known = {name: found[row] for name, found in columns.items() if found[row] is not None}
         if known.get("operations_per_second") == 0:
             # No operation was completed, so that a latency of 0 belongs to none.
-            known = {name: value for name, value in known.items() if value != 0 or name not in QUANTILES}
+            known = {name: value for name, value in known.items() if value != 0 or name not in LATENCIES}
         assert {series.name for series in table.series} == set(columns)
         assert sample.values == known
 

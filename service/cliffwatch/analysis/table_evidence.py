@@ -1,20 +1,31 @@
 """What a table of windows gives the verdict to go by."""
 
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
-from cliffwatch.analysis.csv_table import CsvTable
 from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
+from cliffwatch.analysis.table import Table
 from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 
-#: What the verdict on a run goes by besides, and no table holds.
-NOT_JUDGED = (
-    "Not judged, because a table does not hold it: whether the load reached the drive, whether the client was the "
-    "bottleneck, whether a single operation took 10 s or more, whether the load ended in a stall, whether the run was "
-    "stopped or failed, and limits that what was measured could not decide."
+#: What the verdict on a run goes by besides, and no table holds; the second only one with a column `max`.
+_NOT_HELD = ("whether the load reached the drive", "whether the client was the bottleneck")
+_LONGEST = "whether a single operation took 10 s or more"
+_NEVER_HELD = (
+    "whether the load ended in a stall",
+    "whether the run was stopped or failed",
+    "and limits that what was measured could not decide",
 )
+#: The most columns that a sentence names.
+_NAMED = 5
 
 
-def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...], client_limited: str) -> RunEvidence:
+def not_judged(table: Table) -> str:
+    """What the verdict leaves out, as a sentence."""
+    has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
+    missing = (*_NOT_HELD, *(() if has_longest else (_LONGEST,)), *_NEVER_HELD)
+    return f"Not judged, because a table does not hold it: {', '.join(missing)}."
+
+
+def evidence_of_table(table: Table, findings: tuple[FindingSummary, ...], client_limited: str) -> RunEvidence:
     """The evidence of a load that ended with the table's last row. `findings` are those that degrade, `client_limited`
     says which work the client did not ask for."""
     return RunEvidence(
@@ -29,12 +40,13 @@ def evidence_of_table(table: CsvTable, findings: tuple[FindingSummary, ...], cli
         findings=findings,
         client_limited=client_limited,
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
+        slowest=_slowest(table),
         unmeasured=_unmeasured(table),
         left_out=_left_out(table),
     )
 
 
-def _coverage(table: CsvTable, begin: float) -> Coverage:
+def _coverage(table: Table, begin: float) -> Coverage:
     return measure_coverage(
         [
             MeasuredInterval(sample.start, sample.end, seconds)
@@ -48,16 +60,26 @@ def _coverage(table: CsvTable, begin: float) -> Coverage:
     )
 
 
-def _unmeasured(table: CsvTable) -> str:
+def _slowest(table: Table) -> tuple[float, float] | None:
+    """How long the slowest operation took at least, and when it was over; None where no row says so."""
+    longest = [series.name for series in table.series if series.quantile == 1.0]
+    found = [(value, sample.end) for sample in table.samples for name in longest if (value := sample.values.get(name))]
+    if table.slowest is not None:
+        found.append(table.slowest)
+    return max(found, default=None)
+
+
+def _unmeasured(table: Table) -> str:
     """Why a table says nothing of a latency, or nothing at all; empty where one of its series can be judged."""
     judged = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
     most = max(sum(sample.values.get(name, 0.0) > 0 for sample in table.samples) for name in judged)
     if most >= WINDOWS_LEAST:
         return ""
-    columns = ", ".join(judged)
+    more = f" and {len(judged) - _NAMED} more" if len(judged) > _NAMED else ""
+    columns = ", ".join(judged[:_NAMED]) + more
     return f"Only {most} rows hold a latency above zero ({columns}); it takes {WINDOWS_LEAST} to say anything."
 
 
-def _left_out(table: CsvTable) -> str:
+def _left_out(table: Table) -> str:
     counts = [f"{count} of {column}" for column, count in table.below_zero.items()]
     return f"Values below zero count as not measured: {', '.join(counts)}." if counts else ""

@@ -85,8 +85,8 @@ class Histogram:
         return histogram
 
     @classmethod
-    def decode(cls, text: str) -> "Histogram":
-        """From HdrHistogram V2 compressed base64 (`HISTFAAA…`), of any range and precision.
+    def decode(cls, text: str, unit_nanoseconds: int = 1) -> "Histogram":
+        """From HdrHistogram V2 compressed base64 (`HISTFAAA…`), of any range, precision and unit.
 
         What another range has over one hour is counted there and as overflow. Raises ValueError when the text is not
         such a histogram.
@@ -99,10 +99,11 @@ class Histogram:
         counts = np.ctypeslib.as_array(other.counts)
         if float(counts.sum(dtype=np.float64)) > _COUNT_LIMIT:
             raise ValueError(f"not an HdrHistogram V2 payload: it counts more than {_COUNT_LIMIT} latencies")
-        if (other.counts_len, other.unit_magnitude, other.significant_figures) != _SHAPE:
+        if unit_nanoseconds != 1 or (other.counts_len, other.unit_magnitude, other.significant_figures) != _SHAPE:
             histogram = cls()
             present = np.flatnonzero(counts)
-            values = [min(other.get_value_from_index(int(index)), HIGHEST_NANOSECONDS + 1) for index in present]
+            latencies = (other.get_value_from_index(int(index)) * unit_nanoseconds for index in present)
+            values = [min(each, HIGHEST_NANOSECONDS + 1) for each in latencies]
             histogram.record_many(np.array(values, dtype=np.int64), counts[present])
             return histogram
         histogram = cls.__new__(cls)

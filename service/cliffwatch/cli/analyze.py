@@ -1,21 +1,28 @@
 """`cliffwatch analyze …`: what changed in a run, in a journal, or in a CSV that others made. Needs no service."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import typer
 
+from cliffwatch.analysis.finding import Role
+from cliffwatch.analysis.table import Table
 from cliffwatch.base.documents import why_unreadable
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.units import format_number, format_ratio, six_digits
+from cliffwatch.base.units import format_length, format_number, format_ratio, six_digits
 from cliffwatch.cli import completion
 from cliffwatch.cli.output import ABSENT, Output, print_json, put, say, show_latency, show_seconds, table_lines
 from cliffwatch.cli.paths import is_file
 from cliffwatch.cli.run_source import journal_of
 from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
 from cliffwatch.model.run_state import VerdictName
 
 EXIT_NOT_PASSED = 1
@@ -39,19 +46,22 @@ class Format(StrEnum):
 class Analysis:
     """The verdict with its reasons, and each finding as it is printed.
 
-    `not_judged` says what the verdict leaves out because the source does not hold it; empty of a journal.
+    `not_judged` says what the verdict leaves out because the source does not hold it, `read` what was made of a file;
+    both are empty of a journal.
     """
 
     verdict: str
     reasons: tuple[str, ...]
     findings: list[dict[str, Any]]
     not_judged: str = ""
+    read: str = ""
 
     def document(self) -> dict[str, Any]:
         return {
             "verdict": self.verdict,
             "reasons": list(self.reasons),
             "not_judged": self.not_judged,
+            "read": self.read,
             "findings": self.findings,
         }
 
@@ -66,11 +76,22 @@ def analyze(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="RUN|DIRECTORY|CSV",
-            help="A run of this machine (its id, the beginning of it, or `last`), a journal, or a CSV of windows.",
+            metavar="RUN|DIRECTORY|FILE",
+            help=(
+                "A run of this machine (its id, the beginning of it, or `last`), a journal, a CSV of windows, or with "
+                "--from what another program wrote."
+            ),
             autocompletion=completion.runs,
         ),
     ],
+    from_: Annotated[
+        OutputFormat | None,
+        typer.Option("--from", envvar="CLIFFWATCH_ANALYZE_FROM", help="Program that wrote the file, as it is."),
+    ] = None,
+    latency_unit: Annotated[
+        LatencyUnit | None,
+        typer.Option("--latency-unit", help="Unit of the latencies in a fio-log or an hlog, which does not say so."),
+    ] = None,
     mode: Annotated[
         Mode,
         typer.Option("--mode", help="All windows at once (offline), or window by window as during the run (online)."),
@@ -85,14 +106,19 @@ def analyze(
     ] = Format.TEXT,
     output: OutputOption = None,
 ) -> None:
-    """Find cliffs, steps, drift and recurring spikes, without the service.
+    """Find cliffs, stalls, steps, drift and recurring spikes, without the service.
 
-    A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p99, p999, p9999 and
-    device_write_latency (seconds), queue_depth, operations_per_second. An empty field was not measured. Exit status: 0
-    for a pass, 1 for any other verdict.
+    A CSV begins with a line that names its columns: elapsed_seconds and any of p50, p90, p95, p99, p999, p9999, mean,
+    max and device_write_latency (seconds), queue_depth, operations_per_second. An empty field was not measured. With
+    --from the file is what pgbench, sysbench, fio, kafka-producer-perf-test or OpenMessaging Benchmark printed or
+    logged, or an HdrHistogram log. Exit status: 0 for a pass, 1 for any other verdict.
     """
     path = Path(source)
-    if is_file(path):
+    if from_ is not None:
+        analysis = _of_output(path, from_, latency_unit, events, mode)
+    elif latency_unit is not None:
+        raise Problem(Code.BAD_REQUEST, "--latency-unit applies to a file that --from names the program of")
+    elif is_file(path):
         analysis = _of_table(path, events, mode)
     else:
         if events is not None:
@@ -107,15 +133,53 @@ def analyze(
 
 
 def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
-    from cliffwatch.analysis.csv_table import read_notices, read_table
+    from cliffwatch.analysis.csv_table import read_table
+
+    table = read_table(_lines(path, "the table"), path.name)
+    return replace(_judged(table, events, mode), read=f"{_extent(table)}.")
+
+
+def _of_output(
+    path: Path, format_: OutputFormat, unit: LatencyUnit | None, events: Path | None, mode: Mode
+) -> Analysis:
+    from cliffwatch.labs.outputs.formats import read_output
+
+    try:
+        with _opened(path) as file:
+            output = read_output((line.rstrip("\n") for line in file), path.name, format_, unit)
+    except (EOFError, zlib.error) as error:
+        raise _unreadable(path, "the file", f"it is no whole gzip file: {error}") from error
+    except OSError as error:
+        raise _unreadable(path, "the file", why_unreadable(error)) from error
+    operations = "" if output.operations is None else f", {output.operations:,} operations"
+    said = [f"{_extent(output.table)}{operations}.", *filter(None, [output.remark])]
+    return replace(_judged(output.table, events, mode), read=" ".join(said))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[TextIO]:
+    """A file as text, compressed by gzip where its name ends so. Bytes that are no text are replaced."""
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield TextIOWrapper(file, encoding="utf-8-sig", errors="replace")
+
+
+def _extent(table: Table) -> str:
+    """How much there is to judge by: `70 windows of 1 s, of which 68 have a latency`."""
+    latencies = [series.name for series in table.series if series.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
+    measured = sum(any(sample.values.get(name) for name in latencies) for sample in table.samples)
+    missing = "" if measured == len(table.samples) else f", of which {measured:,} have a latency"
+    return f"Read {len(table.samples):,} windows of {format_length(table.window_seconds)}{missing}"
+
+
+def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
+    from cliffwatch.analysis.csv_table import read_notices
     from cliffwatch.analysis.online.replay import replay
     from cliffwatch.analysis.run_analysis import analysis
-    from cliffwatch.analysis.table_evidence import NOT_JUDGED, evidence_of_table
+    from cliffwatch.analysis.table_evidence import evidence_of_table, not_judged
     from cliffwatch.analysis.verdict import FindingSummary, degrades, judge
     from cliffwatch.analysis.wording import sentence_of
     from cliffwatch.analysis.work import not_asked_for
 
-    table = read_table(_lines(path, "the table"), path.name)
     notices = [*table.notices, *(read_notices(_lines(events, "--events"), events.name) if events is not None else [])]
     find = analysis if mode is Mode.OFFLINE else replay
     findings = find(table.series, table.samples, notices, table.window_seconds)
@@ -131,7 +195,7 @@ def _of_table(path: Path, events: Path | None, mode: Mode) -> Analysis:
     )
     idle = not_asked_for((finding, row["sentence"]) for finding, row in zip(findings, rows, strict=True))
     verdict = judge(evidence_of_table(table, summaries, idle))
-    return Analysis(verdict.name.value, verdict.reasons, rows, NOT_JUDGED)
+    return Analysis(verdict.name.value, verdict.reasons, rows, not_judged(table))
 
 
 def _of_journal(directory: Path, mode: Mode) -> Analysis:
@@ -200,8 +264,12 @@ def _lines(path: Path, what: str) -> Sequence[str]:
     try:
         return path.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        fault = FieldFault(what, f"{path} cannot be read: {why_unreadable(error)}; correct the path")
-        raise Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault]) from error
+        raise _unreadable(path, what, why_unreadable(error)) from error
+
+
+def _unreadable(path: Path, what: str, why: str) -> Problem:
+    fault = FieldFault(what, f"{path} cannot be read: {why}; correct the path")
+    return Problem(Code.BAD_REQUEST, f"{what} cannot be read", [fault])
 
 
 def _quantity(value: float | None, unit: str | None) -> str:
@@ -214,7 +282,7 @@ def _quantity(value: float | None, unit: str | None) -> str:
 
 def _print_text(analysis: Analysis) -> None:
     put(f"verdict: {analysis.verdict}")
-    for sentence in (*analysis.reasons, *filter(None, [analysis.not_judged])):
+    for sentence in (*analysis.reasons, *filter(None, [analysis.read, analysis.not_judged])):
         say(sentence)
     if not analysis.findings:
         return

@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cliffwatch.analysis.coverage import Gap
-from cliffwatch.analysis.csv_table import (
+from cliffwatch.analysis.finding import Notice, Role, Series
+from cliffwatch.analysis.journal_series import notices_from_events, sample_of, series_of
+from cliffwatch.analysis.table import (
     DEVICE_COLUMNS,
     END_COLUMN,
     ERRORS_COLUMN,
@@ -23,8 +25,6 @@ from cliffwatch.analysis.csv_table import (
     PHASE_COLUMN,
     TIME_COLUMN,
 )
-from cliffwatch.analysis.finding import Notice, Role, Series
-from cliffwatch.analysis.journal_series import notices_from_events, sample_of, series_of
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.model.phase import Phase

@@ -1,0 +1,153 @@
+"""A table of windows, of a CSV or of what other programs print: rows of columns made into series and samples.
+
+`elapsed_seconds` is the start of a row's window. Latencies are seconds; what is absent was not measured.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from statistics import median
+
+from cliffwatch.analysis.finding import Notice, Role, Sample, Series
+from cliffwatch.model.phase import UNJUDGED_PHASES
+
+TIME_COLUMN = "elapsed_seconds"
+NAME_COLUMN = "name"
+PHASE_COLUMN = "phase"
+#: What the export of a run adds: a row's end, how much of it was measured, operations that failed, the operation of the
+#: latencies without a name; why it was a gap; what happened in it, and when; what was said of a limit that it broke.
+END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN = "end_elapsed_seconds", "measured_seconds", "errors"
+OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
+NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
+#: How old the oldest operation was at a row's end that was due and not completed.
+OLDEST_COLUMN = "oldest_outstanding_seconds"
+TEXT_COLUMNS = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
+ABOUT_COLUMNS = (END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN, NOTICE_TIME_COLUMN, OLDEST_COLUMN, *TEXT_COLUMNS)
+#: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
+DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
+_DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
+#: The columns that mean something, in the order in which they are spoken of.
+COLUMNS: dict[str, Series] = {
+    "p50": Series("p50", Role.LATENCY, quantile=0.5),
+    "p90": Series("p90", Role.LATENCY, quantile=0.9),
+    "p95": Series("p95", Role.LATENCY, quantile=0.95),
+    "p99": Series("p99", Role.LATENCY, quantile=0.99),
+    "p999": Series("p999", Role.LATENCY, quantile=0.999),
+    "p9999": Series("p9999", Role.LATENCY, quantile=0.9999),
+    "mean": Series("mean", Role.LATENCY),
+    "max": Series("max", Role.LATENCY, quantile=1.0),
+    "device_write_latency": Series("device_write_latency", Role.DEVICE_LATENCY),
+    "queue_depth": Series("queue_depth", Role.QUEUE_DEPTH),
+    "operations_per_second": Series("operations_per_second", Role.RATE),
+}
+#: A row stands for as long as the next one is away, but for no more than so many usual distances: beyond that is a gap.
+GAP_DISTANCES = 2.5
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`samples` in order of time; `window_seconds` is the usual distance between rows.
+
+    `below_zero` is how many values of each column were left out because they are negative. `measured` is how many
+    seconds of each sample were. `gaps` are rows that say that nothing was measured; `notices`, `limits` and `errors`
+    are what rows say besides. `warm_up_end` is the end of the first rows of phases that are not judged, None without.
+    `slowest` is how long an operation took at least and when it was over, where no row has it.
+    """
+
+    series: tuple[Series, ...]
+    samples: tuple[Sample, ...]
+    window_seconds: float
+    below_zero: Mapping[str, int] = field(default_factory=dict)
+    measured: tuple[float, ...] = ()
+    gaps: tuple[tuple[float, float], ...] = ()
+    notices: tuple[Notice, ...] = ()
+    limits: tuple[str, ...] = ()
+    errors: int = 0
+    warm_up_end: float | None = None
+    slowest: tuple[float, float] | None = None
+
+
+@dataclass(slots=True)
+class Row:
+    """One row as it was read: text by column, numbers by column, its start."""
+
+    at: float
+    texts: dict[str, str]
+    numbers: dict[str, float]
+
+
+def series_of_column(column: str) -> Series | None:
+    """What a column holds; None where it is none of a series."""
+    if column in COLUMNS:
+        return COLUMNS[column]
+    plain, _, quantile = column.rpartition(".")
+    if plain and quantile in COLUMNS and COLUMNS[quantile].role is Role.LATENCY:
+        return replace(COLUMNS[quantile], name=column, operation=plain)
+    plain, _, device = column.partition(".")
+    if plain in _DEVICE_SERIES and device:
+        return replace(COLUMNS[plain], name=f"{_DEVICE_SERIES[plain]}.{device}", device=device)
+    return None
+
+
+def table_of(found: Mapping[str, Series], read: Sequence[Row]) -> Table:
+    """The table of two rows or more in order of time; `found` are the series by column."""
+    times = [row.at for row in read]
+    distances = [later - earlier for earlier, later in pairwise(times)]
+    usual = median(distances)
+    lengths = [distance if distance <= GAP_DISTANCES * usual else usual for distance in [*distances, usual]]
+    operation = next((row.texts[OPERATION_COLUMN] for row in read if OPERATION_COLUMN in row.texts), None)
+    series = {column: _named(one, operation) for column, one in found.items()}
+    samples, measured, gaps, notices = [], [], [], []
+    warm_up_end, is_warming_up = None, True
+    for row, length in zip(read, lengths, strict=True):
+        end = row.numbers.get(END_COLUMN, row.at + length)
+        is_warming_up = is_warming_up and row.texts.get(PHASE_COLUMN) in UNJUDGED_PHASES
+        warm_up_end = end if is_warming_up else warm_up_end
+        if NOTICE_COLUMN in row.texts:
+            notices.append(Notice(row.numbers.get(NOTICE_TIME_COLUMN, row.at), row.texts[NOTICE_COLUMN]))
+        if GAP_COLUMN in row.texts:
+            gaps.append((row.at, end))
+            continue
+        values = _values(series, row.numbers)
+        oldest = row.numbers.get(OLDEST_COLUMN)
+        samples.append(Sample(row.at, end, values, row.texts.get(PHASE_COLUMN), oldest))
+        measured.append(min(row.numbers.get(MEASURED_COLUMN, end - row.at), end - row.at))
+    return Table(
+        tuple(sorted(series.values(), key=_order) if operation is not None else series.values()),
+        tuple(samples),
+        usual,
+        measured=tuple(measured),
+        gaps=tuple(gaps),
+        notices=tuple(notices),
+        limits=tuple(row.texts[LIMIT_COLUMN] for row in read if LIMIT_COLUMN in row.texts),
+        errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
+        warm_up_end=warm_up_end,
+    )
+
+
+def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[str, float]:
+    """A row's values by series. A latency of 0 beside a rate of 0 is how some write that nothing was completed."""
+    nothing = any(one.role is Role.RATE and numbers.get(column) == 0 for column, one in series.items())
+    return {
+        one.name: numbers[column]
+        for column, one in series.items()
+        if column in numbers and not (nothing and one.role is Role.LATENCY and numbers[column] == 0)
+    }
+
+
+def _named(series: Series, operation: str | None) -> Series:
+    """In the export of a run, series have the names that the run's own have."""
+    if operation is None:
+        return series
+    if series.role is Role.LATENCY and series.operation is None:
+        return replace(series, name=f"{operation}.{series.name}", operation=operation)
+    return replace(series, name=_DEVICE_SERIES.get(series.name, series.name))
+
+
+def _order(series: Series) -> tuple[int, str, int]:
+    """The order in which a journal has its series: operations, the rate, all devices together, each of them."""
+    if series.role is Role.LATENCY:
+        return (0, series.operation or "", round(1e6 * (series.quantile or 0.0)))
+    if series.role is Role.RATE:
+        return (1, "", 0)
+    return (2, series.device or "", int(series.role is Role.QUEUE_DEPTH))

@@ -1,0 +1,99 @@
+"""fio's latency logs (`write_lat_log`): a line for each I/O, or one for each `log_avg_msec`.
+
+`milliseconds, latency, direction, block size, offset, …` (fio's HOWTO, "Log File Formats"). A line of averages has the
+block size 0. fio writes nothing until an I/O ends, so averages do not show a stall as a row: it is the longest time
+without any.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+from statistics import median
+
+from cliffwatch.labs.outputs.operations import OperationLog
+from cliffwatch.labs.outputs.rows import BadLineError, Progress, Reading, rows_of_progress
+from cliffwatch.model.operation import Operation
+
+_DIRECTIONS = {"0": Operation.READ.value, "1": Operation.WRITE.value, "2": "trim"}
+_FIELDS_LEAST = 4
+_DIGITS_MOST = 15
+#: A line of a histogram log (`write_hist_log`) has 1,216 or more.
+_FIELDS_MOST = 10
+#: So many of the intervals have an average in a log of a job that does not pause by itself.
+_WITHOUT_PAUSES = 0.95
+_OTHER_LOGS = {"_bw": "bandwidth", "_iops": "IOPS", "_hist": "histograms"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Average:
+    line: int
+    end: float
+    column: str
+    seconds: float
+
+
+def read(lines: Iterable[str], name: str, unit_seconds: float) -> Reading:
+    """Latencies are in `unit_seconds`. Raises BadLineError for a line that is none of such a log."""
+    for mark, what in _OTHER_LOGS.items():
+        if f"{mark}." in PurePath(name).name:
+            raise BadLineError(0, f"is fio's log of {what}; give the one of latencies, whose name has _lat or _clat")
+    log = OperationLog()
+    averages: list[_Average] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        milliseconds, value, direction, size = _fields(number, line)
+        seconds = value * unit_seconds
+        if size:
+            log.add(number, milliseconds / 1000, seconds, direction)
+        else:
+            averages.append(_Average(number, milliseconds / 1000, f"{direction}.mean", seconds))
+    return _of_averages(averages) if averages else log.reading()
+
+
+def _fields(number: int, line: str) -> tuple[int, int, str, int]:
+    fields = [field.strip() for field in line.split(",")]
+    if len(fields) > _FIELDS_MOST:
+        raise BadLineError(number, "is of a log of histograms; give the one of latencies, whose name has _lat or _clat")
+    try:
+        if len(fields) < _FIELDS_LEAST or any(len(field) > _DIGITS_MOST for field in fields[:_FIELDS_LEAST]):
+            raise ValueError
+        return int(fields[0]), int(fields[1]), _DIRECTIONS[fields[2]], int(fields[3])
+    except (KeyError, ValueError) as error:
+        wanted = "milliseconds, latency, direction (0, 1 or 2), block size"
+        raise BadLineError(number, f"{line.strip()[:60]!r} is not `{wanted}`") from error
+
+
+def _of_averages(averages: list[_Average]) -> Reading:
+    """Averages of all jobs and directions that lie in the same interval are one row, each direction the mean of its."""
+    by_column: dict[str, list[float]] = defaultdict(list)
+    for each in averages:
+        by_column[each.column].append(each.end)
+    steps = [later - earlier for ends in by_column.values() for earlier, later in pairwise(ends) if later > earlier]
+    length = median(steps or [1.0])
+    found: dict[int, list[_Average]] = defaultdict(list)
+    for each in averages:
+        found[round(each.end / length)].append(each)
+    said = []
+    for place in sorted(found):
+        columns: dict[str, list[float]] = defaultdict(list)
+        for each in found[place]:
+            columns[each.column].append(each.seconds)
+        numbers = {column: sum(values) / len(values) for column, values in columns.items()}
+        said.append(Progress(found[place][0].line, max(each.end for each in found[place]), numbers))
+    remark = f"The log has the averages of {length:g} s and no rate: what was completed is not known."
+    return Reading(rows_of_progress(said), slowest=_slowest(said, length), remark=remark)
+
+
+def _slowest(said: list[Progress], length: float) -> tuple[float, float] | None:
+    """What the longest span without an average says of an I/O, which was under way in it: how long it took at least,
+    and when it was over. None of a job that pauses by itself."""
+    spans = [(earlier.end, later.end) for earlier, later in pairwise(said)]
+    missing = sum(max(0, round((end - start) / length) - 1) > 0 for start, end in spans)
+    if not spans or missing > (1 - _WITHOUT_PAUSES) * len(spans):
+        return None
+    start, end = max(spans, key=lambda span: span[1] - span[0])
+    # The last average before it may have been written up to an interval before the last I/O ended.
+    return (end - start - length, end) if end - start > 2 * length else None

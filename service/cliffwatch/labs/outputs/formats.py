@@ -1,0 +1,83 @@
+"""The formats that `cliffwatch analyze --from` reads, and the table of windows that each becomes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from cliffwatch.analysis.finding import Role, Series
+from cliffwatch.analysis.table import Row, Table, series_of_column, table_of
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.labs.outputs import fio_json, fio_log, hlog, omb, pgbench, producer_perf, sysbench
+from cliffwatch.labs.outputs.names import LatencyUnit, OutputFormat
+from cliffwatch.labs.outputs.rows import BadLineError, Reading
+
+_SECONDS = {
+    LatencyUnit.NANOSECONDS: 1e-9,
+    LatencyUnit.MICROSECONDS: 1e-6,
+    LatencyUnit.MILLISECONDS: 1e-3,
+    LatencyUnit.SECONDS: 1.0,
+}
+#: What has to be in a file, and how it gets there.
+_REMEDIES = {
+    OutputFormat.PGBENCH: "`pgbench -P 1` writes progress lines to standard error, `--log` a line for each transaction",
+    OutputFormat.SYSBENCH: "`sysbench --report-interval=1` writes them to standard output",
+    OutputFormat.FIO_LOG: "`fio --write_lat_log=NAME` writes them to NAME_lat.1.log, `--log_avg_msec=1000` their means",
+    OutputFormat.FIO_JSON: "`fio --output-format=json+ --status-interval=1` writes an object for each second",
+    OutputFormat.PRODUCER_PERF: "kafka-producer-perf-test prints one line every five seconds",
+    OutputFormat.OMB: "the benchmark writes one value for each ten seconds when it ends",
+    OutputFormat.HLOG: "a line is `start,length,longest,HISTFAAA…`",
+}
+_WINDOWS_LEAST = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A table, and what is to be said of how it was read."""
+
+    table: Table
+    operations: int | None
+    remark: str
+
+
+def read_output(lines: Iterable[str], name: str, format_: OutputFormat, unit: LatencyUnit | None = None) -> Output:
+    """The table of a file called `name`. Raises Problem(bad_request) that names the line and what to give instead."""
+    if unit is not None and format_ not in (OutputFormat.FIO_LOG, OutputFormat.HLOG):
+        detail = "--latency-unit is for fio-log and hlog only; the other formats say in which unit their latencies are"
+        raise Problem(Code.BAD_REQUEST, detail, [FieldFault("--latency-unit", "leave it out")])
+    try:
+        reading = _read(lines, name, format_, None if unit is None else _SECONDS[unit])
+        windows = reading.windows
+        if len(windows) < _WINDOWS_LEAST:
+            raise BadLineError(0, f"has {len(windows) or 'no'} window of {format_}; {_REMEDIES[format_]}")
+        columns = _columns(windows)
+        if not any(series.role is Role.LATENCY for series in columns.values()):
+            raise BadLineError(0, "has no latency in any of its windows, so nothing can be found in it")
+    except BadLineError as error:
+        place = f"{name} line {error.line}" if error.line else name
+        raise Problem(Code.BAD_REQUEST, f"{name} cannot be analysed", [FieldFault(place, str(error))]) from error
+    table = replace(table_of(columns, windows), slowest=reading.slowest)
+    return Output(table, reading.operations, reading.remark)
+
+
+def _columns(windows: list[Row]) -> dict[str, Series]:
+    """The series by column, latencies first: the mean of each operation before its longest."""
+    names = dict.fromkeys(column for row in windows for column in row.numbers)
+    found = {name: series for name in names if (series := series_of_column(name)) is not None}
+    return dict(sorted(found.items(), key=lambda each: (each[1].role is not Role.LATENCY, each[1].quantile or 0.0)))
+
+
+def _read(lines: Iterable[str], name: str, format_: OutputFormat, unit_seconds: float | None) -> Reading:
+    match format_:
+        case OutputFormat.PGBENCH:
+            return pgbench.read(lines)
+        case OutputFormat.SYSBENCH:
+            return sysbench.read(lines)
+        case OutputFormat.FIO_LOG:
+            return fio_log.read(lines, name, unit_seconds or _SECONDS[LatencyUnit.NANOSECONDS])
+        case OutputFormat.FIO_JSON:
+            return fio_json.read(lines)
+        case OutputFormat.PRODUCER_PERF:
+            return producer_perf.read(lines)
+        case OutputFormat.OMB:
+            return omb.read(lines)
+        case OutputFormat.HLOG:
+            return hlog.read(lines, unit_seconds)

@@ -1,0 +1,69 @@
+"""The result file of OpenMessaging Benchmark, of upstream and its forks: lists with a value for each sample.
+
+Latencies are milliseconds. Upstream writes no time of a sample; it takes one every ten seconds, or a little later.
+"""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.labs.outputs.rows import LARGEST, RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
+from cliffwatch.model.operation import Operation
+
+_SAMPLE_SECONDS = 10.0
+_OPERATIONS = {"publishLatency": Operation.PUBLISH.value, "endToEndLatency": Operation.END_TO_END.value}
+_COLUMNS = {
+    "50pct": "p50",
+    "95pct": "p95",
+    "99pct": "p99",
+    "999pct": "p999",
+    "9999pct": "p9999",
+    "Avg": "mean",
+    "Max": "max",
+}
+
+
+def read(lines: Iterable[str]) -> Reading:
+    """Raises BadLineError for what is no such file."""
+    try:
+        document = lenient_json("\n".join(lines).encode())[0]
+    except (ValueError, json.JSONDecodeError) as error:
+        raise BadLineError(0, f"is not JSON: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("publishRate"), list):
+        raise BadLineError(0, "has no list publishRate; give the JSON file that the benchmark writes at its end")
+    published, consumed = _list(document, "publishRate"), _list(document, "consumeRate")
+    rates = published if any(published) or len(consumed) != len(published) else consumed
+    length = _SAMPLE_SECONDS
+    if isinstance(document.get("sampleRateMillis"), int | float) and document["sampleRateMillis"] > 0:
+        length = document["sampleRateMillis"] / 1000
+    failed = _list(document, "publishErrorRate")
+    columns = {
+        f"{operation}.{column}": _list(document, f"{name}{field}")
+        for name, operation in _OPERATIONS.items()
+        for field, column in _COLUMNS.items()
+    }
+    said = []
+    for index, rate in enumerate(rates):
+        numbers = {column: values[index] / 1000 for column, values in columns.items() if index < len(values)}
+        numbers |= {RATE_COLUMN: rate}
+        if index < len(failed):
+            numbers[ERRORS_COLUMN] = failed[index] * length
+        said.append(Progress(0, (index + 1) * length, numbers))
+    remark = f"The file has no times: a sample counts as {length:g} s." if "sampleRateMillis" not in document else ""
+    operations = round(sum(rate * length for rate in rates if math.isfinite(rate)))
+    return Reading(rows_of_progress(said), operations=operations, remark=remark)
+
+
+def _list(document: dict[str, Any], name: str) -> list[float]:
+    """Of numbers; empty where it is not there. What was not measured is NaN."""
+    values = document.get(name, [])
+    if not isinstance(values, list):
+        raise BadLineError(0, f"has no list {name}, but {type(values).__name__}")
+    found = [math.nan if value is None or value == "NaN" else value for value in values]
+    for index, value in enumerate(found):
+        if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) > LARGEST:
+            raise BadLineError(0, f"{name}[{index}] is {value!r:.40}, and no number that was measured")
+    return [float(value) for value in found]

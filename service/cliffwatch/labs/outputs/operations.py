@@ -1,0 +1,102 @@
+"""Windows of a log with a line for each operation: exact percentiles, rate, and how old the oldest operation was."""
+
+from array import array
+from collections import defaultdict
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cliffwatch.analysis.table import END_COLUMN, ERRORS_COLUMN, OLDEST_COLUMN, Row
+from cliffwatch.base.histogram import QUANTILES
+from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Reading, quantile_column
+
+#: Eight bytes each are kept until all are read, since such logs are not in order of time.
+OPERATIONS_LIMIT = 50_000_000
+#: Windows are of a second, and of ten in a log of more than an hour.
+_SHORT_SECONDS, _LONG_SECONDS, _LONG_FROM_SECONDS = 1.0, 10.0, 3600.0
+_MILLISECONDS_LIMIT = 2**32
+#: A time that is later than this is since the epoch.
+_EPOCH_FROM = 1e8
+_EARLIER_SECONDS = 3600.0
+
+
+class OperationLog:
+    """Operations by name, each with the moment of its completion and its latency, both in seconds."""
+
+    def __init__(self) -> None:
+        self._ends: dict[str, array[int]] = defaultdict(lambda: array("I"))
+        self._latencies: dict[str, array[float]] = defaultdict(lambda: array("f"))
+        self._failures: list[float] = []
+        self._zero: float | None = None
+        self._count = 0
+
+    def add(self, line: int, end: float, latency_seconds: float, operation: str = "") -> None:
+        """Take in an operation. Raises BadLineError where it cannot be of the same run, or where there are too many."""
+        self._count += 1
+        if self._count > OPERATIONS_LIMIT:
+            raise BadLineError(
+                line, f"is operation {self._count:,}, and no more are read; log averages, or a part of them"
+            )
+        self._ends[operation].append(self._milliseconds(line, end))
+        self._latencies[operation].append(latency_seconds)
+
+    def add_failure(self, line: int, end: float) -> None:
+        """Take in an operation that failed."""
+        self._failures.append(self._milliseconds(line, end) / 1000)
+
+    def reading(self) -> Reading:
+        """A row for each window from the first to the last operation; the last one only where it is half full."""
+        if not self._count:
+            return Reading([])
+        ends = {
+            name: np.frombuffer(found, dtype=array("I").typecode).astype(np.float64) / 1000
+            for name, found in self._ends.items()
+        }
+        latencies = {name: np.frombuffer(found, dtype=np.float32) for name, found in self._latencies.items()}
+        first = max(0.0, min(float((ends[name] - latencies[name]).min()) for name in ends))
+        last = max(float(found.max()) for found in ends.values())
+        length = _SHORT_SECONDS if last - first <= _LONG_FROM_SECONDS else _LONG_SECONDS
+        count = max(1, round((last - first) / length))
+        rows = [Row(index * length, {}, {END_COLUMN: (index + 1) * length, RATE_COLUMN: 0.0}) for index in range(count)]
+        for name in ends:
+            _fill(rows, length, ends[name] - first, latencies[name], f"{name}." if name else "")
+        for end in self._failures:
+            numbers = rows[min(count - 1, int((end - first) / length))].numbers
+            numbers[ERRORS_COLUMN] = numbers.get(ERRORS_COLUMN, 0.0) + 1
+        return Reading(rows, operations=self._count)
+
+    def _milliseconds(self, line: int, end: float) -> int:
+        """Of a wall clock since an hour before the first operation in the file, as others may have ended before it."""
+        if self._zero is None:
+            self._zero = max(0.0, end - _EARLIER_SECONDS) if end > _EPOCH_FROM else 0.0
+        since = round((end - self._zero) * 1000)
+        if not 0 <= since < _MILLISECONDS_LIMIT:
+            raise BadLineError(line, f"is of {end:g} s, more than 49 days from the first one; give the log of one run")
+        return since
+
+
+def _fill(
+    rows: list[Row], length: float, ends: NDArray[np.float64], latencies: NDArray[np.float32], prefix: str
+) -> None:
+    """Put the operations of one name into their windows."""
+    places = np.minimum((ends / length).astype(np.int64), len(rows) - 1)
+    order = np.argsort(places, kind="stable")
+    borders = np.searchsorted(places[order], np.arange(len(rows) + 1))
+    for index, row in enumerate(rows):
+        values = np.sort(latencies[order[borders[index] : borders[index + 1]]])
+        row.numbers[RATE_COLUMN] += len(values) / length
+        if len(values):
+            ranks = [max(1, int(np.ceil(quantile * len(values) - 1e-9))) - 1 for quantile in QUANTILES]
+            row.numbers |= {
+                f"{prefix}{quantile_column(100 * quantile)}": float(values[rank])
+                for quantile, rank in zip(QUANTILES, ranks, strict=True)
+            }
+            row.numbers |= {f"{prefix}mean": float(values.mean()), f"{prefix}max": float(values[-1])}
+    # Which were under way in windows that completed none is known afterwards.
+    for place in np.flatnonzero(latencies > length):
+        start, end = float(ends[place] - latencies[place]), float(ends[place])
+        for index in range(max(0, int(start / length)), min(len(rows), int(end / length))):
+            age = (index + 1) * length - start
+            row = rows[index]
+            if row.numbers[RATE_COLUMN] == 0:
+                row.numbers[OLDEST_COLUMN] = max(row.numbers.get(OLDEST_COLUMN, 0.0), age)

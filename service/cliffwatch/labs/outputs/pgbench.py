@@ -1,0 +1,73 @@
+"""pgbench: progress lines (`-P`), a line for each transaction (`--log`), or sums of them (`--aggregate-interval`).
+
+The formats are in PostgreSQL's documentation of pgbench, of releases 9.4 to 18. Progress lines have the mean of an
+interval only; a log of transactions gives exact percentiles.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import pairwise
+from statistics import median
+
+from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.labs.outputs.operations import OperationLog
+from cliffwatch.labs.outputs.rows import NUMBER, RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
+
+_NUMBER_OR_NONE = rf"-?(?:{NUMBER}|nan|NaN)"
+_PROGRESS = re.compile(
+    rf"progress: (?P<end>{NUMBER}) s, (?P<rate>{_NUMBER_OR_NONE}) tps, lat (?P<mean>{_NUMBER_OR_NONE}) ms"
+    rf" stddev {_NUMBER_OR_NONE}"
+    r"(?:, (?P<failed>\d{1,15}) failed)?"
+)
+#: client, number, microseconds, script, seconds since the epoch, microseconds of that; further fields by option.
+_TRANSACTION = re.compile(
+    r"\d+ \d+ (?P<latency>\d{1,15}|skipped|failed|serialization|deadlock) \d+ (?P<at>\d{9,11}) (?P<micro>\d{1,6})\b"
+)
+#: seconds since the epoch, transactions, sum of microseconds, sum of their squares, the least, the most.
+_SUMS = re.compile(r"(?P<at>\d{9,11}) (?P<count>\d{1,15}) (?P<sum>\d{1,18}) \d+ \d+ (?P<most>\d{1,15})\b")
+#: A time that is later than this is since the epoch (`--progress-timestamp`).
+_EPOCH_FROM = 1e8
+
+
+def read(lines: Iterable[str]) -> Reading:
+    """Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    said: list[Progress] = []
+    log = OperationLog()
+    sums: list[tuple[int, re.Match[str]]] = []
+    for number, line in enumerate(lines, start=1):
+        if line.startswith("progress: "):
+            if (found := _PROGRESS.match(line)) is None:
+                raise BadLineError(number, f"is a progress line that cannot be read: {line[:80]!r}")
+            said.append(Progress(number, float(found["end"]), _numbers(found)))
+        elif found := _SUMS.match(line):
+            sums.append((number, found))
+        elif found := _TRANSACTION.match(line):
+            end = int(found["at"]) + int(found["micro"]) / 1e6
+            if found["latency"].isdigit():
+                log.add(number, end, int(found["latency"]) / 1e6)
+            elif found["latency"] != "skipped":
+                log.add_failure(number, end)
+    if said:
+        rows = rows_of_progress(said, None if said[0].end > _EPOCH_FROM else 0.0)
+        return Reading(rows, remark="A progress line of pgbench has a mean and no percentile; `--log` gives them.")
+    return _of_sums(sums) if sums else log.reading()
+
+
+def _numbers(found: re.Match[str]) -> dict[str, float]:
+    numbers = {RATE_COLUMN: float(found["rate"]), "mean": float(found["mean"]) / 1000}
+    return numbers | ({ERRORS_COLUMN: float(found["failed"])} if found["failed"] else {})
+
+
+def _of_sums(sums: list[tuple[int, re.Match[str]]]) -> Reading:
+    """Lines begin with the start of their interval, which lasts until the next one."""
+    starts = [float(found["at"]) for _, found in sums]
+    length = median([later - earlier for earlier, later in pairwise(starts)] or [1.0])
+    said, count = [], 0
+    for (number, found), start in zip(sums, starts, strict=True):
+        transactions = int(found["count"])
+        count += transactions
+        numbers = {RATE_COLUMN: transactions / length, "max": int(found["most"]) / 1e6}
+        if transactions:
+            numbers["mean"] = int(found["sum"]) / transactions / 1e6
+        said.append(Progress(number, start + length, numbers))
+    return Reading(rows_of_progress(said, starts[0]), operations=count)

@@ -1,0 +1,61 @@
+"""sysbench: the lines of `--report-interval`, of databases, fileio, cpu and other tests (release 1.0 and later)."""
+
+import re
+from collections.abc import Iterable
+
+from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.labs.outputs.rows import (
+    NUMBER,
+    RATE_COLUMN,
+    BadLineError,
+    Progress,
+    Reading,
+    quantile_column,
+    rows_of_progress,
+)
+
+_LINE = re.compile(rf"\[ *(?P<end>{NUMBER})s *\] (?P<rest>thds|reads)\b")
+_LATENCY = re.compile(rf"lat(?:ency)? \(ms, ?(?P<percent>{NUMBER})%\): (?P<milliseconds>{NUMBER}|nan)")
+_EVENTS = re.compile(rf"\b(?:tps|eps): (?P<rate>{NUMBER})")
+_FAILED = re.compile(rf"\berr/s:? (?P<rate>{NUMBER})")
+_FILES = re.compile(
+    rf"reads: (?P<read>{NUMBER}) MiB/s,? writes: (?P<written>{NUMBER}) MiB/s,? fsyncs: (?P<synced>{NUMBER})/s"
+)
+_BLOCK = re.compile(rf"Block size (?P<size>{NUMBER})(?P<unit>[KMG]?i?B)")
+_UNITS = {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
+#: The default of `--file-block-size`.
+_BLOCK_BYTES = 16384.0
+
+
+def read(lines: Iterable[str]) -> Reading:
+    """Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    said: list[Progress] = []
+    block_bytes = _BLOCK_BYTES
+    for number, line in enumerate(lines, start=1):
+        if found := _BLOCK.match(line):
+            block_bytes = float(found["size"]) * _UNITS.get(found["unit"], 1)
+        if found := _LINE.match(line):
+            said.append(Progress(number, float(found["end"]), _numbers(number, line, block_bytes)))
+    errors = {ERRORS_COLUMN: 0.0}
+    rows = rows_of_progress(said)
+    for row, earlier, each in zip(rows, [0.0, *(each.end for each in said)], said, strict=False):
+        row.numbers |= errors | {ERRORS_COLUMN: round(each.numbers.get(ERRORS_COLUMN, 0.0) * (each.end - earlier))}
+    return Reading(rows)
+
+
+def _numbers(number: int, line: str, block_bytes: float) -> dict[str, float]:
+    latency, files, events, failed = (each.search(line) for each in (_LATENCY, _FILES, _EVENTS, _FAILED))
+    if latency is None or (files is None and events is None):
+        raise BadLineError(number, f"is a report that cannot be read: {line[:100]!r}")
+    if files is not None:
+        blocks = (float(files["read"]) + float(files["written"])) * 1024**2 / block_bytes
+        numbers = {RATE_COLUMN: blocks + float(files["synced"])}
+    else:
+        assert events is not None, "refused above"
+        numbers = {RATE_COLUMN: float(events["rate"])}
+    percent = float(latency["percent"])
+    # With --percentile=0 nothing is measured, with 100 it is the longest.
+    column = "max" if percent == 100 else quantile_column(percent)
+    if percent > 0:
+        numbers[column] = float(latency["milliseconds"]) / 1000
+    return numbers | ({ERRORS_COLUMN: float(failed["rate"])} if failed is not None else {})

@@ -1,0 +1,39 @@
+"""What real runs printed and logged, and logs that are made for a test."""
+
+import gzip
+from pathlib import Path
+
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.labs.outputs.names import OutputFormat
+
+FILES = Path(__file__).parent / "files"
+#: A lock on the table that pgbench and sysbench write to, a frozen file system under fio, a paused broker.
+STALLED = {
+    "pgbench-progress.txt": OutputFormat.PGBENCH,
+    "pgbench-log.txt.gz": OutputFormat.PGBENCH,
+    "sysbench.txt": OutputFormat.SYSBENCH,
+    "sysbench-rate.txt": OutputFormat.SYSBENCH,
+    "fio_each_lat.txt.gz": OutputFormat.FIO_LOG,
+}
+#: Of these a window does not say that nothing was completed: they print nothing meanwhile.
+SLOWEST = {
+    "fio_averages_lat.txt": (OutputFormat.FIO_LOG, 15, 55),
+    "fio-plus.json.gz": (OutputFormat.FIO_JSON, 15, 55),
+    "fio-plain.json.gz": (OutputFormat.FIO_JSON, 15, 55),
+    "omb.json.gz": (OutputFormat.OMB, 20, 230),
+    "producer-perf.txt": (OutputFormat.PRODUCER_PERF, 20, 119),
+}
+
+
+def text_of(name: str) -> list[str]:
+    path = FILES / name
+    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    return content.decode().splitlines()
+
+
+def hlog(values: list[int], ratio: float, tag: str = "") -> list[str]:
+    lines = ["#[Histogram log format version 1.3]", "#[StartTime: 100.000 (seconds since epoch)]", '"StartTimestamp"']
+    for index, value in enumerate(values):
+        payload = Histogram.from_values([(value, 100)]).encode()
+        lines.append(f"{tag}{100 + 10 * index}.000,10.000,{value / ratio:.3f},{payload}")
+    return lines
