@@ -17,6 +17,7 @@ from testkit.ports import free_port
 from tests.cli.machine import Done, Machine, end
 from tests.docs.commands import PROGRAM_TEXTS, Command, inline_commands, program_commands, shown_commands
 from tests.labs.omb.field_report import DRIVER, FIELD_REPORT
+from tests.labs.outputs.printed import FILES
 from tests.labs.what_if.conftest import SMALL as SMALL_DRIVE
 from typer.core import TyperGroup, TyperOption
 
@@ -63,6 +64,8 @@ REFUSED = {
         2,
         "logs of",
     ),
+    # What was printed while a lock was held on the table.
+    "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
     # Of a run on brokers, which tests/labs/omb/test_result.py has.
     "cliffwatch run export RUN --format omb --to result.json": (2, "is for runs on brokers"),
     # Without its Prometheus; tests/telemetry has one.
@@ -103,6 +106,7 @@ class Reader:
         self.write("my-drive.yaml", yaml.safe_load(SMALL_DRIVE))
         self.write("1GBs.yaml", yaml.safe_load(FIELD_REPORT))
         self.write("driver.yaml", yaml.safe_load(DRIVER))
+        shutil.copy(FILES / "pgbench-progress.txt", self.machine.directory / "pgbench.err")
         # A shorter version of what comes along, under the name that the page has for it.
         self.write("laptop-broker.yaml", self.built_in("laptop-broker") | STORAGE)
         assert self.machine.run("workload", "add", "laptop-broker.yaml").returncode == 0

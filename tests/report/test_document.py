@@ -102,7 +102,12 @@ def test_a_run_that_the_page_cache_served_is_invalid_and_says_so(tmp_path: Path)
     document = document_of(make_journal(tmp_path, plan))
     assert document["verdict"]["name"] == "invalid"
     assert "served by the page cache" in document["headline"]
-    assert document["device"]["written"] == {"engine_bytes": 30_000_000, "device_bytes": 3_000_000, "ratio": 0.1}
+    assert document["device"]["written"] == {
+        "engine_bytes": 30_000_000,
+        "device_bytes": 3_000_000,
+        "ratio": 0.1,
+        "windows": 30,
+    }
 
 
 def test_what_was_flushed_after_the_load_counts_for_the_device(tmp_path: Path) -> None:

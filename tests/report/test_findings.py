@@ -71,6 +71,28 @@ def test_a_drive_that_collects_garbage_is_named_with_when_where_and_why(collecti
         assert words in document["headline"]
 
 
+def test_verdict_and_cause_say_how_much_they_were_judged_by(collecting: Path, tmp_path: Path) -> None:
+    document = document_of(collecting)
+    whole = document["verdict"]["judged_by"]
+    soak = sum(phase["windows"] for phase in document["phases"] if phase["name"] in ("baseline", "soak"))
+    assert whole == {
+        "windows": soak,
+        "operations": soak * 10_000,
+        "drive_windows": soak,
+        "drive_samples": soak + 1,
+    }
+    found = the_cliff(document)["judged_by"]
+    assert found["before"]["windows"] == found["since"]["windows"] == 30
+    assert found["before"]["drive_samples"] == 31
+    alone = document_of(make_journal(tmp_path, replace(PLAN, counters=lambda index: {"operations": 1})))
+    assert alone["verdict"]["judged_by"] == whole | {"operations": soak, "drive_windows": 0, "drive_samples": 0}
+    assert the_cliff(alone)["judged_by"]["since"]["drive_samples"] == 0
+    write(collecting, build(collecting))
+    page = " ".join((collecting / "report.html").read_text().split())
+    assert f"Judged by {soak} windows with" in page
+    assert "Compared are 30 windows with" in page
+
+
 def test_the_page_opens_with_the_finding_and_draws_its_evidence(collecting: Path) -> None:
     write(collecting, build(collecting))
     first = [(collecting / name).read_bytes() for name in ("report.json", "report.html")]

@@ -15,6 +15,7 @@ from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
+from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
@@ -22,6 +23,7 @@ from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, sha
 from cliffwatch.report.findings import ReportedFinding, unconfirmed
 from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
+from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.layer_chart import layers_document
 from cliffwatch.report.limit_results import Judged
 from cliffwatch.report.phases import phase_bounds
@@ -62,6 +64,8 @@ def document_of(
         body["steady"] = steady_document(run, steadiness, zero)
     if run.coverage is not None:
         body["coverage"] = _coverage(run)
+        judged = [window for window in run.windows if window.phase in JUDGED_PHASES]
+        body["verdict"]["judged_by"] = judged_by(run, judged).document()
     if stalls := stalls_in(run.windows):
         body["stalls"] = _stalls(run, stalls)
     if (device := _device(run)) is not None:
@@ -253,6 +257,7 @@ def _device(run: Collected) -> dict[str, Any] | None:
             body[kind]["ratio"] = round(device / engine, 6)
         if (share := share_of(run, kind)) is not None:
             body[kind]["process_bytes"] = share.charged_bytes
+        body[kind]["windows"] = sum(f"device_{kind}_bytes" in window.counters for window in run.windows)
     return body or None
 
 

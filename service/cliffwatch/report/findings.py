@@ -18,6 +18,7 @@ from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
+from cliffwatch.report.judged_by import JudgedBy
 from cliffwatch.report.measures import compare_around
 from cliffwatch.report.onset_spans import RunDrive, drives_of
 
@@ -27,7 +28,8 @@ class ReportedFinding:
     """A finding with all that is known of it.
 
     `degrades` says whether the verdict takes it. `drive` is the drive that slowed down, None where none did.
-    `diagnosis` and `layers` are None for a change for the better.
+    `diagnosis` and `layers` are None for a change for the better; `judged_by` is how much they are made of, before the
+    onset and since.
     """
 
     finding: Finding
@@ -37,6 +39,7 @@ class ReportedFinding:
     diagnosis: Diagnosis | None
     layers: LayerComparison | None
     sentence: str
+    judged_by: tuple[JudgedBy, JudgedBy] | None = None
 
 
 def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:
@@ -190,4 +193,5 @@ def _found(
         diagnosis=diagnosis,
         layers=layers,
         sentence=sentence_of(finding, series, names, known, Circumstances(elapsed_text, drive_text, diagnosis, layers)),
+        judged_by=comparison.judged_by,
     )

@@ -87,6 +87,10 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
         if found.diagnosis.runner_up is not None:
             body["runner_up"] = _suspect(found.diagnosis.runner_up)
         body["tell_apart"] = found.diagnosis.distinguish_by
+    if found.judged_by is not None:
+        body["judged_by"] = {
+            name: basis.document() for name, basis in zip(("before", "since"), found.judged_by, strict=True)
+        }
     return body
 
 

@@ -13,6 +13,7 @@ from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.report.collect import Collected
+from cliffwatch.report.judged_by import JudgedBy, judged_by
 from cliffwatch.report.onset_spans import (
     RunDrive,
     Spans,
@@ -46,7 +47,8 @@ _UNABSORBED = 0.1
 class Comparison:
     """Everything about one finding that its cause and its layer are derived from; `drive` is the one that slowed down.
 
-    `before` and `after` are the merged histograms of both spans, by latency name.
+    `before` and `after` are the merged histograms of both spans, by latency name; `judged_by` is how much there is of
+    each.
     """
 
     measures: Measures
@@ -55,6 +57,7 @@ class Comparison:
     drive: RunDrive | None
     before: dict[str, Histogram]
     after: dict[str, Histogram]
+    judged_by: tuple[JudgedBy, JudgedBy]
 
 
 def compare_around(run: Collected, finding: Finding, operation: str | None) -> Comparison:
@@ -73,7 +76,8 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
     measures = _measures(source, run, finding, layers)
     write_latency = measures.device_write_latency_seconds
     slowed = drive if write_latency.rose(DEVICE_ROSE) else None
-    return Comparison(measures, layers[0], layers[1], slowed, latencies[0], latencies[1])
+    basis = (judged_by(run, spans.before), judged_by(run, spans.after))
+    return Comparison(measures, layers[0], layers[1], slowed, latencies[0], latencies[1], basis)
 
 
 def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
