@@ -269,6 +269,13 @@ def endurance() -> Iterator[Panel]:
         [Query(_gauge("temperature_celsius"), "temperature")],
     )
     yield graph(
+        "Over the volume's limits",
+        """Share of the time in which more was asked of a cloud's volume than it, or its instance, allows. Bad: it rises
+        with latency: the limit holds requests up, not garbage collection. Empty: the drive counts none.""",
+        "percentunit",
+        [Query(f"max by (limit) (rate({OF}_limit_exceeded_seconds_total{{{DRIVE}}}[$__rate_interval]))", "{{limit}}")],
+    )
+    yield graph(
         "Life and spare",
         "Rated life used, and spare blocks left. Bad: a step within one run; life used at 100 %.",
         "percentunit",

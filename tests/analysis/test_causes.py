@@ -77,6 +77,14 @@ MADE: dict[Cause, Measures] = {
     Cause.CLIENT: replace(SLOW_CLIENT, engine_cpu_throttled_ratio=Change(0.0, 0.85)),
     Cause.BROKER: replace(SLOW_CLIENT, nearby_events=(NearbyEvent("leader_changed", -3.0),)),
     Cause.NETWORK: replace(SLOW_CLIENT, round_trip_seconds=Change(0.0002, 0.049)),
+    Cause.VOLUME_LIMIT: replace(
+        SLOW_DRIVE,
+        write_amplification=Change(),
+        free_blocks_ratio=Change(),
+        temperature_celsius=Change(),
+        limit_exceeded_ratio=Change(0.0, 0.83),
+        exceeded_limit="the volume's limit of IOPS",
+    ),
     Cause.THERMAL: replace(SLOW_DRIVE, temperature_celsius=Change(61.0, 83.0)),
     Cause.CPU_STEAL: replace(SLOW_CLIENT, cpu_steal_ratio=Change(0.001, 0.4)),
     Cause.NEIGHBOUR: replace(
@@ -149,6 +157,23 @@ def test_a_slow_drive_that_reports_nothing_of_itself_is_not_said_to_collect_garb
     assert "Not measured here: the drive's NAND bytes and free blocks" in found.distinguish_by
 
 
+def test_a_volume_within_its_limits_and_one_that_was_over_them_before_are_no_cause() -> None:
+    over = MADE[Cause.VOLUME_LIMIT]
+    for exceeded in (Change(0.0, 0.002), Change(0.8, 0.83), Change(0.0, 0.05)):
+        found = diagnose(replace(over, limit_exceeded_ratio=exceeded))
+        assert found.first.cause is Cause.UNKNOWN
+    assert "Not measured here" in diagnose(replace(over, limit_exceeded_ratio=Change())).distinguish_by
+
+
+def test_a_volume_over_its_limit_speaks_against_garbage_collection() -> None:
+    collecting = MADE[Cause.GARBAGE_COLLECTION]
+    over = replace(collecting, limit_exceeded_ratio=Change(0.0, 0.9), exceeded_limit="the volume's limit of IOPS")
+    (row,) = [row for row in CAUSES if row.cause is Cause.GARBAGE_COLLECTION]
+    sentence = "The volume was asked for more than the volume's limit of IOPS allows."
+    assert sentence in [each.sentence for each in row.weigh(over) if each.weight < 0]
+    assert sentence not in [each.sentence for each in row.weigh(collecting)]
+
+
 def test_a_neighbour_whose_writes_make_the_drive_collect_garbage_comes_first() -> None:
     both = replace(
         MADE[Cause.NEIGHBOUR],
@@ -182,7 +207,7 @@ CHANGES = st.builds(Change, *[st.none() | st.floats(0, 1e12)] * 2)
 QUANTITIES = [
     each.name
     for each in fields(Measures)
-    if each.name not in ("dirty_limit_bytes", "device_lead_seconds", "nearby_events")
+    if each.name not in ("dirty_limit_bytes", "device_lead_seconds", "nearby_events", "exceeded_limit")
 ]
 
 

@@ -237,7 +237,7 @@ def _watchers(directory: Path, settings: Settings, api: Api, others: str) -> Ite
         nvme = Machine(directory / "nvme")
         for path in (nvme.sys / "class" / "nvme", nvme.answers):
             path.mkdir(parents=True)
-        for number, answers in enumerate(("ocp", "cloud")):
+        for number, answers in enumerate(("ocp", "cloud", "ebs")):
             nvme.add(number, f"NVME-{number}", answers)
         drive = stack.enter_context(running(nvme))
         clock = SystemClock()

@@ -10,19 +10,20 @@ from cliffwatch.telemetry.parts import DIRECTORY, Part, Points, SampleGrid, next
 
 
 def write_telemetry(
-    directory: Path, load_start: float, window_seconds: float, series: Mapping[tuple[str, str], Sequence[float]]
+    directory: Path, load_start: float, window_seconds: float, series: Mapping[tuple[str, ...], Sequence[float]]
 ) -> Part:
-    """By name of the series and kernel name of the drive: one value at the load's start and at each window's end."""
+    """By name of the series, kernel name of the drive, and its limit if it is of one: a value at the load's start and
+    at each window's end."""
     home = directory / DIRECTORY
     home.mkdir()
     grid = SampleGrid.of(load_start, window_seconds)
     rows: dict[str, list[float | str]] = {"time": [], "series": [], "labels": [], "value": []}
     points = 0
-    for (name, device), values in sorted(series.items()):
+    for (name, *of), values in sorted(series.items()):
         points = len(values)
         rows["time"] += [grid.seconds(point) for point in range(points)]
         rows["series"] += [name] * points
-        rows["labels"] += [json.dumps({"device": device})] * points
+        rows["labels"] += [json.dumps(dict(zip(("device", "limit"), of, strict=False)))] * points
         rows["value"] += [float(value) for value in values]
     columns = {
         "time": pa.array(rows["time"], pa.float64()),

@@ -117,6 +117,29 @@ def test_a_drive_that_reports_nothing_of_itself_is_not_accused_of_garbage_collec
     assert "its cause is not known; first layer to slow down: the device, with its queue" in found["sentence"]
 
 
+def test_a_volume_that_went_over_its_limit_is_named_and_not_garbage_collection(tmp_path: Path) -> None:
+    directory = make_journal(tmp_path, PLAN)
+    over = np.concatenate([[0.0], np.cumsum([0.0 if i < CLIFF else 9.2 for i in range(WINDOWS)])])
+    within = np.zeros(WINDOWS + 1)
+    write_telemetry(
+        directory,
+        LOAD_START,
+        10.0,
+        {
+            ("drive_limit_exceeded_seconds_total", "nvme0n1", "volume_throughput"): over.tolist(),
+            ("drive_limit_exceeded_seconds_total", "nvme0n1", "volume_iops"): within.tolist(),
+        },
+    )
+    document = document_of(directory)
+    found = the_cliff(document)
+    assert found["cause"]["name"] == "volume_limit"
+    assert (
+        "More was asked for than the volume's limit of throughput allows, for 92 % of the time, before for 0 %."
+        in (found["cause"]["evidence_for"])
+    )
+    assert "the volume's limit" in document["headline"]
+
+
 def test_a_neighbour_and_a_processor_limit_are_distinguished_from_a_drive(tmp_path: Path) -> None:
     neighbour = replace(PLAN, counters=counters(others=(0, 4 * BYTES)))
     found = the_cliff(document_of(with_drive(make_journal(tmp_path / "neighbour", neighbour), 1.01, 0.3)))

@@ -17,6 +17,8 @@ _KILL_WAIT_SECONDS = 1.0
 #: What nvme-cli 3 calls these. It may have the old names, with a warning at each call, or not at all.
 _NAMES_SINCE_3 = {"smart-log": ("log", "smart"), "id-ctrl": ("id", "ctrl"), "endurance-log": ("log", "endurance")}
 _SHOWN_CHARACTERS = 120
+#: Sixteen bytes of a page, behind their offset and before the same as text.
+_HEX_LINE = re.compile(r"[0-9a-f]{4,}: ((?:[0-9a-f]{2} ){1,16})")
 
 
 class Reason(StrEnum):
@@ -56,16 +58,26 @@ class Commands:
 
         Raises DriveError. While a command that could not be killed still waits for the drive, no other is begun.
         """
+        names = [word for word in words if not word.startswith("-")]
+        flags = [word for word in words if word.startswith("-")]
+        return self._parsed(self._answer(names, [*flags, "--output-format=json"]))
+
+    def ask_page(self, page: int, length: int) -> bytes:
+        """So many bytes of a log page, as `nvme get-log` shows them. Raises DriveError."""
+        output = self._answer(["get-log"], [f"--log-id={page:#x}", f"--log-len={length}", "--namespace-id=1"])
+        shown = [found[1] for line in output.splitlines() if (found := _HEX_LINE.match(line))]
+        return bytes.fromhex("".join(shown))
+
+    def _answer(self, names: list[str], flags: list[str]) -> str:
+        """What the program prints. Raises DriveError."""
         if self._stuck is not None and self._stuck.poll() is None:
             raise DriveError(Reason.TIMEOUT, f"{self.node} has not answered an earlier command yet")
         self._stuck = None
         if self._version is None:
             self._version = self._version_of_program()
-        names = [word for word in words if not word.startswith("-")]
         if len(names) == 1 and int(self._version.partition(".")[0]) >= 3:
             names = list(_NAMES_SINCE_3.get(names[0], names))
-        flags = [word for word in words if word.startswith("-")]
-        return self._parsed(self._output([self.program, *names, self.node, *flags, "--output-format=json"]))
+        return self._output([self.program, *names, self.node, *flags])
 
     def _version_of_program(self) -> str:
         """Such as `2.3`, from `nvme version 2.3 (git 2.3)`; 0 where it does not say."""

@@ -15,12 +15,13 @@ class Controller:
     """`name` is the controller's (nvme0), `device` the kernel's name of the disk (nvme0n1), as other exporters have it.
 
     A controller with several disks goes by the first of them, since its logs are about all together; one without any
-    goes by its own name.
+    goes by its own name. `model` is empty where it is not known.
     """
 
     name: str
     device: str
     serial: str
+    model: str = ""
 
 
 def find_controllers(sys: Path = SYS) -> list[Controller]:
@@ -29,7 +30,8 @@ def find_controllers(sys: Path = SYS) -> list[Controller]:
     names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
     found: dict[tuple[str, str], Controller] = {}
     for name in sorted(filter(_CONTROLLER.fullmatch, names), key=lambda name: int(name[4:])):
-        controller = Controller(name, _device(directory / name) or name, _read(directory / name / "serial"))
+        place = directory / name
+        controller = Controller(name, _device(place) or name, _read(place / "serial"), _read(place / "model"))
         found.setdefault((controller.device, controller.serial), controller)
     return list(found.values())
 

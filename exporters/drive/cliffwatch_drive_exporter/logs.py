@@ -58,25 +58,25 @@ def health(document: Mapping[str, Any]) -> SmartHealth:
     if "data_units_written" not in document:
         named = ", ".join(sorted(document)[:_NAMES_SHOWN]) or "nothing"
         raise DriveError(Reason.OUTPUT, f"the SMART log has no data_units_written; it has {named}")
-    if not any(_number(document, name) for name in _SMART_FIELDS):
+    if not any(whole_number(document, name) for name in _SMART_FIELDS):
         return SmartHealth(None, None, None, None, None)
     # The specification: 0 is a drive that does not report it.
-    units = _number(document, "data_units_written") or None
-    kelvin = _number(document, "temperature") or None
+    units = whole_number(document, "data_units_written") or None
+    kelvin = whole_number(document, "temperature") or None
     return SmartHealth(
         host_written_bytes=None if units is None else units * DATA_UNIT_BYTES,
         temperature_celsius=None if kelvin is None else float(kelvin - _KELVIN),
         spare_ratio=_percentage(document, "avail_spare"),
         percentage_used_ratio=_percentage(document, "percent_used", "percentage_used"),
-        media_errors=_number(document, "media_errors"),
+        media_errors=whole_number(document, "media_errors"),
     )
 
 
 def abilities(document: Mapping[str, Any]) -> Abilities:
     """Of `nvme id-ctrl`."""
-    attributes = _number(document, "ctratt") or 0
+    attributes = whole_number(document, "ctratt") or 0
     has_groups = bool(attributes >> _ENDURANCE_GROUPS_BIT & 1)
-    groups = (_number(document, "endgidmax") or 0) if has_groups else 0
+    groups = (whole_number(document, "endgidmax") or 0) if has_groups else 0
     return Abilities(groups, bool(attributes >> _FLEXIBLE_DATA_PLACEMENT_BIT & 1))
 
 
@@ -88,7 +88,7 @@ def ocp_media(document: Mapping[str, Any]) -> Media:
     words = _first(document, "Physical media units written", "physical_media_units_written")
     if not isinstance(words, Mapping):
         raise DriveError(Reason.OUTPUT, "the OCP log has no physical media units written")
-    high, low = _number(words, "hi"), _number(words, "lo")
+    high, low = whole_number(words, "hi"), whole_number(words, "lo")
     if high is None or low is None:
         raise DriveError(Reason.OUTPUT, "the OCP log's physical media units written have no hi or lo")
     return Media(high * _HIGH_WORD + low, _percentage(document, "Percent free blocks", "percent_free_blocks"))
@@ -108,7 +108,7 @@ def endurance_group_media(document: Mapping[str, Any]) -> Media:
 
 
 def _required(document: Mapping[str, Any], name: str, complaint: str) -> int:
-    number = _number(document, name)
+    number = whole_number(document, name)
     if number is None:
         raise DriveError(Reason.OUTPUT, complaint)
     return number
@@ -119,11 +119,11 @@ def _first(document: Mapping[str, Any], *names: str) -> Any:
 
 
 def _percentage(document: Mapping[str, Any], *names: str) -> float | None:
-    number = _number(document, *names)
+    number = whole_number(document, *names)
     return None if number is None else number / 100
 
 
-def _number(document: Mapping[str, Any], *names: str) -> int | None:
+def whole_number(document: Mapping[str, Any], *names: str) -> int | None:
     """A whole number that is not negative: some versions write large ones as text, or as floating point."""
     value = _first(document, *names)
     if isinstance(value, Mapping):

@@ -56,8 +56,19 @@ class DriveCollector(Collector):
                 if value is not None:
                     family.add_metric(_values(status), value)
             yield family
+        yield _of_limits(statuses)
         yield from _of_polling(statuses)
         yield from _of_cost(statuses)
+
+
+def _of_limits(statuses: Sequence[DriveStatus]) -> Metric:
+    text = f"Time in which more was asked of a cloud's volume than a limit allows. {_AGE}"
+    exceeded = _family("limit_exceeded_seconds", text, True, (*_LABELS, "limit"))
+    for status in statuses:
+        limits = None if status.reading is None else status.reading.limits
+        for limit, seconds in (limits or {}).items():
+            exceeded.add_metric([*_values(status), limit], seconds)
+    return exceeded
 
 
 def _of_polling(statuses: Sequence[DriveStatus]) -> Iterator[Metric]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from cliffwatch.base.clock import Clock
 from cliffwatch_drive_exporter.commands import PROGRAM, TIMEOUT_SECONDS, Commands, DriveError, Reason
 from cliffwatch_drive_exporter.controllers import SYS, Controller, find_controllers
+from cliffwatch_drive_exporter.limits import Limits, LimitSource, find_limit_source
 from cliffwatch_drive_exporter.logs import Media, SmartHealth, health
 from cliffwatch_drive_exporter.media import MediaSource, find_source
 
@@ -18,12 +19,14 @@ SHORTEST_INTERVAL_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a drive reported at its last poll. `media_available` is None until it is known whether any log counts it."""
+    """What a drive reported at its last poll. `media_available` is None until it is known whether any log counts it;
+    `limits` is None of a drive that has none."""
 
     health: SmartHealth
     media: Media | None
     media_available: bool | None
     media_source: str | None
+    limits: Limits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class PolledDrive:
         self._clock = clock
         self._source: MediaSource | None = None
         self._is_source_known = False
+        self._limit_source: LimitSource | None = None
+        self._is_limit_source_known = False
         self._errors = dict.fromkeys(Reason, 0)
         self._polls = 0
         self._said = ""
@@ -93,7 +98,19 @@ class PolledDrive:
             media,
             (self._source is not None) if self._is_source_known else None,
             self._source.name if self._source else None,
+            self._limits(),
         )
+
+    def _limits(self) -> Limits | None:
+        try:
+            if not self._is_limit_source_known:
+                self._limit_source = find_limit_source(self._commands, self._standing.controller)
+                self._is_limit_source_known = True
+            return None if self._limit_source is None else self._limit_source(self._commands)
+        except DriveError as error:
+            # The health is known all the same.
+            self._fail(error)
+            return None
 
     def _fail(self, error: DriveError) -> None:
         self._errors[error.reason] += 1

@@ -280,6 +280,8 @@ NEIGHBOUR_SHARE = 0.25
 ABSORBED_RATIO = 0.3
 #: Dirty pages so near their limit hold writers up.
 DIRTY_NEAR_LIMIT = 0.8
+#: Over its limit for so much of the time, a volume holds its requests up; below a tenth of that it does not.
+LIMIT_EXCEEDED = 0.1
 #: From here on NVMe drives throttle, by their usual warning thresholds.
 HOT_CELSIUS = 70.0
 #: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it.

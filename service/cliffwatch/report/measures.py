@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import sqrt
 
 import numpy as np
@@ -31,6 +32,7 @@ from cliffwatch.telemetry.catalogue import (
     DEVICE_LATENCY,
     FREE_BLOCKS,
     HOST_WRITTEN,
+    LIMIT_EXCEEDED,
     MEDIA_WRITTEN,
     QUEUE_TIME,
     TEMPERATURE,
@@ -41,6 +43,13 @@ from cliffwatch.telemetry.reader import Samples
 _LEAD_WINDOWS = 60
 #: The page cache took no more than this share of what was written: requests can be held against operations.
 _UNABSORBED = 0.1
+#: The limits of a cloud's volume, as the drive exporter names them.
+_LIMITS = {
+    "volume_iops": "the volume's limit of IOPS",
+    "volume_throughput": "the volume's limit of throughput",
+    "instance_iops": "the instance's limit of IOPS",
+    "instance_throughput": "the instance's limit of throughput",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,7 @@ def compare_around(run: Collected, finding: Finding, operation: str | None) -> C
 
 def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list[LayerTimes]) -> Measures:
     limit = source.mean("host_dirty_limit_bytes").after
+    exceeded_limit, exceeded = _limit_exceeded(source)
     before, after = source.spans.words
     return Measures(
         span_before=before,
@@ -110,6 +120,8 @@ def _measures(source: SpanSource, run: Collected, finding: Finding, layers: list
         write_amplification=source.change(lambda windows: _amplification(source, windows)),
         free_blocks_ratio=source.level(FREE_BLOCKS),
         temperature_celsius=source.level(TEMPERATURE),
+        limit_exceeded_ratio=exceeded,
+        exceeded_limit=exceeded_limit,
         device_lead_seconds=_lead(run.windows, finding, device_latency(source, "write")),
         deletions_per_second=source.rate("segments_deleted"),
         discarded_bytes_per_second=source.rate("device_discarded_bytes", zero_with="device_written_bytes"),
@@ -183,6 +195,17 @@ def _amplification(source: SpanSource, windows: Windows) -> float | None:
     media = source.increase(windows, source.samples(MEDIA_WRITTEN))
     host = source.increase(windows, source.samples(HOST_WRITTEN))
     return media / host if media is not None and host else None
+
+
+def _limit_exceeded(source: SpanSource) -> tuple[str, Change]:
+    """The limit of a cloud's volume that was exceeded for most of the time since, in words, and for which share of
+    it."""
+    found = []
+    for limit, words in _LIMITS.items():
+        change = source.change(partial(source.rate_of_samples, samples=source.samples(LIMIT_EXCEEDED, limit=limit)))
+        found.append((change.after or 0.0, words, change))
+    _, words, change = max(found, key=lambda each: each[0])
+    return words, change
 
 
 def _growth(source: SpanSource, windows: Windows) -> float | None:

@@ -138,6 +138,16 @@ class SpanSource:
 
     def increase(self, windows: Windows, samples: list[Samples]) -> float | None:
         """What counters of telemetry counted over a span, cut to the time of which there are samples."""
+        found = self._increase(windows, samples)
+        return None if found is None else found[0]
+
+    def rate_of_samples(self, windows: Windows, samples: list[Samples]) -> float | None:
+        """The same, per second of that time."""
+        found = self._increase(windows, samples)
+        return None if found is None else found[0] / found[1]
+
+    def _increase(self, windows: Windows, samples: list[Samples]) -> tuple[float, float] | None:
+        """How much, over how many seconds."""
         found = [each for each in samples if len(each.times) > 1]
         if not found or self._telemetry is None:
             return None
@@ -147,7 +157,7 @@ class SpanSource:
         if end <= start:
             return None
         total, _ = sum_of_increases(found, np.array([start]), np.array([end]), np.inf)
-        return None if np.isnan(total[0]) else float(total[0])
+        return None if np.isnan(total[0]) else (float(total[0]), float(end - start))
 
 
 def device_latency(source: SpanSource, operation: str) -> Change:

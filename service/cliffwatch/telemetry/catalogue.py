@@ -74,9 +74,10 @@ HOST_WRITTEN = "drive_host_written_bytes_total"
 MEDIA_WRITTEN = "drive_media_written_bytes_total"
 FREE_BLOCKS = "drive_free_blocks_ratio"
 TEMPERATURE = "drive_temperature_celsius"
+LIMIT_EXCEEDED = "drive_limit_exceeded_seconds_total"
 AVAILABLE_BYTES = "node_filesystem_avail_bytes"
 #: What causes are distinguished by, besides the layers.
-CAUSE_SERIES = (HOST_WRITTEN, MEDIA_WRITTEN, FREE_BLOCKS, TEMPERATURE, AVAILABLE_BYTES)
+CAUSE_SERIES = (HOST_WRITTEN, MEDIA_WRITTEN, FREE_BLOCKS, TEMPERATURE, LIMIT_EXCEEDED, AVAILABLE_BYTES)
 
 SERIES: tuple[CollectedSeries, ...] = (
     _worker("cliffwatch_operations_total", "operations", "the client's throughput on the devices' time axis"),
@@ -121,6 +122,7 @@ SERIES: tuple[CollectedSeries, ...] = (
     _drive(MEDIA_WRITTEN, "bytes", "what the drive wrote to flash: write amplification"),
     _drive(FREE_BLOCKS, "ratio", "free blocks left before garbage collection is urgent"),
     _drive(TEMPERATURE, "degrees Celsius", "throttling by heat"),
+    _drive(LIMIT_EXCEEDED, "seconds", "a cloud's volume that is asked for more than its limits allow"),
     _drive("drive_spare_ratio", "ratio", "a drive that wears out"),
     _drive("drive_percentage_used_ratio", "ratio", "a drive that wears out"),
     _drive("drive_media_errors_total", "errors", "a drive that fails"),

@@ -1,5 +1,6 @@
 """The real exporter on a machine whose drives answer from files."""
 
+import json
 import os
 import re
 import shutil
@@ -48,6 +49,7 @@ class Machine:
             directory.mkdir(parents=True)
         else:
             shutil.copytree(DRIVES / answers, directory)
+            (controller / "model").write_text(json.loads((directory / "id-ctrl.json").read_text())["mn"] + "\n")
         return directory
 
     def remove(self, number: int) -> None:

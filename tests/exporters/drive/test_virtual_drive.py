@@ -10,6 +10,13 @@ pytestmark = pytest.mark.real(why="a virtual machine boots first; other tests ha
 WRITTEN_BYTES = 32 * 1024**2
 _DRIVE = '{device="nvme1n1",serial="DATA-0001"}'
 _SECOND = '{device="nvme2n1",serial="DATA-0002"}'
+PAGE = "; ".join(
+    [
+        "import sys",
+        "from cliffwatch_drive_exporter.commands import Commands",
+        "print(Commands('/dev/nvme1', sys.argv[1]).ask_page(2, 512).hex())",
+    ]
+)
 #: Waits are bounded by the test, which bounds the machine.
 SCRIPT = rf"""
 run() {{ /usr/bin/busybox "$@"; }}
@@ -31,6 +38,7 @@ show before run cat /tmp/metrics
 run dd if=/dev/zero of=/dev/nvme1n1 bs=1M count={WRITTEN_BYTES >> 20} oflag=direct 2>/dev/null
 until_it_says '^cliffwatch_drive_host_written_bytes_total{_DRIVE}'
 show after run cat /tmp/metrics
+show page $PYTHON -c "{PAGE}" $NVME
 show smart $NVME smart-log /dev/nvme1 --output-format=json
 run kill $exporter
 wait $exporter
@@ -85,6 +93,13 @@ def test_health_is_that_of_the_drive(printed: dict[str, str]) -> None:
     assert found[f"cliffwatch_drive_spare_ratio{_DRIVE}"] == int(smart["avail_spare"]) / 100
     assert found[f"cliffwatch_drive_media_errors_total{_DRIVE}"] == int(smart["media_errors"])
     assert found['cliffwatch_drive_poll_errors_total{device="nvme1n1",reason="output",serial="DATA-0001"}'] == 0
+
+
+def test_the_bytes_of_a_page_are_those_that_nvme_cli_reads(printed: dict[str, str]) -> None:
+    page, smart = bytes.fromhex(printed["page"].strip()), json.loads(printed["smart"])
+    # NVM Express Base Specification 2.0, SMART / Health Information: units written, 16 bytes from 48 on.
+    assert len(page) == 512
+    assert int.from_bytes(page[48:64], "little") == int(smart["data_units_written"]) > 0
 
 
 def test_it_ends_well_when_asked_to(printed: dict[str, str]) -> None:

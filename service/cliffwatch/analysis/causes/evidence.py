@@ -21,6 +21,7 @@ from cliffwatch.analysis.thresholds import (
     FREE_BLOCKS_FELL,
     HELD_BACK_RATIO,
     HOT_CELSIUS,
+    LIMIT_EXCEEDED,
     LOAD_ROSE,
     NEARBY_EVENT_SECONDS,
     NEIGHBOUR_SHARE,
@@ -116,6 +117,8 @@ def garbage_collection(measures: Measures) -> Iterator[Evidence]:
         yield Evidence(f"The {_WRITE_LATENCY} rose {seconds} before the client's.", WEAK)
     if _others_took_over(measures):
         yield Evidence("Other processes started using the drive.", -STRONG)
+    if _over_its_limit(measures):
+        yield Evidence(f"The volume was asked for more than {measures.exceeded_limit} allows.", -STRONG)
 
 
 def retention(measures: Measures) -> Iterator[Evidence]:
@@ -213,6 +216,28 @@ def network(measures: Measures) -> Iterator[Evidence]:
     elif trip.is_known:
         yield Evidence(f"The network round-trip time did not rise: {_from_to(trip, format_latency)}.", -STRONG)
     yield from _drive_as_before(measures)
+
+
+def _over_its_limit(measures: Measures) -> bool:
+    """Whether a volume was, for much more of the time than before."""
+    return measures.limit_exceeded_ratio.rose(LOAD_ROSE, by=LIMIT_EXCEEDED)
+
+
+def volume_limit(measures: Measures) -> Iterator[Evidence]:
+    exceeded = measures.limit_exceeded_ratio
+    if exceeded.values is not None:
+        before, after = (format_share(each) for each in exceeded.values)
+        if _over_its_limit(measures):
+            words = f"for {after} of the time, before for {before}"
+            yield Evidence(f"More was asked for than {measures.exceeded_limit} allows, {words}.", STRONG, shows=True)
+        elif exceeded.values[1] < LIMIT_EXCEEDED / 10:
+            yield Evidence(f"The volume was within its limits: over one for {after} of the time.", -STRONG)
+        else:
+            words = f"for {before} of the time, then for {after}"
+            yield Evidence(f"The volume was over a limit as much before: {words}.", -FAIR)
+    yield from _slower_drive(measures, FAIR)
+    if measures.write_amplification.rose(AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY):
+        yield Evidence("Write amplification rose, which a limit does not cause.", -FAIR)
 
 
 def thermal(measures: Measures) -> Iterator[Evidence]:

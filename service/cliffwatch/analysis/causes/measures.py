@@ -61,7 +61,9 @@ class Measures:
     writers are held up.
 
     The drive: mean time of its writes, block-layer queue included; what it was given by everybody; what
-    others than the run gave it; write amplification (media bytes / host bytes); free blocks as a share; temperature.
+    others than the run gave it; write amplification (media bytes / host bytes); free blocks as a share; temperature;
+    share of the time in which more was asked of a cloud's volume than `exceeded_limit` allows, the one of its limits
+    that this was most of.
     `device_lead_seconds` is by how much the drive's writes slowed down before the client's latency rose.
 
     The store: segments deleted, bytes discarded (TRIM), and how fast what is stored grows.
@@ -98,6 +100,8 @@ class Measures:
     write_amplification: Change = UNKNOWN_CHANGE
     free_blocks_ratio: Change = UNKNOWN_CHANGE
     temperature_celsius: Change = UNKNOWN_CHANGE
+    limit_exceeded_ratio: Change = UNKNOWN_CHANGE
+    exceeded_limit: str = ""
     device_lead_seconds: float | None = None
 
     deletions_per_second: Change = UNKNOWN_CHANGE

@@ -23,6 +23,7 @@ class Cause(StrEnum):
     CLIENT = "client"
     BROKER = "broker"
     NETWORK = "network"
+    VOLUME_LIMIT = "volume_limit"
     THERMAL = "thermal_throttling"
     CPU_STEAL = "cpu_steal"
     NEIGHBOUR = "neighbour"
@@ -105,6 +106,15 @@ CAUSES: tuple[CauseRow, ...] = (
         ("round_trip_seconds",),
         _ABOVE,
         evidence.network,
+    ),
+    CauseRow(
+        Cause.VOLUME_LIMIT,
+        "the volume's limit",
+        "give the volume more IOPS or throughput, or take a larger instance, and run again: the rise disappears",
+        "the time that the volume was over its limits",
+        ("limit_exceeded_ratio",),
+        _DRIVE,
+        evidence.volume_limit,
     ),
     CauseRow(
         Cause.THERMAL,
