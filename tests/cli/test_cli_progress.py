@@ -8,7 +8,16 @@ from rich.console import Console
 
 from cliffwatch.base.clock import SystemClock, VirtualClock
 from cliffwatch.cli.live import EventSeen, KeepAlive, RunNotice, RunSeen, WindowSeen
-from cliffwatch.cli.progress import BarDisplay, LineDisplay, Notices, Picture, display_for, span_seconds, update_text
+from cliffwatch.cli.progress import (
+    BarDisplay,
+    LineDisplay,
+    Notices,
+    Picture,
+    display_for,
+    run_figures,
+    span_seconds,
+    update_text,
+)
 
 
 def run(**more: Any) -> dict[str, Any]:
@@ -68,6 +77,18 @@ def test_a_finished_run_is_shown_by_its_own_figures_and_not_by_its_last_window()
     assert picture.line() == (
         "finished  100 %  elapsed 2m  whole run: write p50 1 ms  p99 20 ms  max –  1.0 MiB/s  operations 200 /s"
     )
+
+
+def test_a_percentile_at_the_end_of_fio_s_scale_is_at_least_that() -> None:
+    far = window(latency={"write": {"p50": 0.001, "p99": 17.2}})
+    for engine, words in (("fio", "p50 1 ms  p99 at least 17.2 s"), ("storage", "p50 1 ms  p99 17.2 s")):
+        picture = Picture(VirtualClock(0.0))
+        picture.take(RunSeen(run(engine=engine)))
+        picture.take(WindowSeen(far))
+        assert words in picture.line()
+        figures = {"latency": "write", "p50_seconds": 0.001, "p99_seconds": 17.2, "max_seconds": 40.0}
+        figures |= {"operations_per_second": 1.0, "bytes_per_second": 1.0}
+        assert words in run_figures(figures, engine)
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from cliffwatch.base.units import format_byte_rate, format_rate, format_share
 from cliffwatch.cli.live import EventSeen, RunNotice, RunSeen, Update, WindowSeen
 from cliffwatch.cli.output import ABSENT, say, show_latency, show_seconds, visible
 from cliffwatch.journal.event_text import event_text
+from cliffwatch.model.latency_scale import at_least
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.run_state import RunState
@@ -140,7 +141,7 @@ class Picture:
     def figures(self) -> str:
         """Latency, throughput and errors of the last window; of a finished run those of its report."""
         if self.run.get("state") == RunState.FINISHED and (of_run := self.run.get("figures")):
-            return f"whole run: {run_figures(of_run)}"
+            return f"whole run: {run_figures(of_run, self.run.get('engine', ''))}"
         if self.window is None:
             return "no window yet"
         counters, latency = self.window["counters"], self.window["latency"]
@@ -150,7 +151,8 @@ class Picture:
         stall = stall_seconds(counters, self.window.get("gauges") or {}, seconds)
         throughput = format_byte_rate(counters.get("bytes", 0) / seconds) if seconds else ABSENT
         operations = format_rate(counters.get("operations", 0) / seconds) if seconds else ABSENT
-        measured = f"{name or 'latency'} p50 {show_latency(summary.get('p50'))}  p99 {show_latency(summary.get('p99'))}"
+        p50, p99 = (_percentile(summary.get(each), self.run.get("engine", "")) for each in ("p50", "p99"))
+        measured = f"{name or 'latency'} p50 {p50}  p99 {p99}"
         latency_words = measured if stall is None else stall_words(stall)
         if self.run.get("state") == RunState.RUNNING:
             silence = silence_words(self.clock.monotonic() - self._window_at, seconds)
@@ -167,16 +169,20 @@ class Picture:
         return f"{self.phase}  {format_share(round(self.ratio, 2))}  {self.times()}  {self.figures()}"
 
 
-def run_figures(figures: dict[str, Any]) -> str:
+def run_figures(figures: dict[str, Any], engine: str) -> str:
     """The figures of a whole run, as its report has them."""
+    p50, p99 = (_percentile(figures[name], engine) for name in ("p50_seconds", "p99_seconds"))
     bytes_per_second, operations_per_second = figures["bytes_per_second"], figures["operations_per_second"]
     throughput = ABSENT if bytes_per_second is None else format_byte_rate(bytes_per_second)
     operations = ABSENT if operations_per_second is None else format_rate(operations_per_second)
     return (
-        f"{figures['latency'] or 'latency'} p50 {show_latency(figures['p50_seconds'])}  "
-        f"p99 {show_latency(figures['p99_seconds'])}  max {show_latency(figures['max_seconds'])}  "
+        f"{figures['latency'] or 'latency'} p50 {p50}  p99 {p99}  max {show_latency(figures['max_seconds'])}  "
         f"{throughput}  operations {operations}"
     )
+
+
+def _percentile(seconds: float | None, engine: str) -> str:
+    return f"{at_least(engine, seconds)}{show_latency(seconds)}"
 
 
 def span_seconds(window: dict[str, Any]) -> float:

@@ -276,7 +276,7 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "finished": show_time(run.get("finished_at")),
         "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",
         "windows": show(run.get("windows")),
-        "figures": run_figures(run["figures"]) if run.get("figures") else show(None),
+        "figures": run_figures(run["figures"], run["engine"]) if run.get("figures") else show(None),
         "journal": show(run.get("directory")),
         "report": show(run.get("report")),
     }

@@ -15,6 +15,7 @@ from cliffwatch.base.units import format_ratio
 from cliffwatch.http.context import Services
 from cliffwatch.http.run_resource import RunSummary, run_summary
 from cliffwatch.journal import JournalReader, moment_in, number_in
+from cliffwatch.model.latency_scale import at_least
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.curve import Curve, curve_of
@@ -176,7 +177,7 @@ def _listed(row: RunRow, run: RunSummary, finding: FindingRow | None, curve: Sma
         none = "–" if run.verdict == VerdictName.FAILED or not row.windows else "none"
         return ListedRun(
             run,
-            latency(figures.p99_seconds),
+            f"{at_least(run.engine, figures.p99_seconds)}{latency(figures.p99_seconds)}",
             byte_rate(figures.bytes_per_second),
             rate(figures.operations_per_second),
             "whole load",

@@ -212,16 +212,6 @@ def test_bytes_that_went_back_are_an_event_too(context: MakeContext, document: M
     assert (event.name, event.detail["what"]) == ("counters_went_back", "bytes by 4000")
 
 
-def test_an_error_is_counted_once(context: MakeContext, document: MakeDocument) -> None:
-    translator = FioTranslator(context())
-    records = [
-        record
-        for at, error in ((1.1, 0), (2.1, 28), (3.1, 28))
-        for record in translator.feed(document(at, at - 0.1, write={FAST: 1}, error=error), START + at)
-    ]
-    assert [window.counters["errors"] for window in windows_of(records)] == [0, 1, 0]
-
-
 def test_a_latency_beyond_fio_s_scale_is_kept_at_its_true_length_and_reported(
     context: MakeContext, document: MakeDocument
 ) -> None:

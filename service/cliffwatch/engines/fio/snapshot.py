@@ -1,17 +1,19 @@
 """One cumulative report of fio's, reduced to what windows are made of, and the difference of two."""
 
+import errno
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.model.latency_scale import SCALE_ENDS_NANOSECONDS
 from cliffwatch.model.operation import Operation
 
 #: The latency names of a window, which are also fio's names of its directions.
 OPERATIONS = (Operation.WRITE, Operation.READ, Operation.SYNC)
 #: The last of fio's latency bins, in nanoseconds: all that took longer is counted there.
-LAST_BIN_NANOSECONDS = 17_112_760_320
+LAST_BIN_NANOSECONDS = SCALE_ENDS_NANOSECONDS["fio"]
 
 #: So much can be added up over a hundred jobs and still has 64 bits.
 _LARGEST = 2**56
@@ -72,13 +74,21 @@ def read_snapshot(document: dict[str, Any]) -> Snapshot:
             / 1000,
             written_bytes=sum(_whole(job["write"]["io_bytes"]) for job in jobs),
             read_bytes=sum(_whole(job["read"]["io_bytes"]) for job in jobs),
-            errors=sum(_whole(job.get("total_err", int(job["error"] != 0))) for job in jobs),
+            errors=sum(_whole(job.get("total_err", _failed(job))) for job in jobs),
             write=_latencies(jobs, "write"),
             read=_latencies(jobs, "read"),
             sync=_latencies(jobs, "sync"),
         )
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"not a report of fio's: {type(error).__name__}: {error}") from error
+
+
+def _failed(job: dict[str, Any]) -> int:
+    """The operation that ended a job, of a fio that does not count those that failed.
+
+    EDEADLK is none: fio says so when a job could not take part in fio's own statistics for five seconds at its end.
+    """
+    return int(job["error"] not in (0, errno.EDEADLK))
 
 
 def _whole(value: Any) -> int:

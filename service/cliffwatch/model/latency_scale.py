@@ -1,0 +1,10 @@
+"""Where an engine's scale of latencies ends: what took longer is counted there, so a percentile is at least that."""
+
+#: By engine; one that is not here measures each latency for itself.
+SCALE_ENDS_NANOSECONDS = {"fio": 17_112_760_320}
+
+
+def at_least(engine: str, seconds: float | None) -> str:
+    """`at least ` before a percentile that lies at the end of the engine's scale, else empty."""
+    end = SCALE_ENDS_NANOSECONDS.get(engine)
+    return "at least " if end is not None and seconds is not None and seconds * 1e9 >= end else ""
