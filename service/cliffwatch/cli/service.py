@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from cliffwatch.app.state_place import note_on_place
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli.client import ApiClient
@@ -89,6 +90,8 @@ def up(
         *([] if had_token else [f"                {session.token()} (shown this once)"]),
         f"  log:          {log}",
     )
+    if note := note_on_place(state_directory, settings.database_url.startswith("sqlite")):
+        say(f"warning: {note}")
     body = {
         "url": daemon.url,
         "pid": daemon.process.pid,

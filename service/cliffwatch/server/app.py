@@ -32,6 +32,7 @@ from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
 from cliffwatch.app.schedules import ScheduleService
+from cliffwatch.app.state_place import note_on_place
 from cliffwatch.app.tokens import TokenService
 from cliffwatch.app.workloads import WorkloadService
 from cliffwatch.base.clock import Clock, SystemClock
@@ -131,6 +132,8 @@ def _lifespan_of(
 ) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        if note := note_on_place(settings.state_directory, settings.database_url.startswith("sqlite")):
+            _LOG.warning("%s", note)
         upgrade(settings.database_url)
         with ExitStack() as held:
             database = open_database(settings.database_url)

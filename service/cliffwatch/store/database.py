@@ -26,6 +26,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.resources import MIGRATIONS_DIRECTORY
 from cliffwatch.base.version import VERSION
+from cliffwatch.store.log_growth import LIMIT_BYTES
 from cliffwatch.store.models import BaseRow
 from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
 from cliffwatch.store.sqlite_file import Identity, LogIdentities, SqliteFile
@@ -255,6 +256,8 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry)
     # The driver's own idea of when to begin would let a read and the write that follows from it fall apart.
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode = WAL")
+    # What a log had grown to while it was held is given back when it is begun anew.
+    connection.execute(f"PRAGMA journal_size_limit = {LIMIT_BYTES}")
     # The log is synced at each commit: with less, what was answered could be gone after a power cut.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from cliffwatch.base.durable import PRIVATE_FILE
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.store.database import Database, is_current, is_damage, read_each_table, why_unusable
+from cliffwatch.store.log_growth import LogGrowth
 from cliffwatch.store.sqlite_file import Identity, LogIdentities, identity_of, log_identities_of, logs_of, uri_of
 
 _LOG = logging.getLogger(__name__)
@@ -36,9 +37,10 @@ _REMEDY = "put the file back or restart the service, which makes a new one and r
 class DatabaseMonitor:
     """Watches over the service's database, in a thread."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, log_growth: LogGrowth | None = None) -> None:
         self._database = database
         self._path = database.path
+        self._log_growth = log_growth or LogGrowth()
         self._turn = threading.Lock()
         self._rounds = Rounds("database", PERIOD_SECONDS, self.look, "the database could not be checked")
         #: The file as it is held open: one that reads it, and one that can keep writers out meanwhile.
@@ -104,6 +106,8 @@ class DatabaseMonitor:
             self._open_again()
             if self._held is None:
                 self._hold()
+            if self._held is not None:
+                self._log_growth.look(path, self._held[0])
             return None
         if (held := self._close()) is None:
             return fault
