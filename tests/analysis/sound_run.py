@@ -1,7 +1,7 @@
 """The evidence of a run with which nothing is wrong."""
 
 from cliffwatch.analysis.coverage import Coverage, Gap
-from cliffwatch.analysis.verdict import LoadEnd, RunEvidence
+from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 
 GIB = 2**30
 

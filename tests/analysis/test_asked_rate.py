@@ -23,6 +23,12 @@ def test_a_rate_that_was_not_reached_is_said_and_one_that_was_is_not() -> None:
     assert (verdict.name, words in verdict.reasons) == (VerdictName.PASS, True)
 
 
+def test_a_target_that_never_kept_up_is_degraded_though_no_window_is_slower_than_others() -> None:
+    verdict = judge(replace(SOUND, rate=AskedRate(800.0, 399.0)))
+    assert verdict.name is VerdictName.DEGRADED
+    assert verdict.reasons == ("The rate that was asked for was not reached: 399 of 800 operations a second (49.9 %).",)
+
+
 @pytest.mark.parametrize("gauge", ["requested_operations_per_second", "target_rate"])
 def test_it_is_taken_over_the_windows_that_ask_for_one(tmp_path: Path, gauge: str) -> None:
     plan = JournalPlan(

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cliffwatch.analysis.asked_rate import AskedRate
 from cliffwatch.analysis.csv_table import read_notices, read_table
 from cliffwatch.analysis.finding import Notice, Role
 from cliffwatch.analysis.table import COLUMNS
@@ -56,6 +57,14 @@ def test_a_row_ends_where_the_next_begins_but_not_across_a_gap() -> None:
         (31, 42),
         (600, 611),
     ]
+
+
+def test_what_was_due_stands_beside_what_was_completed() -> None:
+    header = "elapsed_seconds,p99,operations_per_second,due_per_second,phase"
+    rows = ["0,1,10,10,warm_up", "10,1,30,100,soak", "20,1,,100,soak", "30,1,50,,soak", "40,1,40,100,soak"]
+    table = read_table([header, *rows])
+    assert table.rate == AskedRate(100.0, 35.0)
+    assert read_table(["elapsed_seconds,p99", "0,1", "10,1"]).rate is None
 
 
 def test_a_phase_column_declares_phases() -> None:

@@ -7,7 +7,8 @@ from tests.analysis.sound_run import GIB, SOUND, covered
 
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.reached_drive import Share
-from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence, judge, percent
+from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
+from cliffwatch.analysis.verdict import judge, percent
 from cliffwatch.model.run_state import VerdictName
 
 

@@ -8,9 +8,10 @@ from cliffwatch.analysis.csv_table import read_table
 from cliffwatch.analysis.finding import Finding, LimitedBy, Notice
 from cliffwatch.analysis.online.replay import replay
 from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.run_evidence import FindingSummary
 from cliffwatch.analysis.table import Table
 from cliffwatch.analysis.table_evidence import evidence_of_table
-from cliffwatch.analysis.verdict import FindingSummary, Verdict, degrades, judge
+from cliffwatch.analysis.verdict import Verdict, degrades, judge
 from cliffwatch.analysis.wording import sentence_of
 from cliffwatch.analysis.work import not_asked_for
 from cliffwatch.model.run_state import VerdictName

@@ -7,7 +7,8 @@ import pytest
 from tests.analysis.sound_run import GIB, SOUND, covered
 
 from cliffwatch.analysis.coverage import Coverage
-from cliffwatch.analysis.verdict import LimitOutcome, LoadEnd, judge
+from cliffwatch.analysis.run_evidence import LimitOutcome, LoadEnd
+from cliffwatch.analysis.verdict import judge
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.remedies import remedy_of
 

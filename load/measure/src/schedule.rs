@@ -82,6 +82,12 @@ impl Schedule {
         even.saturating_add_signed(shift as i64).clamp(period.start, end)
     }
 
+    /// How many operations are due each second at `now`; 0 before the first.
+    pub fn per_second(&self, now: u64) -> f64 {
+        let after = self.periods.partition_point(|period| period.start <= now);
+        after.checked_sub(1).map_or(0.0, |at| NANOSECONDS as f64 / self.periods[at].interval)
+    }
+
     /// How many operations are due at `now` or before: the index of the next one.
     pub fn released(&self, now: u64) -> u64 {
         let after = self.periods.partition_point(|period| period.start <= now);
@@ -202,6 +208,16 @@ mod tests {
         let thirty_six_hours = 36 * 3600;
         let index = (976_562.5 * thirty_six_hours as f64) as u64;
         assert!(schedule.due(index).abs_diff(START + thirty_six_hours * NANOSECONDS) < 1_000);
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_step_that_has_begun() {
+        let schedule = Schedule::new(START, &steps(&[(0.0, 800.0), (10.0, 0.0), (20.0, 200.0)])).unwrap();
+        for (seconds, rate) in [(0, 800.0), (9, 800.0), (10, 0.0), (25, 200.0)] {
+            let found = schedule.per_second(START + seconds * NANOSECONDS);
+            assert!((found - rate).abs() < 1e-9, "{found} after {seconds} s");
+        }
+        assert!(schedule.per_second(START - 1).abs() < f64::EPSILON);
     }
 
     #[test]

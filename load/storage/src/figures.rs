@@ -46,6 +46,8 @@ pub(crate) const READ_BYTES: usize = 12;
 
 /// How much longer its files may become, all together.
 pub(crate) const GROWTH: usize = 0;
+/// Records that are due each second.
+pub(crate) const REQUESTED: usize = 1;
 
 /// A batch that begins to be written so long after it was due is late.
 pub(crate) const LATE_NANOSECONDS: u64 = 10_000_000;
@@ -68,5 +70,5 @@ pub(crate) const NAMES: Names = Names {
         "read_operations",
         "read_bytes",
     ],
-    gauges: &[("growth_left_bytes", Merge::Sum)],
+    gauges: &[("growth_left_bytes", Merge::Sum), ("requested_operations_per_second", Merge::Sum)],
 };

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from statistics import median
 
+from cliffwatch.analysis.asked_rate import AskedRate
 from cliffwatch.analysis.finding import Notice, Role, Sample, Series
 from cliffwatch.model.phase import UNJUDGED_PHASES
 
@@ -21,8 +22,18 @@ OPERATION_COLUMN, GAP_COLUMN, LIMIT_COLUMN = "operation", "gap", "limit_broken"
 NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
 #: How old the oldest operation was at a row's end that was due and not completed.
 OLDEST_COLUMN = "oldest_outstanding_seconds"
+#: How many operations were due each second of a row.
+DUE_COLUMN = "due_per_second"
 TEXT_COLUMNS = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
-ABOUT_COLUMNS = (END_COLUMN, MEASURED_COLUMN, ERRORS_COLUMN, NOTICE_TIME_COLUMN, OLDEST_COLUMN, *TEXT_COLUMNS)
+ABOUT_COLUMNS = (
+    END_COLUMN,
+    MEASURED_COLUMN,
+    ERRORS_COLUMN,
+    NOTICE_TIME_COLUMN,
+    OLDEST_COLUMN,
+    DUE_COLUMN,
+    *TEXT_COLUMNS,
+)
 #: Columns of devices, which may carry a device's number: `device_write_latency.8:0`.
 DEVICE_COLUMNS = {Role.DEVICE_LATENCY: "device_write_latency", Role.QUEUE_DEPTH: "queue_depth"}
 _DEVICE_SERIES = {"device_write_latency": "device.write_latency", "queue_depth": "device.queue_depth"}
@@ -51,7 +62,8 @@ class Table:
     `below_zero` is how many values of each column were left out because they are negative. `measured` is how many
     seconds of each sample were. `gaps` are rows that say that nothing was measured; `notices`, `limits` and `errors`
     are what rows say besides. `warm_up_end` is the end of the first rows of phases that are not judged, None without.
-    `slowest` is how long an operation took at least and when it was over, where no row has it.
+    `slowest` is how long an operation took at least and when it was over, where no row has it; `rate` is what was due
+    and what was completed, over the judged rows that say both, None where none does.
     """
 
     series: tuple[Series, ...]
@@ -65,6 +77,7 @@ class Table:
     errors: int = 0
     warm_up_end: float | None = None
     slowest: tuple[float, float] | None = None
+    rate: AskedRate | None = None
 
 
 @dataclass(slots=True)
@@ -122,7 +135,23 @@ def table_of(found: Mapping[str, Series], read: Sequence[Row]) -> Table:
         limits=tuple(row.texts[LIMIT_COLUMN] for row in read if LIMIT_COLUMN in row.texts),
         errors=round(sum(row.numbers.get(ERRORS_COLUMN, 0.0) for row in read)),
         warm_up_end=warm_up_end,
+        rate=_asked_rate(read, samples, measured, series),
     )
+
+
+def _asked_rate(
+    read: Sequence[Row], samples: Sequence[Sample], measured: Sequence[float], series: Mapping[str, Series]
+) -> AskedRate | None:
+    rate = next((one.name for one in series.values() if one.role is Role.RATE), "")
+    due = {row.at: row.numbers[DUE_COLUMN] for row in read if DUE_COLUMN in row.numbers}
+    both = [
+        (seconds, due[sample.start], sample.values[rate])
+        for sample, seconds in zip(samples, measured, strict=True)
+        if sample.start in due and rate in sample.values and sample.phase not in UNJUDGED_PHASES
+    ]
+    length = sum(seconds for seconds, _, _ in both)
+    asked, reached = (sum(each[0] * each[place] for each in both) for place in (1, 2))
+    return AskedRate(asked / length, reached / length) if asked > 0 else None
 
 
 def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[str, float]:

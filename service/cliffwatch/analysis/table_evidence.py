@@ -3,8 +3,8 @@
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
 from cliffwatch.analysis.finding import Role
 from cliffwatch.analysis.run_arrays import WINDOWS_LEAST
+from cliffwatch.analysis.run_evidence import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 from cliffwatch.analysis.table import Table
-from cliffwatch.analysis.verdict import FindingSummary, LimitOutcome, LoadEnd, RunEvidence
 
 #: What the verdict on a run goes by besides, and no table holds; the second only one with a column `max`.
 _NOT_HELD = ("whether the load reached the drive", "whether the client was the bottleneck")
@@ -41,6 +41,7 @@ def evidence_of_table(table: Table, findings: tuple[FindingSummary, ...], client
         client_limited=client_limited,
         limits=tuple(LimitOutcome(sentence, judged=True) for sentence in table.limits),
         slowest=_slowest(table),
+        rate=table.rate,
         unmeasured=_unmeasured(table),
         left_out=_left_out(table),
     )

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.app import launcher
 from cliffwatch.app.alerts import deliver_kept
 from cliffwatch.app.capacity import active_limit

@@ -175,8 +175,9 @@ def _judged(table: Table, events: Path | None, mode: Mode) -> Analysis:
     from cliffwatch.analysis.csv_table import read_notices
     from cliffwatch.analysis.online.replay import replay
     from cliffwatch.analysis.run_analysis import analysis
+    from cliffwatch.analysis.run_evidence import FindingSummary
     from cliffwatch.analysis.table_evidence import evidence_of_table, not_judged
-    from cliffwatch.analysis.verdict import FindingSummary, degrades, judge
+    from cliffwatch.analysis.verdict import degrades, judge
     from cliffwatch.analysis.wording import sentence_of
     from cliffwatch.analysis.work import not_asked_for
 

@@ -15,8 +15,9 @@ from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
 from cliffwatch.analysis.marks import left_out, mark_of, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
+from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import slowest_in
-from cliffwatch.analysis.verdict import LoadEnd, RunEvidence, Verdict
+from cliffwatch.analysis.verdict import Verdict
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.regular_files import read_regular

@@ -10,8 +10,9 @@ from cliffwatch.analysis.layers import LayerComparison
 from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.online.replay import eased_before, replay
 from cliffwatch.analysis.run_analysis import analysis
+from cliffwatch.analysis.run_evidence import FindingSummary
 from cliffwatch.analysis.thresholds import CLIENT_LIMITED_RATIO, EASED_WINDOWS
-from cliffwatch.analysis.verdict import FindingSummary, degrades, percent
+from cliffwatch.analysis.verdict import degrades, percent
 from cliffwatch.analysis.wording import Circumstances, sentence_of
 from cliffwatch.analysis.work import accounts_for, not_asked_for
 from cliffwatch.journal import Event, EventType

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from cliffwatch.analysis.coverage import Gap
-from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.journal import Event, EventType, ends_load
 
 #: The reason of what a load that failed did not measure any more.

@@ -8,8 +8,9 @@ import numpy as np
 from cliffwatch.analysis.coverage import Coverage
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.limit_spans import JUDGED_FROM, Breach, Tally, breaches, joined, sliding, span_of
+from cliffwatch.analysis.run_evidence import LimitOutcome
 from cliffwatch.analysis.stalls import outstanding
-from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, LimitOutcome, percent
+from cliffwatch.analysis.verdict import COVERAGE_MINIMUM, percent
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification, format_length, format_ratio
 from cliffwatch.journal import JournalReader, JournalWindow

@@ -7,8 +7,8 @@ a gap. A stop and an interruption both let the engine finish its window.
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.analysis.steady_state import SteadyWatch
-from cliffwatch.analysis.verdict import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem

@@ -1,6 +1,6 @@
 """What must be done on the target before the load can begin, such as laying out files."""
 
-from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.engines.contract import EngineContext
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.window import EngineRecord

@@ -10,7 +10,7 @@ from pathlib import Path
 from time import process_time
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
-from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
 from cliffwatch.engines.contract import EngineContext, Launch

@@ -1,6 +1,6 @@
 """The run's target in the hands of its worker: looked at again, and left clean."""
 
-from cliffwatch.analysis.verdict import LoadEnd
+from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.base.errors import Problem
 from cliffwatch.gate import (
     Examination,

@@ -10,6 +10,7 @@ from testkit.storage_engine import SMALL
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, execute_run, names, queue_run, start_worker, status, window_count
 
+from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -45,6 +46,10 @@ def test_a_run_fills_appends_verifies_and_leaves_nothing(tmp_path: Path, target:
     windows = list(JournalReader(journal).windows())
     assert len(windows) == 12
     assert {"append", "append_service", "sync", "write"} <= set(windows[5].latency)
+    asked = asked_rate(windows)
+    assert asked is not None
+    assert {window.gauges["requested_operations_per_second"] for window in windows} == {asked.asked}
+    assert asked.reached <= 1.05 * asked.asked
     assert sum(window.counters["segments_deleted"] for window in windows) > 0
     written = sum(window.counters["written_bytes"] for window in windows)
     assert sum(window.counters["device_written_bytes"] for window in windows) >= 0.9 * written

@@ -309,7 +309,13 @@ impl Shard {
         }
         if now >= self.count_at {
             self.count_at = now + COUNT_NANOSECONDS;
-            self.plan.recorder.lock().set(figures::GROWTH, self.growth_left() as f64);
+            let growth_left = self.growth_left() as f64;
+            let mut recorder = self.plan.recorder.lock();
+            recorder.set(figures::GROWTH, growth_left);
+            if matches!(self.plan.work, Work::Until(_)) {
+                let batches = self.plan.schedule.per_second(now);
+                recorder.set(figures::REQUESTED, batches * f64::from(self.plan.config.batch_records));
+            }
         }
     }
 

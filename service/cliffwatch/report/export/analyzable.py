@@ -13,6 +13,7 @@ from cliffwatch.analysis.finding import Notice, Role, Series
 from cliffwatch.analysis.journal_series import notices_from_events, sample_of, series_of
 from cliffwatch.analysis.table import (
     DEVICE_COLUMNS,
+    DUE_COLUMN,
     END_COLUMN,
     ERRORS_COLUMN,
     GAP_COLUMN,
@@ -28,6 +29,7 @@ from cliffwatch.analysis.table import (
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.model.phase import Phase
+from cliffwatch.model.window import requested_rate
 from cliffwatch.report.collect import collect, events_until_finished
 from cliffwatch.report.export.window_table import WindowTable
 from cliffwatch.report.limit_results import judge_limits, outcomes
@@ -52,7 +54,7 @@ def analyzable(table: WindowTable) -> AnalyzableTable:
     known = _series(table)
     columns = {name: _column(series, table.primary) for name, series in known.items()}
     about = (TIME_COLUMN, END_COLUMN, MEASURED_COLUMN, PHASE_COLUMN, OPERATION_COLUMN)
-    rest = (OLDEST_COLUMN, ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
+    rest = (DUE_COLUMN, OLDEST_COLUMN, ERRORS_COLUMN, GAP_COLUMN, NOTICE_COLUMN, NOTICE_TIME_COLUMN, LIMIT_COLUMN)
     header = (*about, *columns.values(), *rest)
     return AnalyzableTable(header, ([row.get(name) for name in header] for row in _rows(table, columns, known)))
 
@@ -113,6 +115,7 @@ def _row(piece: JournalWindow | Gap, zero: float, columns: dict[str, str], known
         return row | {GAP_COLUMN: _NOT_MEASURED}
     row |= {MEASURED_COLUMN: round(piece.seconds, 6), PHASE_COLUMN: piece.phase}
     sample = sample_of(piece, known.values())
+    row[DUE_COLUMN] = requested_rate(piece.gauges)
     row |= {OLDEST_COLUMN: sample.oldest_seconds, ERRORS_COLUMN: piece.counters.get("errors")}
     return row | {columns[name]: value for name, value in sample.values.items()}
 
