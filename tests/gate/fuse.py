@@ -6,7 +6,7 @@ import stat
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from testkit.loops import command
@@ -51,7 +51,9 @@ def _answer(device: int, size_bytes: int) -> None:
         if operation in _UNANSWERED:
             continue
         error, body = _answer_to(operation, node, request[_ASKED.size :], size_bytes)
-        os.write(device, struct.pack("=IiQ", 16 + len(body), -error, unique) + body)
+        # It may not be asked any more: the process was interrupted, or the mount was given up meanwhile.
+        with suppress(FileNotFoundError):
+            os.write(device, struct.pack("=IiQ", 16 + len(body), -error, unique) + body)
 
 
 def _answer_to(operation: int, node: int, asked: bytes, size_bytes: int) -> tuple[int, bytes]:
