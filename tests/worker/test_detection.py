@@ -20,6 +20,7 @@ from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.thresholds import NOTICE_MASK
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
+from cliffwatch.journal.events import MARKED
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
 from cliffwatch.worker.detection import FAILED_NOTE, Detection
@@ -189,6 +190,42 @@ def test_a_gap_right_after_a_cliff_does_not_make_a_second_one_of_it(journal: Jou
     for _ in range(2 * HOUR):
         detection.take(journal.commit(50.0))
     assert len(keys(journal.events_named(EventType.FINDING))) == 1
+
+
+def mark(journal: Journal, start: float, end: float) -> None:
+    journal.record_event(EventType.NOTE, MARKED, start=start, end=end, message="pulled a drive", by="operator")
+
+
+def test_what_is_marked_while_it_happens_is_not_judged(journal: Journal) -> None:
+    detection = journal.detection()
+    for _ in range(5 * HOUR):
+        detection.take(journal.commit())
+    end = journal.windows[-1].end
+    mark(journal, end, end + HOUR * WINDOW_SECONDS)
+    for index in range(3 * HOUR):
+        detection.take(journal.commit(50.0 if index < HOUR else 1.0))
+        detection.catch_up(float("inf"))
+    assert not detection.has_failed
+    assert detection.figures is not None
+    assert journal.events_named(EventType.FINDING) == []
+
+
+def test_what_was_raised_of_a_span_that_is_marked_afterwards_is_over(journal: Journal) -> None:
+    detection = lived_through(journal)
+    raised = keys(journal.events_named(EventType.FINDING))
+    assert raised
+    end = journal.windows[-1].end
+    mark(journal, end - HOUR * WINDOW_SECONDS, end)
+    for _ in range(2 * HOUR):
+        detection.take(journal.commit())
+        detection.catch_up(float("inf"))
+    assert not detection.has_failed
+    assert detection.figures is not None
+    assert not detection.figures.active
+    over = journal.events_named(EventType.NOTE, ENDED_NOTE)
+    assert set(keys(over)) == set(raised)
+    assert {event.detail["until"] for event in over} == {end}
+    assert keys(journal.events_named(EventType.FINDING)) == raised, "nothing new is found without what was marked"
 
 
 def test_what_comes_back_is_reported_as_over_once(journal: Journal) -> None:

@@ -1,15 +1,14 @@
 """/runs: plan, submit, list, show and stop runs."""
 
-from typing import Annotated, Self
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from pydantic import AfterValidator, Field, model_validator
 
-from cliffwatch.analysis.marks import Mark
 from cliffwatch.app.marks import mark_run
 from cliffwatch.base.errors import Code
 from cliffwatch.base.faults import NAME_PATTERN
 from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
+from cliffwatch.http.mark_request import MarkRequest
 from cliffwatch.http.paging import Limit, Page, PageToken
 from cliffwatch.http.plan_resource import PlanBody, plan_body
 from cliffwatch.http.problems import responses
@@ -17,9 +16,8 @@ from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource, run_summary
 from cliffwatch.http.run_rows import listed_rows
 from cliffwatch.model.document import Strict
-from cliffwatch.model.request import RunRequest, check_text
+from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.model.trigger import Moment
 from cliffwatch.store.queries import has_known_words
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["runs"])
@@ -35,20 +33,6 @@ class StopRequest(Strict):
     """`force`: kill the worker and its engine instead of letting them finish their window."""
 
     force: bool = False
-
-
-class MarkRequest(Strict):
-    """From when to when what was done, such as `pulled a drive`. A report that is made from then on has it."""
-
-    text: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_text)]
-    start: Moment
-    end: Moment
-
-    @model_validator(mode="after")
-    def _ends_after_its_start(self) -> Self:
-        if self.end <= self.start:
-            raise ValueError("`end`: it is not after `start`; give a later time")
-        return self
 
 
 @router.post("/runs/plan", responses=responses(*_REFUSALS))
@@ -122,8 +106,7 @@ def stop_run(run_id: RunId, services: Context, caller: Operator, request: StopRe
 )
 def mark(run_id: RunId, request: MarkRequest, services: Context, caller: Operator) -> MarkRequest:
     """Mark a span in which the run was disturbed on purpose: its report draws it and leaves it out of the judgement."""
-    span = Mark(request.start.timestamp(), request.end.timestamp(), request.text)
-    mark_run(find_run(services, run_id), span, caller.name, services.clock.wall())
+    mark_run(find_run(services, run_id), request.mark(), caller.name, services.clock.wall())
     return request
 
 

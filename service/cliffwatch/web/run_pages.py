@@ -8,13 +8,17 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, ValidationError
 from sse_starlette import EventSourceResponse
 
 from cliffwatch.analysis.journal_series import BASELINE_NOTE
+from cliffwatch.app.marks import mark_run
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import Context, RunId, find_run
 from cliffwatch.http.journal_resource import report_page, report_picture
 from cliffwatch.http.live_stream import live_stream
+from cliffwatch.http.mark_request import MarkRequest
 from cliffwatch.http.paging import PageToken
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource
 from cliffwatch.http.run_rows import listed_rows
@@ -99,6 +103,7 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
         meant=_meant(run),
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
+        markable=run.imported_at is None and visitor.may_operate,
         window=window_seconds,
     )
 
@@ -149,6 +154,18 @@ def show_picture(run_id: RunId, services: Context, visitor: AnyVisitor) -> Respo
 def stop(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
     """Stop a run; `force` kills it."""
     services.runs.stop(run_id, force=form.get("force") == "yes")
+    return go_to(f"/runs/{run_id}")
+
+
+@router.post("/runs/{run_id}/marks")
+def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
+    """Mark a span in which the run was disturbed on purpose. A browser sends times without a zone, which are UTC."""
+    texts = {"text": form.get("text", "").strip()} | {name: f"{form.get(name, '')}Z" for name in ("start", "end")}
+    try:
+        request = MarkRequest.model_validate(texts)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error
+    mark_run(find_run(services, run_id), request.mark(), visitor.caller.name, services.clock.wall())
     return go_to(f"/runs/{run_id}")
 
 

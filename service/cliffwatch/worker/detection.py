@@ -7,8 +7,7 @@ detection and never the run.
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from math import log
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,8 @@ from cliffwatch.base.units import six_digits
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.model.limits import Limit
 from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
+from cliffwatch.worker.live_marks import LiveMarks
+from cliffwatch.worker.stated import Stated
 
 #: Name of the note that detection has ended.
 FAILED_NOTE = "detection_failed"
@@ -46,45 +47,10 @@ CATCH_UP_SECONDS = 0.05
 #: So many findings of a run are recorded. More are not findings any more but its state, which the gauges show.
 FINDINGS_LIMIT = 500
 
-#: The size of a finding that lasts is recorded again when it has changed by this much (a logarithm: a fifth), and so
-#: often in a run.
-SIZE_MOVED, UPDATES_LIMIT = 0.18, 1000
+#: The size of a finding that lasts is recorded so often in a run.
+UPDATES_LIMIT = 1000
 
 RecordEvent = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Stated:
-    """What the journal says of a finding by now: what it is about, how large it is, what changed with it.
-
-    Of work that was not done, how large it is, is for how many seconds.
-    """
-
-    series: str
-    ratio: float
-    worst_ratio: float
-    affected: frozenset[str]
-
-    @classmethod
-    def of(cls, finding: Finding) -> "_Stated":
-        affected = frozenset(size.series for size in finding.affected)
-        if finding.undone is not None:
-            return cls(finding.series, *(2 * (round(finding.undone.seconds, 3),)), affected)
-        return cls(finding.series, six_digits(finding.ratio), six_digits(finding.worst / finding.baseline), affected)
-
-    @classmethod
-    def of_detail(cls, detail: Mapping[str, Any]) -> "_Stated":
-        affected = frozenset(str(each["series"]) for each in detail.get("affected", ()))
-        if "undone" in detail:
-            return cls(str(detail["series"]), *(2 * (float(detail["undone"]["seconds"]),)), affected)
-        return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
-
-    def is_news_to(self, before: "_Stated") -> bool:
-        """Whether it is another series, of another size, or one more that changed."""
-        if self.series != before.series or self.affected - before.affected:
-            return True
-        moved = (log(self.ratio / before.ratio), log(self.worst_ratio / before.worst_ratio))
-        return max(abs(each) for each in moved) > SIZE_MOVED
 
 
 class Detection:
@@ -113,7 +79,7 @@ class Detection:
         self._active: dict[FindingKey, Finding] = {}
         self._baselines: dict[str, float] = {}
         #: What was recorded last of what is active.
-        self._stated: dict[FindingKey, _Stated] = {}
+        self._stated: dict[FindingKey, Stated] = {}
         #: The series that each was about when it was raised: its alert stays one alert, whatever joins it.
         self._subjects: dict[FindingKey, str] = {}
         self._updates_reported = 0
@@ -126,6 +92,9 @@ class Detection:
         self._next_seq = 0
         self._behind: Iterator[JournalWindow] | None = None
         self._figures: DetectionFigures | None = None
+        self._marks = LiveMarks(directory)
+        #: What was active when a mark came, until it is known whether it is without what was marked.
+        self._doubted: dict[FindingKey, Finding] = {}
         self._guard(self._recall)
 
     def notice(self, event: Event) -> None:
@@ -134,6 +103,7 @@ class Detection:
 
     def take(self, window: JournalWindow) -> None:
         """Take in a window that was just committed; while behind, it is read from the journal when its turn comes."""
+        self._guard(self._look_for_marks)
         if self._behind is None:
             self._guard(self._feed, window)
 
@@ -177,11 +147,27 @@ class Detection:
             elif (event.type, event.name) == (EventType.NOTE, ENDED_NOTE) and key is not None:
                 self._ended.append(key)
             elif (event.type, event.name) == (EventType.NOTE, UPDATED_NOTE) and key is not None:
-                self._stated[key] = _Stated.of_detail(event.detail)
+                self._stated[key] = Stated.of_detail(event.detail)
             elif (event.type, event.name) == (EventType.NOTE, BASELINE_NOTE):
                 self._baselines.update(event.detail["levels"])
+        self._marks.look()
         if reader.last_window() is not None:
             self._behind = reader.windows()
+
+    def _look_for_marks(self) -> None:
+        """What was marked is not judged: where it was looked at already, everything is looked at anew without it."""
+        if self._marks.look() and self._detector is not None:
+            self._doubted |= self._active
+            self._read_anew()
+
+    def _end_doubted(self) -> None:
+        """What was raised of a span that was marked later is over."""
+        for key, finding in self._doubted.items():
+            if self._among(list(self._active), key) is None and self._among(self._ended, key) is None:
+                self._ended.append(key)
+                over = replace(finding, until=self._marks.until(finding.onset))
+                self._record_event(EventType.NOTE, ENDED_NOTE, **self._restated(key, over))
+        self._doubted.clear()
 
     def _take_notice(self, event: Event) -> None:
         found = notice_of(event)
@@ -198,6 +184,7 @@ class Detection:
             window = next(self._behind, None)
             if window is None:
                 self._behind = None
+                self._end_doubted()
                 self._record_baselines()
             else:
                 self._feed(window)
@@ -207,6 +194,8 @@ class Detection:
             return
         assert self._detector is not None, "there is one from the first window on"
         self._next_seq, self._figures = window.seq + 1, None
+        if self._marks.covers(window):
+            return
         sample = sample_of(window, self._series.values())
         for finding in self._detector.feed(sample):
             self._take_finding(finding)
@@ -228,20 +217,27 @@ class Detection:
         if not fresh:
             return False
         self._series.update((series.name, series) for series in fresh)
-        is_first = self._detector is None
+        if self._detector is None:
+            self._make_detector()
+            return False
+        self._read_anew()
+        return True
+
+    def _make_detector(self) -> None:
         series = list(self._series.values())
         self._detector = RunDetector(series, self._window_seconds, self._notices)
         self._trends = {name: Trend() for name in primary_series(series)}
         self._notices.clear()
-        if is_first:
-            return False
+
+    def _read_anew(self) -> None:
+        """Another detector, which is behind from the first window on."""
+        self._make_detector()
         reader = JournalReader(self._directory)
         self._active.clear()
         for stored in reader.events():
             self._take_notice(stored.event)
         self._next_seq = 0
         self._behind = reader.windows()
-        return True
 
     def _take_finding(self, finding: Finding) -> None:
         key = (finding.kind.value, finding.series, finding.onset)
@@ -276,12 +272,12 @@ class Detection:
         if key not in self._active:
             return
         self._active[key] = finding
-        present = _Stated.of(restated(finding, self._series))
+        present = Stated.of(restated(finding, self._series))
         if self._behind is None and present.is_news_to(self._stated.setdefault(key, present)):
             self._record_size(key, finding)
 
     def _record_size(self, key: FindingKey, finding: Finding) -> None:
-        self._stated[key] = _Stated.of(restated(finding, self._series))
+        self._stated[key] = Stated.of(restated(finding, self._series))
         self._updates_reported += 1
         if self._updates_reported <= UPDATES_LIMIT:
             self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
@@ -300,7 +296,7 @@ class Detection:
 
     def _record_sizes(self) -> None:
         for key, finding in self._active.items():
-            if self._stated.get(key) != _Stated.of(restated(finding, self._series)):
+            if self._stated.get(key) != Stated.of(restated(finding, self._series)):
                 self._record_size(key, finding)
 
     def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:

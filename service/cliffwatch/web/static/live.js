@@ -336,6 +336,20 @@
     byId("ask-stop").addEventListener("click", () => dialog.showModal());
     byId("keep-running").addEventListener("click", () => dialog.close());
   }
+  const marking = byId("mark-dialog");
+  if (marking) {
+    const MINUTES_BACK = 5;
+    byId("ask-mark").addEventListener("click", () => {
+      // What was just done is marked most often. The field has no zone; its times are UTC.
+      const utc = (milliseconds) => new Date(milliseconds).toISOString().slice(0, 19);
+      for (const [name, back] of [["start", MINUTES_BACK * 60_000], ["end", 0]]) {
+        const field = marking.querySelector(`[name=${name}]`);
+        if (!field.value) field.value = utc(Date.now() - back);
+      }
+      marking.showModal();
+    });
+    byId("leave-unmarked").addEventListener("click", () => marking.close());
+  }
   window.addEventListener("resize", resize);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
   document.addEventListener("visibilitychange", () => { if (!document.hidden && live.dataset.ready) now(); });

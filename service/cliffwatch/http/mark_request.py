@@ -1,0 +1,27 @@
+"""What marks a span of a run, of the API and of a page."""
+
+from typing import Annotated, Self
+
+from pydantic import AfterValidator, Field, model_validator
+
+from cliffwatch.analysis.marks import Mark
+from cliffwatch.model.document import Strict
+from cliffwatch.model.request import check_text
+from cliffwatch.model.trigger import Moment
+
+
+class MarkRequest(Strict):
+    """From when to when what was done, such as `pulled a drive`. A report that is made from then on has it."""
+
+    text: Annotated[str, Field(min_length=1, max_length=200), AfterValidator(check_text)]
+    start: Moment
+    end: Moment
+
+    @model_validator(mode="after")
+    def _ends_after_its_start(self) -> Self:
+        if self.end <= self.start:
+            raise ValueError("`end`: it is not after `start`; give a later time")
+        return self
+
+    def mark(self) -> Mark:
+        return Mark(self.start.timestamp(), self.end.timestamp(), self.text)

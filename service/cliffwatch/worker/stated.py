@@ -1,0 +1,46 @@
+"""What the journal says of a finding by now, and whether what it has become is news."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+from cliffwatch.analysis.finding import Finding
+from cliffwatch.base.units import six_digits
+
+#: The size of a finding that lasts is recorded again when it has changed by this much (a logarithm: a fifth).
+SIZE_MOVED = 0.18
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the journal says of a finding by now: what it is about, how large it is, what changed with it.
+
+    Of work that was not done, how large it is, is for how many seconds.
+    """
+
+    series: str
+    ratio: float
+    worst_ratio: float
+    affected: frozenset[str]
+
+    @classmethod
+    def of(cls, finding: Finding) -> "Stated":
+        affected = frozenset(size.series for size in finding.affected)
+        if finding.undone is not None:
+            return cls(finding.series, *(2 * (round(finding.undone.seconds, 3),)), affected)
+        return cls(finding.series, six_digits(finding.ratio), six_digits(finding.worst / finding.baseline), affected)
+
+    @classmethod
+    def of_detail(cls, detail: Mapping[str, Any]) -> "Stated":
+        affected = frozenset(str(each["series"]) for each in detail.get("affected", ()))
+        if "undone" in detail:
+            return cls(str(detail["series"]), *(2 * (float(detail["undone"]["seconds"]),)), affected)
+        return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
+
+    def is_news_to(self, before: "Stated") -> bool:
+        """Whether it is another series, of another size, or one more that changed."""
+        if self.series != before.series or self.affected - before.affected:
+            return True
+        moved = (log(self.ratio / before.ratio), log(self.worst_ratio / before.worst_ratio))
+        return max(abs(each) for each in moved) > SIZE_MOVED

@@ -1,0 +1,44 @@
+"""Marking a span of a run by its page, in a real browser against a real service."""
+
+import re
+from typing import Any
+
+from playwright.sync_api import Page, expect
+from testkit.service import Service
+from tests.web.conftest import log_in, start_run, steady
+
+from cliffwatch.journal.events import MARKED
+
+
+def marks_of(service: Service, run: str) -> list[dict[str, Any]]:
+    body = service.client.get(f"/api/v1/runs/{run}/events").json()
+    return [event["detail"] for event in body["items"] if event["name"] == MARKED]
+
+
+def test_what_was_just_done_is_marked_on_the_runs_page(page: Page, service: Service) -> None:
+    run = start_run(service, steady("disturbed", "5m"))
+    log_in(page, service, f"/runs/{run}")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    page.get_by_role("button", name="Mark…").click()
+    page.get_by_role("button", name="Leave it").click()
+    expect(page.locator("#mark-dialog")).to_be_hidden()
+    page.get_by_role("button", name="Mark…").click()
+    page.get_by_label("What was done").fill("pulled a drive")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page).to_have_url(re.compile(rf"/runs/{run}$"))
+    expect(page.locator("#events")).to_contain_text("pulled a drive")
+    (mark,) = marks_of(service, run)
+    assert mark["end"] - mark["start"] == 300
+    assert mark["message"] == "pulled a drive"
+
+
+def test_a_span_that_ends_before_it_begins_is_refused_by_its_field(page: Page, service: Service) -> None:
+    run = start_run(service, steady("disturbed-wrongly", "5m"))
+    log_in(page, service, f"/runs/{run}")
+    expect(page.locator("#tile-p99")).to_contain_text("ms")
+    page.get_by_role("button", name="Mark…").click()
+    page.get_by_label("What was done").fill("pulled a drive")
+    page.get_by_label("To, UTC").fill("2020-01-01T00:00:00")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page.locator("body")).to_contain_text("end: it is not after start; give a later time")
+    assert marks_of(service, run) == []
