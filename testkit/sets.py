@@ -43,7 +43,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/cli/test_cli_run_ids.py": "every command on runs of a service",
         "tests/cli/test_cli_service.py": "services and runs are killed and started again; lists the machine's devices",
         "tests/cli/test_daemon.py": "services are started, killed and started again",
-        "tests/cli/test_private_state.py": "services, runs and drives are started",
+        "tests/cli/test_state_directory.py": "services, runs and drives are started",
         "tests/compose/test_containers.py": "starts a container engine",
         "tests/compose/test_engine.py": "starts a container engine",
         "tests/compose/test_profiles_on_docker.py": "an image is built and a stack started",

@@ -4,6 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from tests.api.service_process import process
 from cliffwatch.app.index import index_run
 from cliffwatch.base.clock import VirtualClock
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.machine.mounts import mount_of
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
 from cliffwatch.store.database import open_database
@@ -53,6 +55,17 @@ def test_a_service_that_was_killed_goes_on_with_what_it_had_accepted(settings: S
         assert {run["id"] for run in runs} == {"one", "two"}
         assert client.put("/api/v1/runs/one", json=ORDER, headers=headers).status_code == 200
     assert {path.name for path in settings.runs_directory.iterdir()} == {"one", "two"}
+
+
+def test_a_state_directory_on_a_network_share_is_in_the_log(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = replace(mount_of(settings.state_directory.parent), file_system="nfs4")
+    monkeypatch.setattr("cliffwatch.app.state_place.mount_of", lambda path, proc: shared)
+    with serving(settings):
+        pass
+    (said,) = [record for record in caplog.records if "network share" in record.getMessage()]
+    assert (said.levelname, str(settings.state_directory) in said.getMessage()) == ("WARNING", True)
 
 
 def test_a_second_service_on_the_same_state_directory_does_not_start(settings: Settings) -> None:

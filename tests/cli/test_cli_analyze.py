@@ -72,6 +72,18 @@ def test_what_a_table_does_not_hold_is_named_and_of_a_journal_nothing_is_left_ou
     assert document(analyze(journal, "--format", "json"))["not_judged"] == ""
 
 
+@pytest.mark.parametrize(("due", "verdict"), [(2100.0, "degraded"), (1900.0, "pass")])
+def test_a_csv_of_which_less_than_half_of_what_was_due_was_completed_is_degraded(
+    tmp_path: Path, due: float, verdict: str
+) -> None:
+    rows = [f"{10 * index},0.002,1000,{due}" for index in range(120)]
+    path = tmp_path / "due.csv"
+    path.write_text("\n".join(["elapsed_seconds,p99,operations_per_second,due_per_second", *rows]), encoding="utf-8")
+    body = document(analyze(path, "--format", "json"))
+    assert body["verdict"] == verdict
+    assert any(f"1,000 of {due:,.0f} operations a second" in reason for reason in body["reasons"])
+
+
 def test_text_names_what_was_found(tmp_path: Path) -> None:
     result = analyze(stored(lognormal.make(4, ("cliff",), (), HOURS).only("p99"), tmp_path))
     assert result.exit_code == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cliffwatch.store.database import open_database, upgrade
+from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.log_growth import LogGrowth
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.sqlite_file import logs_of
@@ -37,6 +37,34 @@ def reader(path: Path) -> Iterator[int]:
         process.stdin.close()
 
 
+def grow(database: Database) -> None:
+    """Write twice the limit, and delete it."""
+    with database.session() as session:
+        session.connection().exec_driver_sql("CREATE TABLE IF NOT EXISTS filling (filler BLOB)")
+        for _ in range(8):
+            session.connection().exec_driver_sql("INSERT INTO filling VALUES (randomblob(131072))")
+    with database.session() as session:
+        session.connection().exec_driver_sql("DELETE FROM filling")
+
+
+def test_a_log_is_cut_back_once_its_reader_has_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cliffwatch.store.database.LIMIT_BYTES", LIMIT_BYTES)
+    path = tmp_path / "cliffwatch.db"
+    upgrade(f"sqlite:///{path}")
+    database = open_database(f"sqlite:///{path}")
+    log = logs_of(path)[0]
+    try:
+        with reader(path):
+            for _ in range(8):
+                grow(database)
+            held_bytes = log.stat().st_size
+        grow(database)
+        # It is begun anew at 1,000 pages of 4 KiB, and may be a transaction longer.
+        assert log.stat().st_size < 6 * 1024**2 < held_bytes
+    finally:
+        database.close()
+
+
 def test_a_log_that_a_reader_keeps_growing_is_said_with_who_has_it_open(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -46,18 +74,10 @@ def test_a_log_that_a_reader_keeps_growing_is_said_with_who_has_it_open(
     monitor = DatabaseMonitor(database, LogGrowth(LIMIT_BYTES))
     log = logs_of(path)[0]
 
-    def grow() -> None:
-        with database.session() as session:
-            session.connection().exec_driver_sql("CREATE TABLE IF NOT EXISTS filling (filler BLOB)")
-            for _ in range(8):
-                session.connection().exec_driver_sql("INSERT INTO filling VALUES (randomblob(131072))")
-        with database.session() as session:
-            session.connection().exec_driver_sql("DELETE FROM filling")
-
     monitor.start()
     try:
         with caplog.at_level(logging.WARNING), reader(path) as process_id:
-            grow()
+            grow(database)
             for _ in range(3):
                 monitor.look()
             assert log.stat().st_size > LIMIT_BYTES
@@ -68,9 +88,9 @@ def test_a_log_that_a_reader_keeps_growing_is_said_with_who_has_it_open(
             assert f"{process_id}; end the one that reads" in said[0]
         caplog.clear()
         with caplog.at_level(logging.WARNING):
-            grow()
+            grow(database)
             monitor.look()
-            grow()
+            grow(database)
             monitor.look()
         assert not caplog.records, "nothing keeps it any more"
     finally:

@@ -16,14 +16,14 @@ from testkit.service import Service
 from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.engines.synthetic import SyntheticLoad
-from cliffwatch.http.run_resource import RunSummary
+from cliffwatch.http.run_resource import RunFiguresBody, RunSummary
 from cliffwatch.journal import files
-from cliffwatch.model.run_state import RunState
+from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow
-from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, points_of, scale_of, small_curve
+from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, Scale, _listed, points_of, scale_of, small_curve
 from cliffwatch.web.run_now import time_left
 
 
@@ -120,6 +120,23 @@ def test_no_time_is_left_once_the_report_is_being_made() -> None:
 def test_what_is_elapsed_and_what_is_left_are_the_planned_load(elapsed_seconds: float) -> None:
     run: dict[str, Any] = {"state": RunState.RUNNING, "planned_seconds": 95.0, "elapsed_seconds": elapsed_seconds}
     assert time_left(RunSummary.model_construct(**run)) == elapsed(95 - round(elapsed_seconds))
+
+
+@pytest.mark.parametrize(("seconds", "shown"), [(17.11276032, "at least 17.1 s"), (16.0, "16 s")])
+def test_a_p99_at_the_end_of_the_engine_s_scale_is_said_to_be_at_least_that(seconds: float, shown: str) -> None:
+    figures = RunFiguresBody(
+        latency="write",
+        p50_seconds=1.0,
+        p99_seconds=seconds,
+        max_seconds=20.0,
+        operations_per_second=1.0,
+        bytes_per_second=1.0,
+        device_write_seconds=None,
+        onset=None,
+    )
+    run: dict[str, Any] = {"engine": "fio", "figures": figures, "verdict": VerdictName.PASS}
+    listed = _listed(RunRow(windows=10), RunSummary.model_construct(**run), None, None)
+    assert listed.p99 == shown
 
 
 def test_an_empty_list_says_to_a_reader_what_a_reader_can_do(page: Page, service: Service) -> None:

@@ -15,6 +15,7 @@ from cliffwatch.analysis.table import (
     ABOUT_COLUMNS,
     COLUMNS,
     END_COLUMN,
+    LARGEST,
     MEASURED_COLUMN,
     NAME_COLUMN,
     TEXT_COLUMNS,
@@ -30,8 +31,6 @@ from cliffwatch.base.suggestion import did_you_mean
 
 #: The first column of `cliffwatch run export --format csv`, a format that is not read here.
 EXPORT_COLUMN = "row"
-#: Of a value that was measured; sums of larger ones are no numbers any more.
-_LARGEST = 1e18
 #: Times are written to the microsecond.
 _ROUNDING_SECONDS = 1e-5
 #: The most faults that one refusal lists.
@@ -198,7 +197,7 @@ def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
             FieldFault(place, f"{text[:40]!r} is not a number; leave the field empty where nothing was measured")
         )
         return None
-    if abs(value) > _LARGEST:
+    if abs(value) > LARGEST:
         faults.append(FieldFault(place, f"{text[:40]} cannot be; leave the field empty where nothing was measured"))
         return None
     return None if math.isnan(value) else value

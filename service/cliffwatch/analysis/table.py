@@ -24,6 +24,8 @@ NOTICE_COLUMN, NOTICE_TIME_COLUMN = "notice", "notice_elapsed_seconds"
 OLDEST_COLUMN = "oldest_outstanding_seconds"
 #: How many operations were due each second of a row.
 DUE_COLUMN = "due_per_second"
+#: Of a value that was measured; sums of larger ones are no numbers any more.
+LARGEST = 1e18
 TEXT_COLUMNS = (PHASE_COLUMN, OPERATION_COLUMN, GAP_COLUMN, NOTICE_COLUMN, LIMIT_COLUMN)
 ABOUT_COLUMNS = (
     END_COLUMN,

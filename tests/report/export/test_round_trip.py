@@ -96,6 +96,12 @@ KINDS = (
         plan=replace(PHASES, limits=(LIMIT,)),
         verdict="degraded",
     ),
+    Kind(
+        "half of what was asked for",
+        operations(append=HEALTHY),
+        plan=replace(PHASES, gauges=lambda index: {"requested_operations_per_second": 2000.0}),
+        verdict="degraded",
+    ),
     Kind("came back", operations(append=times(40, 120, 340)), devices(_=times(30, 120, 340)), PHASES, "degraded"),
 )
 
@@ -113,7 +119,7 @@ def recorded(directory: Path, kind: Kind) -> Path:
         return found
 
     def counters(index: int) -> dict[str, int]:
-        body = {"written_bytes": 4096, "device_written_bytes": 4096}
+        body = {"operations": 9000, "written_bytes": 4096, "device_written_bytes": 4096}
         for name, seconds in kind.device_seconds(index).items():
             prefix = "device_" if not name else f"259:{ord(name) - ord('a')}."
             body |= {f"{prefix}write_operations": 9000, f"{prefix}write_milliseconds": round(9000 * seconds * 1000)}

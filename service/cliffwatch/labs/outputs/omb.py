@@ -8,9 +8,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from cliffwatch.analysis.table import ERRORS_COLUMN
+from cliffwatch.analysis.table import ERRORS_COLUMN, LARGEST
 from cliffwatch.base.finite_json import lenient_json
-from cliffwatch.labs.outputs.rows import LARGEST, RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
+from cliffwatch.labs.outputs.rows import RATE_COLUMN, BadLineError, Progress, Reading, rows_of_progress
 from cliffwatch.model.operation import Operation
 
 _SAMPLE_SECONDS = 10.0

@@ -11,8 +11,6 @@ from cliffwatch.analysis.table import END_COLUMN, Row
 RATE_COLUMN = "operations_per_second"
 #: A number as programs print it; longer ones are damage.
 NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
-#: Of a value that was measured; sums of larger ones are no numbers any more.
-LARGEST = 1e18
 
 
 class BadLineError(ValueError):

@@ -1,8 +1,9 @@
-"""Nobody but its owner reads what the service keeps, nor holds a lock of it."""
+"""The state directory: its owner alone reads it and locks its files, and a network share is warned of."""
 
 import os
 import stat
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.cli.machine import Machine
 from tests.labs.aging.machine import State
 
 from cliffwatch.base.privacy import tighten
+from cliffwatch.machine.mounts import mount_of
 
 #: What others may look at, and why: nothing.
 OPEN_TO_OTHERS: frozenset[str] = frozenset()
@@ -82,3 +84,11 @@ def test_programs_beside_the_state_stay_what_they_were(tmp_path: Path) -> None:
     tighten(tmp_path, tmp_path / "runs")
     assert stat.S_IMODE(program.stat().st_mode) == 0o750
     assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o700
+
+
+def test_a_state_directory_on_a_network_share_is_warned_of_when_the_service_is_up(
+    idle: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared = replace(mount_of(idle.directory), file_system="nfs4")
+    monkeypatch.setattr("cliffwatch.app.state_place.mount_of", lambda path, proc: shared)
+    assert f"warning: the state directory {idle.state} is on a network share (nfs4)" in idle.run("up").stderr
