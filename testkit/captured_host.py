@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from cliffwatch.worker.host import HostConditions
-from cliffwatch.worker.interval import Interval
+from cliffwatch.part.host import HostConditions
+from cliffwatch.part.interval import Interval
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 

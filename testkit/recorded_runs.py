@@ -14,9 +14,9 @@ from cliffwatch.journal import Event, EventLog, EventType, WindowLog, files
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import parse_target
+from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.model.workload import format_workload, workload_from
-from cliffwatch.worker.timeline import Timeline
 
 #: 2026-09-21 15:00:00 UTC, on the grid of every window length that divides an hour.
 LOAD_START = 1_790_002_800.0

@@ -17,8 +17,8 @@ from cliffwatch.base.programs import LOAD, find_program
 from cliffwatch.engines.contract import EngineContext, JsonLines
 from cliffwatch.engines.storage.document import document_of
 from cliffwatch.engines.storage.load import StorageLoad
+from cliffwatch.model.timeline import grid_line_at_or_after
 from cliffwatch.model.window import EngineEnd, EngineEvent, EngineRecord, EngineWindow
-from cliffwatch.worker.timeline import grid_line_at_or_after
 
 #: So small that a second of load rolls and deletes segments.
 SMALL: dict[str, Any] = {

@@ -17,7 +17,7 @@ from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget, SyntheticTarget
 from cliffwatch.model.workload import format_workload, workload_from
-from cliffwatch.worker.freezes import WORKER_FROZEN
+from cliffwatch.part.freezes import WORKER_FROZEN
 
 PATIENCE_SECONDS = 60.0
 ATTEMPTS = 3

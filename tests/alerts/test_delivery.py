@@ -11,8 +11,9 @@ from testkit.ports import free_address
 from testkit.waiting import wait_until
 from tests.alerts.watchers import Site, alertmanager_alerts, get, query, run_alertmanager, run_prometheus
 
+from cliffwatch.part.lines import DriveBelow
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
-from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, WorkerFigures
+from cliffwatch.worker.metrics import RunCollector, RunFileSystem, WorkerFigures
 
 TOKEN = "cw_test_token"
 
@@ -38,7 +39,7 @@ class Run:
             start=time.time(),
             window_seconds=1.0,
             last_window_end=time.time(),
-            devices=(RunDevice("loop7", 128),),
+            devices=(DriveBelow("loop7", 128),),
             file_systems=(RunFileSystem("/srv", "target"), RunFileSystem("/", "journal")),
         )
         self.figures.move(phase, 0.0)

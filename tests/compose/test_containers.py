@@ -18,7 +18,7 @@ from testkit.ports import free_address
 from testkit.waiting import wait_until
 from testkit.worker_runs import names
 
-from cliffwatch.app.launcher import kill_orphaned_engine
+from cliffwatch.app.launcher import kill_orphans
 from cliffwatch.worker.heartbeat import Heartbeat
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1h"}}
@@ -96,7 +96,7 @@ def container(state: Path, image: Path) -> Iterator[Container]:
             # In a container the kernel does this.
             if (heartbeat := Heartbeat.read(journal)) is not None:
                 heartbeat.worker.send(signal.SIGKILL)
-                kill_orphaned_engine(journal)
+                kill_orphans(journal)
 
 
 def is_under_load(journal: Path) -> bool:

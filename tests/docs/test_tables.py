@@ -23,10 +23,10 @@ from cliffwatch.model.phase import JUDGED_PHASES, UNJUDGED_PHASES, Phase
 from cliffwatch.model.run_state import MEANINGS, TRANSITIONS, VerdictName
 from cliffwatch.model.settings import PREFIX, Settings
 from cliffwatch.model.workload import Phases, Workload
+from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.report.gaps import LOAD_FAILED
 from cliffwatch.worker import load
 from cliffwatch.worker.commit import JOURNAL_FULL
-from cliffwatch.worker.freezes import ENGINE_FROZEN, WORKER_FROZEN
 
 
 def test_states_and_transitions_are_those_of_the_state_machine() -> None:

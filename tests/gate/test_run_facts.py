@@ -11,7 +11,7 @@ from cliffwatch.base.version import VERSION
 from cliffwatch.engines.contract import EngineFacts
 from cliffwatch.gate import examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
-from cliffwatch.worker.facts import collect_facts, memory_bytes
+from cliffwatch.part.facts import collect_facts, memory_bytes
 
 KEYS = [
     "version",

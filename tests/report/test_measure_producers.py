@@ -25,13 +25,13 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.machine.sysfs import device_number
 from cliffwatch.model.settings import read_settings
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.part.device_io import DeviceIo
 from cliffwatch.report.collect import Collected, collect
 from cliffwatch.report.measures import compare_around
 from cliffwatch.stack import processes
 from cliffwatch.stack.components import NODE_EXPORTER
 from cliffwatch.telemetry.catalogue import LAYER_SERIES, SERIES
 from cliffwatch.telemetry.reader import Samples, Telemetry
-from cliffwatch.worker.device_io import DeviceIo
 
 NAME = re.compile(r"`([a-z0-9_.:]+)`")
 #: The measure that is made of events, and of no figure.
@@ -207,8 +207,9 @@ def events_of_kafka() -> set[str]:
 
 
 def events_of_worker() -> set[str]:
-    """What it records of its engine, and its reasons of gaps."""
-    source = (ROOT / "service/cliffwatch/worker/load.py").read_text(encoding="utf-8")
+    """What it and its part record of the engine, and its reasons of gaps."""
+    places = ("part/load.py", "worker/load.py")
+    source = "".join((ROOT / "service/cliffwatch" / place).read_text(encoding="utf-8") for place in places)
     recorded = re.findall(r"record_event\(EventType\.ENGINE, \"(\w+)\"", source)
     return {f"engine_{name}" for name in recorded} | set(re.findall(r"_gap_reason = \"(\w+)\"", source))
 

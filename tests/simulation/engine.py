@@ -16,15 +16,15 @@ OPERATIONS = 10
 
 
 class SimulatedEngine:
-    """In the place of an `EngineProcess`, of the command of the synthetic engine."""
+    """In the place of a `ChildProcess`, of the command of the synthetic engine."""
 
-    def __init__(self, world: World, launch: Launch, translator: object, directory: Path, wake_fd: int) -> None:
+    def __init__(self, world: World, launch: Launch, reader: object, log: Path, wake: object) -> None:
         self._world = world
         self._next, self._stop, self._window, _ = map(float, launch.command[-4:])
-        worker = world.current()
-        assert worker is not None, "a worker starts it"
-        self._worker = worker
-        self._process = world.spawn("engine", lambda: world.sleep(float("inf")), worker)
+        part = world.current()
+        assert part is not None, "a part starts it"
+        self._part = part
+        self._process = world.spawn("engine", lambda: world.sleep(float("inf")), part)
         self.identity = ProcessIdentity.of(self._process.pid)
         self._is_stopping = self._has_ended = False
 
@@ -39,7 +39,7 @@ class SimulatedEngine:
     def poll(self, timeout_seconds: float, now: Callable[[], float]) -> list[EngineRecord]:
         due = self._next + self._window - now()
         self._world.sleep(max(0.0, min(timeout_seconds, due)), until_signal=True)
-        self._worker.is_woken = False
+        self._part.is_woken = False
         if not self._process.is_alive:
             self._has_ended = True
             return []
@@ -51,6 +51,10 @@ class SimulatedEngine:
                 self._has_ended = True
                 self._world.end(self._process, 0)
         return records
+
+    @property
+    def is_left(self) -> bool:
+        return False
 
     @property
     def is_finished(self) -> bool:

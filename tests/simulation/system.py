@@ -11,13 +11,15 @@ from unittest import mock
 
 from testkit.power import CALLS
 from tests.simulation.engine import SimulatedEngine
+from tests.simulation.part import SimulatedPlace
 from tests.simulation.world import Process, World
 
 from cliffwatch.app import launcher
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.part import freezes, load, prepare, serve
 from cliffwatch.report.process import ReportOutcome
 from cliffwatch.worker import __main__ as worker_main
-from cliffwatch.worker import context, freezes, load, reporting, run
+from cliffwatch.worker import context, reporting, run
 
 #: How often a process whose write was not taken whole is killed there.
 KILLED_AFTER_PART = 0.3
@@ -49,13 +51,14 @@ def simulated(world: World, report: Callable[..., ReportOutcome]) -> Iterator[No
         replace(launcher, "launch", lambda directory: launch(world, directory))
         replace(worker_main, "wake_on", lambda *_: (WAKE_FD, _present(world).signals))
         replace(context, "serve_metrics", lambda _: None)
+        replace(worker_main, "LocalPlace", lambda: SimulatedPlace(world))
         replace(freezes, "threading", _Threading(world))
-        replace(load, "EngineProcess", lambda *given: SimulatedEngine(world, *given))
+        replace(load, "ChildProcess", lambda *given: SimulatedEngine(world, *given))
         replace(load, "HostConditions", _NoHost)
-        replace(run, "collect_facts", lambda *_: {})
+        replace(prepare, "collect_facts", lambda *_: {})
+        replace(serve, "own_cost", lambda: (0.0, 0))
+        replace(run, "own_cost", lambda: (0.0, 0))
         replace(run, "_collection_of", lambda _: None)
-        replace(run, "_peak_memory_bytes", lambda: 0)
-        replace(run, "process_time", lambda: 0.0)
         replace(reporting, "make_report", report)
         yield
 

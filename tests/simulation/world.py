@@ -159,6 +159,10 @@ class World:
 
     def signal(self, process: Process, number: int) -> None:
         process.signals.append(number)
+        self.wake(process)
+
+    def wake(self, process: Process) -> None:
+        """End what the process waits for."""
         process.is_woken = True
         for task in process.tasks:
             task.wake_at = self.now

@@ -24,6 +24,7 @@ from cliffwatch.journal.events import MARKED
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
 from cliffwatch.worker.detection import FAILED_NOTE, Detection
+from cliffwatch.worker.live_marks import LiveMarks
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
 LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}
@@ -328,3 +329,16 @@ def test_a_run_that_was_killed_after_its_cliff_reports_it_no_second_time(killed_
     last = JournalReader(directory).last_window()
     assert last is not None
     assert last.end == pytest.approx(load_start + 24 * 3600)
+
+
+def test_marks_of_a_journal_that_is_away_are_none_until_it_is_back(tmp_path: Path) -> None:
+    directory = tmp_path / "run"
+    directory.mkdir()
+    marks = LiveMarks(directory)
+    assert marks.look() == []
+    EventLog(directory).append(Event(START, EventType.NOTE, MARKED, {"start": START, "end": START + 60}))
+    assert len(marks.look()) == 1
+    away = directory.rename(tmp_path / "away")
+    assert marks.look() == []
+    away.rename(directory)
+    assert marks.covers(Journal(directory).commit(1.0))

@@ -1,7 +1,7 @@
 """An engine that has more to say than a journal should hold."""
 
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
-from cliffwatch.worker.engine_events import (
+from cliffwatch.part.engine_events import (
     DETAIL_LIMIT_BYTES,
     EVENTS_LIMIT,
     NAMES_LIMIT,

@@ -11,8 +11,9 @@ from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal.windows import JournalWindow, WindowLog
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.part.lines import DriveBelow
 from cliffwatch.worker.detection_metrics import DetectionFigures
-from cliffwatch.worker.metrics import RunCollector, RunDevice, RunFileSystem, WorkerFigures
+from cliffwatch.worker.metrics import RunCollector, RunFileSystem, WorkerFigures
 
 DETECTION = DetectionFigures(
     series=(
@@ -59,7 +60,7 @@ def test_a_scrape_is_what_the_golden_file_holds(tmp_path: Path) -> None:
     figures = new_figures()
     figures.plan(START, START + 300)
     figures.settle(
-        (RunDevice("nvme0n1", 1023, "259:0"), RunDevice("sdb")),
+        (DriveBelow("nvme0n1", 1023, "259:0"), DriveBelow("sdb")),
         (RunFileSystem("/srv", "target"), RunFileSystem("/", "journal")),
     )
     latency = Histogram.from_values({50_000: 1, 100_000: 1, 200_000: 1, 4_000_000: 1, 70_000_000_000: 1})

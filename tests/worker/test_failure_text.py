@@ -9,7 +9,7 @@ from testkit.worker_runs import execute_run, queue_run, report
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.window import EngineEnd
-from cliffwatch.worker.engine_process import failure_text
+from cliffwatch.part.child_process import failure_text
 
 REFUSAL = "fio: io_uring_setup: Operation not permitted"
 #: In the place of fio: one whose kernel filter denies what it needs, which no real one meets when asked.

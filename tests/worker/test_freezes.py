@@ -27,13 +27,14 @@ from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
-from cliffwatch.worker.freezes import FreezeWatch
+from cliffwatch.part.freezes import FreezeWatch
 from cliffwatch.worker.heartbeat import Heartbeat
 
 FROZEN_SECONDS = 4.0
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
-#: Engines by what they are frozen with: the engine itself, or its worker.
-CASES = [("fio", FIO, "engine"), ("storage", SMALL, "engine"), ("synthetic", {}, "engine"), ("fio", FIO, "worker")]
+#: Engines by what they are frozen with: the engine itself, or the part that reads it.
+CASES = [("fio", FIO, "engine"), ("storage", SMALL, "engine"), ("synthetic", {}, "engine"), ("fio", FIO, "part")]
+REASONS = {"engine": "engine_frozen", "part": "worker_frozen"}
 
 
 def start(tmp_path: Path, engine: str, load: dict[str, Any], victim: str) -> "tuple[Path, subprocess.Popen[bytes]]":
@@ -51,7 +52,9 @@ def victim_of(directory: Path) -> ProcessIdentity:
     heartbeat = Heartbeat.read(directory)
     assert heartbeat is not None
     assert heartbeat.engine is not None
-    return heartbeat.engine if directory.name.endswith("engine") else heartbeat.worker
+    assert heartbeat.part is not None
+    victims = {"engine": heartbeat.engine, "part": heartbeat.part, "worker": heartbeat.worker}
+    return victims.get(directory.name.rpartition("-")[2], heartbeat.engine)
 
 
 def test_a_freeze_is_a_gap_and_no_pass(tmp_path: Path) -> None:
@@ -79,14 +82,25 @@ def thawed_after(process: ProcessIdentity, since: float) -> float:
 def check(directory: Path, frozen_seconds: float, victim: str) -> None:
     assert all(window.end - window.start < 1.5 for window in JournalReader(directory).windows())
     assert_no_window_twice(directory)
-    gaps = [event for event in events(directory) if event.type == "gap" and event.name == f"{victim}_frozen"]
+    gaps = [event for event in events(directory) if event.type == "gap" and event.name == REASONS[victim]]
     assert sum(gap.detail["seconds"] for gap in gaps) == pytest.approx(frozen_seconds, abs=2.0)
     assert ("frozen" in names(directory, "engine")) == (victim == "engine")
     finished, coverage = status(directory), report(directory)["coverage"]
     assert finished.verdict is VerdictName.INVALID
     assert any("of the requested time was measured" in reason for reason in finished.reasons), finished.reasons
     assert coverage["asked_seconds"] - coverage["measured_seconds"] >= frozen_seconds - 1.0
-    assert any(f"{victim}_frozen" in gap["reason"] for gap in coverage["gaps"])
+    assert any(REASONS[victim] in gap["reason"] for gap in coverage["gaps"])
+
+
+def test_a_worker_that_is_frozen_alone_loses_nothing(tmp_path: Path) -> None:
+    directory, worker = start(tmp_path, "synthetic", {}, "worker")
+    process = victim_of(directory)
+    process.send(signal.SIGSTOP)
+    thawed_after(process, time.monotonic())
+    assert worker.wait(90) == 0
+    assert names(directory, "gap") == []
+    assert window_count(directory) == 20
+    assert status(directory).verdict is VerdictName.PASS
 
 
 @pytest.mark.timing(why="a worker that gets no processor is frozen too")

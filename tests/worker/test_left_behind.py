@@ -13,11 +13,11 @@ from testkit.worker_runs import events, queue_run, start_worker, status, window_
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import EventLog
+from cliffwatch.journal.events import CLAIMED
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
-from cliffwatch.worker.run_files import CLAIMED
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=1m\ndirect=0\nrate_iops=200\n"}
 

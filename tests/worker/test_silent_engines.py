@@ -20,8 +20,8 @@ from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.window import EngineWindow
-from cliffwatch.worker import silence
-from cliffwatch.worker.silence import SilenceWatch, Waiting
+from cliffwatch.part import silence
+from cliffwatch.part.silence import SilenceWatch, Waiting
 
 JOB = {"job": "[w]\nioengine=psync\nrw=write\nbs=16k\nsize=8m\ndirect=1\nrate_iops=100\n"}
 HANG_SECONDS = 14.0

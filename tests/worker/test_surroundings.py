@@ -3,10 +3,12 @@
 import subprocess
 from pathlib import Path
 
-from cliffwatch.gate import examine
+from cliffwatch.gate import Examination, HeldTarget, examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
+from cliffwatch.part.lines import Held
+from cliffwatch.part.target import PartTarget
 from cliffwatch.worker.metrics import RunFileSystem
-from cliffwatch.worker.series_labels import devices_below, file_systems_of
+from cliffwatch.worker.run import file_systems_of
 
 
 def mount_point_of(path: Path) -> str:
@@ -14,19 +16,24 @@ def mount_point_of(path: Path) -> str:
     return done.stdout.strip()
 
 
+def held(examination: Examination) -> Held:
+    target = HeldTarget(examination.path, examination.is_device)
+    return PartTarget(examination, target, existed=False).answer()
+
+
 def test_a_directory_stands_for_its_drives_and_both_file_systems_are_named(tmp_path: Path) -> None:
-    examination = examine(DirectoryTarget(path=str(tmp_path)), "run-1")
-    for device in devices_below(examination):
-        assert (Path("/sys/block") / device.name / "queue").is_dir()
-        limit = (Path("/sys/block") / device.name / "queue" / "nr_requests").read_text()
-        assert device.queue_requests == int(limit)
-    assert file_systems_of(examination, Path("/dev/shm")) == (
+    answer = held(examine(DirectoryTarget(path=str(tmp_path)), "run-1"))
+    for drive in answer.drives:
+        assert (Path("/sys/block") / drive.name / "queue").is_dir()
+        limit = (Path("/sys/block") / drive.name / "queue" / "nr_requests").read_text()
+        assert drive.queue_requests == int(limit)
+    assert file_systems_of(answer, Path("/dev/shm")) == (
         RunFileSystem(mount_point_of(tmp_path), "target"),
         RunFileSystem("/dev/shm", "journal"),
     )
 
 
 def test_a_synthetic_target_has_no_drive_and_a_journal_that_is_gone_no_file_system(tmp_path: Path) -> None:
-    examination = examine(SyntheticTarget(name="none"), "run-1")
-    assert devices_below(examination) == ()
-    assert file_systems_of(examination, tmp_path / "gone") == ()
+    answer = held(examine(SyntheticTarget(name="none"), "run-1"))
+    assert answer.drives == ()
+    assert file_systems_of(answer, tmp_path / "gone") == ()

@@ -19,10 +19,10 @@ from cliffwatch.app.launcher import request_stop
 from cliffwatch.journal import JournalReader
 from cliffwatch.machine.diskstats import DeviceCounters
 from cliffwatch.machine.sysfs import device_number
-from cliffwatch.worker import device_io as device_io_module
-from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.host import HostConditions
-from cliffwatch.worker.interval import Interval
+from cliffwatch.part import device_io as device_io_module
+from cliffwatch.part.device_io import DeviceIo
+from cliffwatch.part.host import HostConditions
+from cliffwatch.part.interval import Interval
 
 CGROUPS = Path("/sys/fs/cgroup")
 #: Of the synthetic engine.

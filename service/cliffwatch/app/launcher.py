@@ -97,7 +97,7 @@ def kill_worker(directory: Path, reason: str) -> None:
     # The lock goes with the last of its threads, which may be a moment after the process counts as dead.
     while (heartbeat.worker.is_alive() or worker_is_alive(directory)) and time.monotonic() < deadline:
         time.sleep(0.01)
-    kill_orphaned_engine(directory)
+    kill_orphans(directory)
     if not noted:
         log.append(note)
     if heartbeat.worker.is_killed():
@@ -114,8 +114,9 @@ def _append_unless_held(log: EventLog, event: Event) -> bool:
     return True
 
 
-def kill_orphaned_engine(directory: Path) -> None:
-    """Kill the engine that a dead worker's heartbeat names, should it have survived its worker."""
+def kill_orphans(directory: Path) -> None:
+    """Kill the part and the engine that a dead worker's heartbeat names, should they have survived their worker."""
     heartbeat = Heartbeat.read(directory)
-    if heartbeat is not None and heartbeat.engine is not None:
-        heartbeat.engine.send(signal.SIGKILL)
+    for process in (heartbeat.part, heartbeat.engine) if heartbeat is not None else ():
+        if process is not None:
+            process.send(signal.SIGKILL)

@@ -133,7 +133,7 @@ class Reconciler:
         # What was read of its events before they were damaged is no longer there for a worker to begin with.
         if status_of(self._events(run)) is None:
             return self._end_unknown(run)
-        launcher.kill_orphaned_engine(run.directory)
+        launcher.kill_orphans(run.directory)
         if status.state in ACTIVE:
             windows = self._windows(run)
             reason = _why_it_died(run.directory, status.since)
@@ -220,7 +220,7 @@ class Reconciler:
             raise ValueError(f"{run.directory} holds no order")
         if launcher.worker_is_alive(run.directory):
             return RunState.RUNNING
-        launcher.kill_orphaned_engine(run.directory)
+        launcher.kill_orphans(run.directory)
         events = run.directory / files.EVENTS
         if os.path.lexists(events) and not events.is_file():
             events.rename(events.with_name(f"{files.EVENTS}.moved-aside-{secrets.token_hex(4)}"))

@@ -51,12 +51,12 @@ from cliffwatch.model.request import RunRequest, Submission, parse_reference
 from cliffwatch.model.run_state import ACTIVE, RunState, VerdictName
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AnyTarget, BrokerTarget, bootstrap_servers_of
+from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import require_run, unfinished_runs
 from cliffwatch.store.workloads import require_workload
-from cliffwatch.worker.timeline import Timeline
 
 _LOG = logging.getLogger(__name__)
 #: How long a stop that is written down waits for the database, before it is answered without.

@@ -22,6 +22,7 @@ from cliffwatch.cli.runs import EXIT_INTERRUPTED
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.model.target import field_words
+from cliffwatch.part.__main__ import main as run_part
 
 PROGRAM = "cliffwatch"
 EXIT_USAGE = 2
@@ -78,6 +79,12 @@ def root(
 ) -> None:
     """Soak tests that say, while they run, when, where and why latency fell off a cliff."""
     context.obj = Session(url, token_file, state_directory, output)
+
+
+@app.command("part")
+def part() -> None:
+    """Execute one part of a run, as lines on stdin ask for it. Runs start it; ARCHITECTURE.md has its lines."""
+    raise typer.Exit(run_part())
 
 
 @app.command("version")

@@ -24,6 +24,10 @@ LOCK_WAIT_SECONDS = 5.0
 
 #: Note on a run whose own directory is no longer where it was made; `message` says what became of it.
 TARGET_DISPLACED = "target_displaced"
+#: Event of a part that made or took up the run's own directory.
+CLAIMED = "directory_claimed"
+#: Note of files that are still there after the run, with where and why.
+LEFT_BEHIND = "files_left_behind"
 #: Note of a span in which a run was disturbed on purpose.
 MARKED = "marked"
 #: Field of a finding that was not raised while the run went on: its report found it.

@@ -37,6 +37,15 @@ def described(file: Path, identity: FileIdentity) -> str:
     return " ".join(filter(None, [f"inode {identity.inode}", birth_of(file, identity)]))
 
 
+def described_at(path: Path) -> str | None:
+    """What has this name now, as `described`; None when nothing is there."""
+    try:
+        identity = FileIdentity.of(path.lstat())
+    except OSError:
+        return None
+    return described(path, identity)
+
+
 def file_system_of(directory: Path) -> str | None:
     """Which ext2, ext3 or ext4 the directory is on, as `file system 8f3a…`: what its UUID comes to. None for others.
 

@@ -14,6 +14,7 @@ from cliffwatch.journal import files
 from cliffwatch.model.settings import read_settings
 from cliffwatch.worker.abandoned import close, is_given_up
 from cliffwatch.worker.context import RunContext, wake_on
+from cliffwatch.worker.place import LocalPlace
 from cliffwatch.worker.run import execute_run
 
 #: Exit status when another worker has the run.
@@ -60,7 +61,7 @@ def main(arguments: list[str]) -> int:
     except Problem as problem:
         return _refuse(directory, problem)
     context.beat_now()
-    execute_run(context)
+    execute_run(context, LocalPlace())
     return 0
 
 

@@ -20,6 +20,7 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.workload import Workload
+from cliffwatch.part.lines import Closed
 from cliffwatch.telemetry.collection import CollectionTask
 from cliffwatch.worker.detection import Detection
 from cliffwatch.worker.heartbeat import Heartbeat, processes_left
@@ -53,7 +54,10 @@ class RunContext:
     wake_fd: int
     signals: list[int]
     identity: ProcessIdentity
+    part_identity: ProcessIdentity | None = None
     engine_identity: ProcessIdentity | None = None
+    #: What the part used, once it is closed.
+    part_cost: Closed | None = None
     telemetry: CollectionTask | None = None
     detection: Detection | None = None
     #: Processes of the run that were killed and did not end, of this worker or of one before it.
@@ -114,8 +118,11 @@ class RunContext:
         return self.order.workload
 
     def record_event(self, type_: EventType, name: str, /, **detail: Any) -> None:
-        """Append an event, now, or as soon as the disk has room for it and nobody holds the file."""
-        event = Event(self.run_clock.now(), type_, name, detail)
+        """Append an event that happens now; as `record`."""
+        self.record(Event(self.run_clock.now(), type_, name, detail))
+
+    def record(self, event: Event) -> None:
+        """Append an event, now, or as soon as the disk has room for it and no other process holds the file."""
         self._unwritten.append(event)
         self.catch_up()
         if self.detection is not None:
@@ -175,8 +182,9 @@ class RunContext:
         return [process for process in self.left if process.is_alive()]
 
     def beat_now(self) -> None:
-        now, engine, port = SystemClock().wall(), self.engine_identity, self.metrics_port
-        heartbeat = Heartbeat(now, self.identity, engine, port, self.left)
+        heartbeat = Heartbeat(
+            SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port, self.left, self.part_identity
+        )
         try:
             heartbeat.write(self.directory)
         except OSError as error:
@@ -212,14 +220,18 @@ class RunContext:
         if isinstance(self.clock, VirtualClock):
             self.clock.sleep(seconds)
         elif select.select([self.wake_fd], [], [], max(0.0, seconds))[0]:
-            os.read(self.wake_fd, 4096)
+            self.clear_wake()
+
+    def clear_wake(self) -> None:
+        """Let the next wait last until another signal."""
+        os.read(self.wake_fd, 4096)
 
     def wait_beating(self, seconds: float) -> None:
         """Wait in real time, whatever the run's time is, and show meanwhile that the worker lives."""
         end = SystemClock().monotonic() + seconds
         while (left := end - SystemClock().monotonic()) > 0:
             if select.select([self.wake_fd], [], [], min(left, HEARTBEAT_SECONDS))[0]:
-                os.read(self.wake_fd, 4096)
+                self.clear_wake()
             self.beat()
 
     def advance_virtual(self, moment: float) -> None:

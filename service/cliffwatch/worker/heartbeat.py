@@ -15,14 +15,14 @@ from cliffwatch.base.finite_json import lenient_json
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.regular_files import NotAFile, read_regular
 from cliffwatch.journal import files
-
-#: So long after it was killed, a process that is still there is left: the kernel does not let it go.
-LEAVE_SECONDS = 5.0
+from cliffwatch.part.child_process import LEAVE_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`at` in seconds since the epoch; `engine` is None while none runs, `metrics_port` when no port could be had.
+    """`at` in seconds since the epoch; `part` and `engine` are None while none runs.
+
+    `metrics_port` is None when no port could be had.
 
     `left`: processes of the run that were killed and did not end, of this worker or of one before it.
     """
@@ -32,6 +32,7 @@ class Heartbeat:
     engine: ProcessIdentity | None
     metrics_port: int | None
     left: tuple[ProcessIdentity, ...] = ()
+    part: ProcessIdentity | None = None
 
     @classmethod
     def of_this_process(cls) -> "Heartbeat":
@@ -44,6 +45,7 @@ class Heartbeat:
         body = {
             "at": self.at,
             "worker": self.worker.to_json(),
+            "part": self.part.to_json() if self.part else None,
             "engine": self.engine.to_json() if self.engine else None,
             "metrics_port": self.metrics_port,
             "left": [process.to_json() for process in self.left],
@@ -57,17 +59,19 @@ class Heartbeat:
         try:
             body, _ = lenient_json(read_regular(directory / files.WORKER))
             engine = ProcessIdentity.from_json(body["engine"]) if body["engine"] else None
+            # A worker of before made the load itself.
+            part = ProcessIdentity.from_json(body["part"]) if body.get("part") else None
             port = body["metrics_port"]
             if port is not None and not (isinstance(port, int) and 0 < port < 65536):
                 raise ValueError(f"{port!r} is no port")
             left = tuple(ProcessIdentity.from_json(process) for process in body.get("left", []))
-            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port, left)
+            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port, left, part)
         except (FileNotFoundError, IsADirectoryError, NotAFile, ValueError, KeyError, TypeError, OverflowError):
             return None
 
     def others(self) -> list[ProcessIdentity]:
         """The run's processes but this one that are there, of this worker or of another."""
-        known = filter(None, [self.worker, self.engine, *self.left])
+        known = filter(None, [self.worker, self.part, self.engine, *self.left])
         return [process for process in dict.fromkeys(known) if process.pid != os.getpid() and process.is_alive()]
 
 

@@ -15,8 +15,12 @@ class LiveMarks:
         self._marks: list[Mark] = []
 
     def look(self) -> list[Mark]:
-        """Those that are new. Raises OSError."""
-        if (self._directory / files.EVENTS).stat().st_size <= self._offset_bytes:
+        """Those that are new; none while the journal is away. Raises OSError."""
+        try:
+            size_bytes = (self._directory / files.EVENTS).stat().st_size
+        except FileNotFoundError:
+            return []
+        if size_bytes <= self._offset_bytes:
             return []
         found = []
         for stored in JournalReader(self._directory).events(self._offset_bytes, self._last_id + 1):

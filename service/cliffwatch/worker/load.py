@@ -1,44 +1,32 @@
-"""The load: engine after engine until the load's end, window after window into the journal.
+"""The load of a run: the windows of its part into the journal, with the phases, gaps and findings that they make."""
 
-An engine that dies is started again with growing pauses, a bounded number of times; what was not measured meanwhile is
-a gap. A stop and an interruption both let the engine finish its window.
-"""
-
+from collections import deque
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.analysis.steady_state import SteadyWatch
-from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
-from cliffwatch.engines.contract import EngineContext, Launch
-from cliffwatch.engines.run_time import run_time_variable
-from cliffwatch.gate import HeldTarget
 from cliffwatch.journal import JournalReader, JournalWindow
-from cliffwatch.journal.events import TARGET_DISPLACED, EventType
+from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import MOVED_NOTE
 from cliffwatch.model.limits import parse_limit
 from cliffwatch.model.phase import Phase
-from cliffwatch.model.target import bootstrap_servers_of
-from cliffwatch.model.window import BEGUN, EngineEnd, EngineEvent, EngineRecord, EngineWindow
-from cliffwatch.model.workload import Workload
+from cliffwatch.model.timeline import Timeline
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
+from cliffwatch.part.lines import EngineAt, Happened, Load, Loaded, Moved, Record
 from cliffwatch.worker.commit import JOURNAL_FULL, WindowCommitter
-from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
+from cliffwatch.worker.context import RunContext
 from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
-from cliffwatch.worker.device_io import DeviceIo
-from cliffwatch.worker.ending import Ending
-from cliffwatch.worker.engine_deaths import EngineDeaths
-from cliffwatch.worker.engine_events import EventLimit
-from cliffwatch.worker.engine_process import EngineProcess, failure_text
-from cliffwatch.worker.frozen_windows import FrozenWindows
-from cliffwatch.worker.host import HostConditions
-from cliffwatch.worker.silence import SilenceWatch
-from cliffwatch.worker.timeline import Timeline, grid_line_at_or_after, lead_seconds
+from cliffwatch.worker.run_part import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunPart
 
-POLL_SECONDS = 0.25
 #: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
+_FREEZES = frozenset({ENGINE_FROZEN, WORKER_FROZEN})
+#: Windows come in order, so older freezes concern none that is still to come.
+_REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,21 +39,16 @@ class LoadOutcome:
 
 
 class LoadPhase:
-    """Carries the load of one run from where the journal stands to its end."""
+    """The load of one run, from where the journal stands to its end."""
 
-    def __init__(
-        self, context: RunContext, timeline: Timeline, target: HeldTarget, devices: list[str], resumed: bool
-    ) -> None:
-        """`devices`: major:minor numbers of the drives below the target, whose counters every window carries."""
-        #: Until the first engine of the run is there its load may still be moved; nothing was asked of anybody before.
+    def __init__(self, context: RunContext, timeline: Timeline, part: RunPart, resumed: bool) -> None:
+        #: Until the first engine of the run is there its load may still be moved; no engine was asked for load before.
         self._may_move = not resumed
+        self._resumed = resumed
         self._context = context
         self._timeline = timeline
+        self._part = part
         self._steady = self._recall_steady()
-        self._target = target
-        self._device_io = DeviceIo(devices)
-        # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
-        self._host = None if context.is_virtual else HostConditions()
         names = {device.major_minor: device.name for device in context.figures.devices}
         limits = [parse_limit(limit) for limit in context.workload.limits]
         self._detection = Detection(context.directory, context.workload.window, context.record_event, names, limits)
@@ -75,205 +58,98 @@ class LoadPhase:
         self._entered_until = timeline.load_start
         self._stop: LoadEnd | None = None
         self._gap_reason = WORKER_INTERRUPTED if context.windows.last else "engine_started_late"
-        self._engine_end: EngineEnd | None = None
-        self._event_limit = EventLimit()
-        self._lead_seconds = lead_seconds(target.is_device)
-        self._refused: str | None = None
         self._committer = WindowCommitter(context, lambda moment: self._timeline.phase_at(moment), self._kept)
-        self._freezes = FrozenWindows(context)
-        self._silence = SilenceWatch(context, devices)
-        self._is_displaced = False
+        #: Start and end of what was frozen lately; one that goes on has no end yet.
+        self._freezes: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
 
     def execute(self) -> LoadOutcome:
-        """Returns when the load is over, stopped, interrupted by a signal, or cannot go on."""
-        try:
-            outcome = self._execute()
-            self._committer.finish()
-            if outcome.end is LoadEnd.COMPLETED:
-                self._record_interruption_at_end()
-        finally:
-            self._freezes.close()
+        """Returns when the load is over, stopped, interrupted by a signal, or cannot go on.
+
+        Raises PartEndedError.
+        """
+        outcome = self._execute()
+        self._committer.finish()
+        if outcome.end is LoadEnd.COMPLETED:
+            self._record_interruption_at_end()
         if outcome.end is not LoadEnd.INTERRUPTED:
             self._catch_up(float("inf"))
             self._detection.finish()
         return outcome
 
     def _execute(self) -> LoadOutcome:
-        deaths, message = EngineDeaths(), ""
-        while True:
-            windows_before = self._context.figures.windows
-            start = self._next_start()
-            if start is not None:
-                message = self._one_engine(start)
-            else:
-                self._pause(self._timeline.load_stop - self._context.run_clock.now())
-            if self._refused is not None:
-                return LoadOutcome(LoadEnd.FAILED, self._refused)
-            if self._stop is not None:
-                return LoadOutcome(self._stop)
-            if self._engine_end is not None and not self._engine_end.restart:
-                return LoadOutcome(LoadEnd.FAILED, message)
-            if self._context.run_clock.now() >= self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE:
-                # Without a window there is nothing to see of it but what the engine said when it died.
-                return LoadOutcome(LoadEnd.COMPLETED, "" if self._context.windows.last else message)
-            deaths.add(message, self._context.figures.windows > windows_before)
-            total = self._context.figures.engine_restarts
-            self._may_move = False
-            self._context.record_event(EventType.ENGINE, "died", message=message, restarts=total)
-            if total >= self._workload.engine_restarts:
-                return LoadOutcome(LoadEnd.FAILED, deaths.sentence(total + 1))
-            self._context.figures.engine_restarts += 1
-            self._pause(deaths.pause_seconds)
-            if self._stop is not None:
-                return LoadOutcome(self._stop)
-            self._gap_reason = "engine_restarted"
-
-    @property
-    def _workload(self) -> Workload:
-        return self._context.workload
+        timeline, last = self._timeline, self._context.windows.last
+        command = Load(
+            start=timeline.load_start,
+            stop=timeline.load_stop,
+            may_move=self._may_move,
+            resumed=last is not None,
+            restarts=self._context.figures.engine_restarts,
+        )
+        if self._may_move:
+            self._enter_phase(timeline.load_start)
+        try:
+            loaded = self._part.ask(command, Loaded, self._look, self._take)
+        except Problem as problem:
+            return LoadOutcome(LoadEnd.FAILED, str(problem))
+        except PartLeftError:
+            return LoadOutcome(self._stop or LoadEnd.COMPLETED)
+        if loaded.end is LoadEnd.STOPPED:
+            # Without a stop it was ended because it did not end by itself.
+            return LoadOutcome(self._stop or LoadEnd.COMPLETED)
+        if loaded.end is LoadEnd.COMPLETED and self._context.windows.last:
+            return LoadOutcome(LoadEnd.COMPLETED)
+        return LoadOutcome(loaded.end, loaded.message)
 
     @property
     def _window_seconds(self) -> float:
-        return self._workload.window
+        return self._context.workload.window
 
-    def _may_start(self) -> bool:
-        """The last look before an engine is started: it may have waited for a whole window since the one before."""
-        try:
-            self._target.require_unused()
-        except Problem as problem:
-            self._context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
-            self._refused = str(problem)
-        return self._refused is None
+    def _look(self) -> bool:
+        """What is due several times a second; says whether the load is to end now."""
+        context, timeline = self._context, self._timeline
+        self._committer.write()
+        context.catch_up()
+        self._catch_up(CATCH_UP_SECONDS)
+        context.look_at_clock()
+        self._look_for_stop()
+        now = context.run_clock.now()
+        if not self._may_move:
+            self._enter_phase(min(now, timeline.load_stop - self._window_seconds / 2))
+        overdue = timeline.load_stop + 2 * self._window_seconds + context.workload.stop_grace + ANSWER_SECONDS
+        return self._stop is not None or now > overdue
 
-    def _next_start(self) -> float | None:
-        """When an engine that is started now would begin its first window; None when the load is over before."""
-        ready = grid_line_at_or_after(self._context.run_clock.now() + self._lead_seconds, self._window_seconds)
-        start = max(ready, self._timeline.load_start)
-        self._move_load(start)
-        return start if start < self._timeline.load_stop - self._window_seconds * GAP_TOLERANCE else None
-
-    def _one_engine(self, start: float) -> str:
-        """Run one engine process until it is gone; returns what it said last."""
-        context = self._context
-        engine_context = EngineContext(
-            run_id=context.order.run_id,
-            path=self._target.path,
-            is_device=self._target.is_device,
-            descriptor=self._target.descriptor,
-            scratch=context.directory / "engine",
-            window_seconds=self._window_seconds,
-            start=start,
-            stop=self._timeline.load_stop,
-            state_directory=context.settings.state_directory,
-            resumed=context.windows.last is not None or context.figures.engine_restarts > 0,
-            load_start=self._timeline.load_start,
-            bootstrap_servers=bootstrap_servers_of(context.order.target),
-        )
-        launch = self._launch(engine_context)
-        if launch is None:
-            return ""
-        translator = context.engine.translator(context.load, engine_context)
-        self._enter_phase(start)
-        self._pause(start - self._lead_seconds - context.run_clock.now())
-        if self._stop is not None or not self._may_start():
-            return ""
-        self._engine_end = None
-        self._device_io.restart()
-        if not context.is_virtual:
-            clock = run_time_variable(context.run_clock.ahead_of_monotonic)
-            launch = replace(launch, environment={**launch.environment, **clock})
-        with EngineProcess(launch, translator, context.directory, context.wake_fd) as process:
-            context.engine_identity = process.identity
-            if self._host is not None:
-                self._host.restart(process.identity.pid if process.identity else None)
-            if process.identity:
-                self._freezes.follow(process.identity.pid)
-            self._silence.follow(process.identity, start)
-            context.beat_now()
-            context.record_event(EventType.ENGINE, "started", command=list(launch.command), start=start)
-            self._watch(process)
-            self._freezes.look()
-            self._say_for_engine(is_over=process.is_left)
-            status, records = process.finish()
-            for record in records:
-                self._take(record)
-            self._record_dropped_events(self._event_limit.finish(context.run_clock.now()))
-            message = process.error_text
-        context.engine_identity = None
-        self._freezes.follow(None)
-        self._silence.follow(None, start)
-        context.beat_now()
-        end = self._engine_end
-        if process.is_left:
-            return "the engine cannot be ended"
-        context.record_event(EventType.ENGINE, "exited", status=status, end=end.status if end else None)
-        return failure_text(end, message, status)
-
-    def _launch(self, engine_context: EngineContext) -> Launch | None:
-        """What to start, once there is room for the engine's job files; None when a stop came first."""
-        while self._stop is None:
-            try:
-                engine_context.scratch.mkdir(exist_ok=True)
-                return self._context.engine.launch(self._context.load, engine_context)
-            except OSError as error:
-                if not durable.is_full(error):
-                    raise
-                self._pause(FULL_DISK_PAUSE_SECONDS)
-        return None
-
-    def _watch(self, process: EngineProcess) -> None:
-        """Read an engine until it is gone; see that it goes when it should."""
-        context = self._context
-        ending = Ending(context, process, context.engine.stop_signal, self._workload.stop_grace)
-        while not process.is_finished:
-            records = process.poll(POLL_SECONDS, context.run_clock.now)
-            # Before the windows of that time are looked at.
-            self._freezes.look()
-            for record in records:
-                self._take(record)
-            self._say_for_engine()
-            self._record_dropped_events(self._event_limit.look(context.run_clock.now()))
-            self._committer.write()
-            context.catch_up()
-            context.beat()
-            self._catch_up(CATCH_UP_SECONDS)
-            context.look_at_clock()
-            self._look_for_stop()
-            now = context.run_clock.now()
-            if not self._may_move:
-                self._enter_phase(min(now, self._timeline.load_stop - self._window_seconds / 2))
-            overdue = self._timeline.load_stop + 2 * self._window_seconds + self._workload.stop_grace
-            ending.look(self._stop is not None or now > overdue)
-
-    def _take(self, record: EngineRecord) -> None:
-        """Put one record of the engine where it belongs."""
+    def _take(self, record: Record) -> None:
+        """Put one record of the part where it belongs."""
         if isinstance(record, EngineWindow):
-            self._commit(self._silence.rest_of(record))
-        elif isinstance(record, EngineEvent):
-            start = record.detail.get("start")
-            if record.name == BEGUN and isinstance(start, int | float):
-                self._move_load(min(start, self._timeline.load_stop))
-                self._may_move = False
-                self._silence.begin(start)
-            if self._event_limit.passes(record.name, record.detail):
-                self._context.record_event(EventType.ENGINE, record.name, **record.detail)
-        else:
-            self._engine_end = record
+            self._may_move = False
+            self._context.advance_virtual(record.end)
+            self._committer.add(record)
+        elif isinstance(record, Moved):
+            self._move_load(record.start)
+            self._may_move &= not record.begun
+        elif isinstance(record, EngineAt):
+            if record.start is not None and not self._may_move:
+                self._enter_phase(record.start)
+        elif isinstance(record, Happened):
+            self._notice(record)
 
-    def _say_for_engine(self, *, is_over: bool = False) -> None:
-        """Write the windows of an engine that says nothing because its target hangs."""
-        if not self._may_move and not self._context.is_virtual:
-            for window in self._silence.look(self._timeline.load_stop, is_over):
-                self._commit(window)
-
-    def _record_dropped_events(self, counts: dict[str, int]) -> None:
-        for name, count in counts.items():
-            self._context.record_event(EventType.ENGINE, "events_dropped", of=name, count=count)
+    def _notice(self, event: Happened) -> None:
+        if event.type is EventType.ENGINE and event.name == "died":
+            self._may_move = False
+            self._gap_reason = "engine_restarted"
+            used_up = int(event.detail["restarts"])
+            self._context.figures.engine_restarts = min(used_up + 1, self._context.workload.engine_restarts)
+        elif event.type is EventType.ENGINE and event.name == "frozen":
+            self._freezes.append((float(event.detail["since"]), float("inf")))
+        elif event.type is EventType.GAP and event.name in _FREEZES:
+            if self._freezes and self._freezes[-1][1] == float("inf"):
+                self._freezes.pop()
+            self._freezes.append((float(event.detail["start"]), float(event.detail["end"])))
 
     def _move_load(self, start: float) -> None:
-        """Let the load begin at `start`, if nothing of it has begun and that is later; it lasts as long as planned."""
+        """Let the load begin at `start`, if that is later than planned; it lasts as long as planned."""
         late = start - self._timeline.load_start
-        if not self._may_move or late <= self._window_seconds * GAP_TOLERANCE:
+        if late <= self._window_seconds * GAP_TOLERANCE:
             return
         self._timeline = self._timeline.moved_by(late)
         self._steady = self._recall_steady()
@@ -282,23 +158,6 @@ class LoadPhase:
         self._context.figures.plan(self._timeline.load_start, self._timeline.load_stop)
         self._entered_until, self._phase = self._timeline.load_start, None
         self._enter_phase(start)
-        if self._context.run_clock.now() < start:
-            # What the drives and the host do until then is no part of the first window.
-            self._device_io.restart()
-            if self._host is not None and self._context.engine_identity is not None:
-                self._host.restart(self._context.engine_identity.pid)
-
-    def _commit(self, window: EngineWindow) -> None:
-        self._may_move = False
-        self._look_at_target()
-        self._context.advance_virtual(window.end)
-        if not self._freezes.leaves(window):
-            self._device_io.restart()
-            return
-        self._device_io.since_last().add_to(window)
-        if self._host is not None:
-            self._host.since_last().add_to(window)
-        self._committer.add(window)
 
     def _kept(self, window: EngineWindow, committed: JournalWindow, previous_end: float | None) -> None:
         self._look_at_steadiness(committed)
@@ -314,7 +173,7 @@ class LoadPhase:
         self._show_detection()
 
     def _show_detection(self) -> None:
-        """In virtual time there are thousands of windows a second, and nobody looks at each."""
+        """In virtual time there are thousands of windows a second, too many to show each."""
         now = SystemClock().monotonic()
         if self._context.is_virtual and now - self._shown_at < POLL_SECONDS:
             return
@@ -351,7 +210,7 @@ class LoadPhase:
         if end - start <= self._window_seconds * GAP_TOLERANCE:
             return
         reason = JOURNAL_FULL if self._committer.lost else self._gap_reason
-        if reason == NOT_REPORTED and self._freezes.explains(start, end):
+        if reason == NOT_REPORTED and any(frozen < end and thawed > start for frozen, thawed in self._freezes):
             return
         self._context.record_event(EventType.GAP, reason, start=start, end=end, seconds=round(end - start, 6))
 
@@ -375,23 +234,7 @@ class LoadPhase:
             if name == phase:
                 self._context.record_event(EventType.PHASE, name, start=start, end=end)
 
-    def _look_at_target(self) -> None:
-        """An engine that keeps its files open does not notice when they are taken away. Said once."""
-        if self._is_displaced or (displaced := self._target.displaced()) is None:
-            return
-        self._is_displaced = True
-        self._context.record_event(EventType.NOTE, TARGET_DISPLACED, message=displaced)
-
     def _look_for_stop(self) -> None:
         """A signal only wakes the worker; what is wanted of it stands in the journal."""
         if self._stop is None and self._context.take_signal():
             self._stop = LoadEnd.STOPPED if self._context.status().stop_requested else LoadEnd.INTERRUPTED
-
-    def _pause(self, seconds: float) -> None:
-        """Wait on the run's clock; a stop ends it."""
-        clock = self._context.run_clock
-        end = clock.now() + seconds
-        while self._stop is None and clock.now() < end - 1e-6:
-            self._context.wait(min(POLL_SECONDS, end - clock.now()))
-            self._context.beat()
-            self._look_for_stop()

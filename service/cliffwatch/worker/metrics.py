@@ -12,6 +12,7 @@ from cliffwatch.base.histogram import QUANTILES, Histogram
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.window import EngineWindow
+from cliffwatch.part.lines import DriveBelow
 from cliffwatch.worker.detection_metrics import DetectionFigures, detection_metrics
 
 #: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
@@ -28,15 +29,6 @@ WINDOW_GAUGES = {
 }
 #: What engines call these that have a word of their own for it.
 OTHER_NAMES = {"target_rate": "requested_operations_per_second"}
-
-
-@dataclass(frozen=True, slots=True)
-class RunDevice:
-    """A drive below the run's target: its kernel name, how many requests the block layer queues for it, its number."""
-
-    name: str
-    queue_requests: int | None = None
-    major_minor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +50,7 @@ class WorkerFigures:
     start: float
     window_seconds: float
     end: float | None = None
-    devices: tuple[RunDevice, ...] = ()
+    devices: tuple[DriveBelow, ...] = ()
     file_systems: tuple[RunFileSystem, ...] = ()
     phase: str = Phase.PREPARE.value
     progress_ratio: float = 0.0
@@ -98,7 +90,7 @@ class WorkerFigures:
         with self.lock:
             self.start, self.end = start, end
 
-    def settle(self, devices: tuple[RunDevice, ...], file_systems: tuple[RunFileSystem, ...]) -> None:
+    def settle(self, devices: tuple[DriveBelow, ...], file_systems: tuple[RunFileSystem, ...]) -> None:
         """Take in what is below the run: rules find its share of the machine's series by it."""
         with self.lock:
             self.devices, self.file_systems = devices, file_systems

@@ -9,20 +9,14 @@ from pathlib import Path
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.processes import ProcessIdentity
-from cliffwatch.gate import HeldTarget, remove_run_directory, run_directory
+from cliffwatch.gate import remove_run_directory, run_directory
 from cliffwatch.journal import JournalReader
-from cliffwatch.journal.events import EventType
-from cliffwatch.machine.backing import FileIdentity
-from cliffwatch.machine.births import described
+from cliffwatch.journal.events import CLAIMED, LEFT_BEHIND, EventType
+from cliffwatch.machine.births import described_at
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
-
-#: Event of a worker that made or took up the run's own directory.
-CLAIMED = "directory_claimed"
-#: Note of files that are still there after the run, with where and why.
-LEFT_BEHIND = "files_left_behind"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +25,6 @@ class _Made:
 
     path: Path
     identity: str | None
-
-
-def record_claim(target: HeldTarget, record_event: Callable[..., None]) -> None:
-    """Write down which directory is the run's own, if it has one."""
-    if target.descriptor is not None and not target.is_device:
-        record_event(EventType.DEVICE, CLAIMED, path=str(target.path), directory=_identity(target.path))
 
 
 def remove_files(
@@ -63,7 +51,7 @@ def remove_files(
     said = _said(journal)
     present = {}
     for path in dict.fromkeys([likely, *(each.path for each in made)]):
-        present[path] = _identity(path)
+        present[path] = described_at(path)
         try:
             remove_run_directory(path, order.run_id)
         except (Problem, OSError) as error:
@@ -88,15 +76,6 @@ def _said(journal: Path) -> set[tuple[object, object]]:
         for event in events
         if event.type is EventType.NOTE and event.name == LEFT_BEHIND
     }
-
-
-def _identity(path: Path) -> str | None:
-    """Which directory it is, as `inode 12 born …`; None when nothing is there."""
-    try:
-        identity = FileIdentity.of(path.lstat())
-    except OSError:
-        return None
-    return described(path, identity)
 
 
 def _made(order: RunOrder, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:

@@ -24,7 +24,7 @@ from cliffwatch.cli.run_request import duration_overrides, workload_reference
 from cliffwatch.cli.runs import EXIT_BAD_VERDICT, EXIT_INTERRUPTED, verdict_lines
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_drives, attach, detach
-from cliffwatch.worker.facts import available_memory_bytes
+from cliffwatch.part.facts import available_memory_bytes
 
 DRIVE_NAME = "drill"
 _MEMORY = Path("/dev/shm")  # noqa: S108 # the name in it is the drive's serial, which nobody can foresee

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import four_digits
 from cliffwatch.machine.diskstats import CountersReset, DeviceCounters, read_counters, sum_counters
-from cliffwatch.worker.interval import Interval
+from cliffwatch.part.interval import Interval
 
 
 class DeviceIo:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import four_digits
-from cliffwatch.worker.interval import Interval
+from cliffwatch.part.interval import Interval
 
 _TICK_MILLISECONDS = 1000 / os.sysconf("SC_CLK_TCK")
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

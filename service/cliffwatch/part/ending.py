@@ -5,19 +5,19 @@ does not reach it. The run ends without it, names it, and touches the target no 
 """
 
 import signal
+from typing import Any
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.journal.events import EventType
-from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.engine_process import EngineProcess
-from cliffwatch.worker.heartbeat import LEAVE_SECONDS
+from cliffwatch.part.child_process import LEAVE_SECONDS, ChildProcess
+from cliffwatch.part.context import PartContext
 
 
 class Ending:
     """Sees that one process ends once that is wanted."""
 
     def __init__(
-        self, context: RunContext, process: EngineProcess, stop_signal: signal.Signals, grace_seconds: float
+        self, context: PartContext, process: ChildProcess[Any], stop_signal: signal.Signals, grace_seconds: float
     ) -> None:
         """`grace_seconds`, on the run's clock, is what the process has to end by itself."""
         self._context = context

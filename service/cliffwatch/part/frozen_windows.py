@@ -3,17 +3,17 @@
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.journal.events import EventType
 from cliffwatch.model.window import EngineWindow
-from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.freezes import ENGINE_FROZEN, LATE_SECONDS, Freeze, FreezeWatch
+from cliffwatch.part.context import PartContext
+from cliffwatch.part.freezes import ENGINE_FROZEN, LATE_SECONDS, Freeze, FreezeWatch
 
 #: Engines that report a window late when the target stalls, so that a long window of theirs is a stall and no freeze.
 STALLS_LENGTHEN = frozenset({"fio"})
 
 
 class FrozenWindows:
-    """The freezes of one run. In virtual time there are none: nobody is kept from anything."""
+    """The freezes of one run. In virtual time there are none."""
 
-    def __init__(self, context: RunContext) -> None:
+    def __init__(self, context: PartContext) -> None:
         self._context = context
         self._window_seconds = context.workload.window
         self._watch = None if context.is_virtual else FreezeWatch(context.run_clock.now)

@@ -1,7 +1,7 @@
-"""One engine process: started, read, asked to stop, killed.
+"""One child process whose output is read as records: started, read, asked to stop, killed.
 
-The engine dies with the worker (PR_SET_PDEATHSIG), so a worker that is killed leaves nothing that goes on writing to a
-drive. Its standard error is kept in engine.log, up to a limit.
+It dies with the process that started it (PR_SET_PDEATHSIG): a coordinator that is killed takes its part along, and that
+its engine, so nothing goes on writing to a drive. An engine's standard error is kept in engine.log, up to a limit.
 """
 
 import os
@@ -11,19 +11,23 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.processes import ProcessIdentity, disown
 from cliffwatch.base.regular_files import open_regular
-from cliffwatch.engines.contract import Launch, Translator
-from cliffwatch.journal import files
-from cliffwatch.model.window import EngineEnd, EngineRecord
-from cliffwatch.worker.heartbeat import LEAVE_SECONDS
+from cliffwatch.engines.contract import Launch
+from cliffwatch.model.window import EngineEnd
 
 #: So much of what an engine wrote to standard error goes into a failure's message.
 _LAST_LINES, _LAST_CHARACTERS = 3, 500
+
+#: So long after it was killed, a process that is still there is left: the kernel does not let it go.
+LEAVE_SECONDS = 5.0
 
 _LOG_LIMIT_BYTES = 1 << 20
 _CHUNK_BYTES = 1 << 16
@@ -31,42 +35,68 @@ _CHUNK_BYTES = 1 << 16
 _OUTPUT_PATIENCE_SECONDS = 5.0
 
 
-class EngineProcess:
-    """A running engine. Use as a context manager: leaving it kills what is left of the process group."""
+R = TypeVar("R")
 
-    def __init__(self, launch: Launch, translator: Translator, log_directory: Path, wake_fd: int) -> None:
-        """`wake_fd` becomes readable when a signal arrives, which ends a wait early."""
-        self._translator = translator
-        self._log_path = log_directory / files.ENGINE_LOG
+
+class Reader(Protocol[R]):
+    """Makes records of what a process prints."""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[R]:
+        """Records completed by `chunk`; `received_at` is on the run's time line."""
+        ...
+
+    def finish(self, exit_status: int) -> list[R]:
+        """Records that only the end of the output completes."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """What ends a wait for output early: a descriptor that becomes readable, and what reads it then."""
+
+    descriptor: int
+    read: Callable[[], object]
+
+
+class ChildProcess(Generic[R]):
+    """A running process. Use as a context manager: leaving it kills what is left of the process group."""
+
+    def __init__(
+        self, launch: Launch, reader: Reader[R], log: Path | None, wake: Wake, *, takes_input: bool = False
+    ) -> None:
+        """`log` gets its standard error, which goes to this process's own where that is None.
+
+        Raises Problem(component_missing).
+        """
+        self._reader = reader
+        self._log_path = log
         self._log_tail = b""
         if shutil.which(launch.command[0]) is None:
             raise Problem(Code.COMPONENT_MISSING, f"{launch.command[0]} is not installed, or not on PATH")
         # setpriv (util-linux) rather than preexec_fn: the worker has threads, and code between fork and exec may hang.
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--", *launch.command],
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=None if log is None else subprocess.PIPE,
             env=os.environ | launch.environment,
             cwd=launch.directory,
             pass_fds=launch.descriptors,
             start_new_session=True,
         )
         assert self._process.stdout is not None
-        assert self._process.stderr is not None
         self._stdout = self._process.stdout.fileno()
-        self._stderr = self._process.stderr.fileno()
-        self._wake_fd = wake_fd
+        self._open = {self._stdout} | ({self._process.stderr.fileno()} if self._process.stderr else set())
+        self._wake = wake
         self._selector = selectors.DefaultSelector()
-        for descriptor in (self._stdout, self._stderr, wake_fd):
+        for descriptor in (*self._open, wake.descriptor):
             os.set_blocking(descriptor, False)
             self._selector.register(descriptor, selectors.EVENT_READ)
-        self._open = {self._stdout, self._stderr}
         self._gone_at: float | None = None
         self._is_left = False
         self.identity = ProcessIdentity.of(self._process.pid)
 
-    def __enter__(self) -> "EngineProcess":
+    def __enter__(self) -> "ChildProcess[R]":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,21 +109,23 @@ class EngineProcess:
         if self._is_left:
             disown(self._process)
         self._selector.close()
-        for pipe in (self._process.stdout, self._process.stderr):
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:
-                pipe.close()
+                # What was not taken of its input is not wanted any more.
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
-    def poll(self, timeout_seconds: float, now: Callable[[], float]) -> list[EngineRecord]:
-        """Records that arrived within the time. Returns early when there are some, or when a signal came in."""
-        records: list[EngineRecord] = []
+    def poll(self, timeout_seconds: float, now: Callable[[], float]) -> list[R]:
+        """Records that arrived within the time. Returns early when there are some, or when it is woken."""
+        records: list[R] = []
         for key, _ in self._selector.select(timeout_seconds):
             if key.fd == self._stdout:
                 chunk = self._read(key.fd)
-                records += self._translator.feed(chunk, now()) if chunk else []
-            elif key.fd == self._stderr:
-                self._keep(self._read(key.fd))
+                records += self._reader.feed(chunk, now()) if chunk else []
+            elif key.fd == self._wake.descriptor:
+                self._wake.read()
             else:
-                os.read(key.fd, _CHUNK_BYTES)
+                self._keep(self._read(key.fd))
         return records
 
     @property
@@ -120,16 +152,23 @@ class EngineProcess:
         self._is_left = self._process.poll() is None
         return self._is_left
 
-    def finish(self) -> tuple[int, list[EngineRecord]]:
+    def finish(self) -> tuple[int, list[R]]:
         """Exit status (negative: the signal that ended it, or should have) and the records that only the end
         completes."""
         status = -signal.SIGKILL if self._is_left else self._process.wait()
-        return status, self._translator.finish(status)
+        return status, self._reader.finish(status)
 
     @property
     def error_text(self) -> str:
         """The end of what the engine wrote to standard error."""
         return self._log_tail.decode("utf-8", "replace").strip()
+
+    def send(self, line: bytes) -> None:
+        """Give it input; a process that is gone gets none."""
+        assert self._process.stdin is not None, "started with takes_input"
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(line)
+            self._process.stdin.flush()
 
     def ask_to_stop(self, number: signal.Signals) -> None:
         if self._process.poll() is None:
@@ -153,7 +192,7 @@ class EngineProcess:
         return chunk
 
     def _keep(self, chunk: bytes) -> None:
-        if not chunk:
+        if not chunk or self._log_path is None:
             return
         self._log_tail = (self._log_tail + chunk)[-4096:]
         try:

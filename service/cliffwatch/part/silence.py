@@ -16,7 +16,7 @@ from cliffwatch.base.processes import ProcessIdentity, uninterruptible_waits
 from cliffwatch.journal.events import EventType
 from cliffwatch.machine.diskstats import read_counters, sum_counters
 from cliffwatch.model.window import ALIGNMENT_TOLERANCE, OLDEST_OUTSTANDING, EngineWindow
-from cliffwatch.worker.context import RunContext
+from cliffwatch.part.context import PartContext
 
 #: The kernel is asked from here on: an engine's window is not here the moment that it ends. And so late, in windows,
 #: one is written in the engine's place, so that one that is only late still has its own.
@@ -49,7 +49,7 @@ class Waiting:
 class SilenceWatch:
     """The silences of one run's engines."""
 
-    def __init__(self, context: RunContext, drives: Sequence[str]) -> None:
+    def __init__(self, context: PartContext, drives: Sequence[str]) -> None:
         self._context = context
         self._drives = drives
         self._window_seconds = context.workload.window

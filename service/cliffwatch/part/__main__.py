@@ -1,0 +1,35 @@
+"""`python -m cliffwatch.part`: one part of a run, as the lines on stdin ask for it."""
+
+import os
+import sys
+
+from cliffwatch.base.privacy import keep_private
+from cliffwatch.part.inbox import CoordinatorGoneError, Inbox
+from cliffwatch.part.lines import Order
+from cliffwatch.part.outbox import VIRTUAL_LIMIT_BYTES, Outbox
+from cliffwatch.part.serve import serve
+
+#: Exit status when the coordinator is gone before it asked for the end.
+ABANDONED = 1
+
+
+def main() -> int:
+    keep_private()
+    # Nothing but lines may come out of here, whatever a library prints.
+    lines_out = os.dup(sys.stdout.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    inbox, outbox = Inbox(sys.stdin.fileno()), Outbox(lines_out)
+    try:
+        order = inbox.next()
+        assert isinstance(order, Order), "it is the first of all commands"
+        if order.virtual_start is not None:
+            outbox.limit_bytes = VIRTUAL_LIMIT_BYTES
+        serve(inbox, outbox, order)
+    except CoordinatorGoneError:
+        return ABANDONED
+    outbox.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

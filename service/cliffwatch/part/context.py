@@ -1,0 +1,120 @@
+"""What every step of a part needs: the order, the engine, the run's time, and the way to its coordinator."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cliffwatch.base.clock import Clock, SystemClock, VirtualClock
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.engines.contract import Engine
+from cliffwatch.engines.registry import engine_of, load_of
+from cliffwatch.journal.events import EventType
+from cliffwatch.model.workload import Workload
+from cliffwatch.part.lines import Command, EngineAt, Happened, LeftProcess, Order, Record, record_line
+
+POLL_SECONDS = 0.25
+#: How often a part that waits for room on its disk looks for some.
+FULL_DISK_PAUSE_SECONDS = 1.0
+
+
+class Commands(Protocol):
+    """Where a part's commands come from, as an `Inbox`."""
+
+    def fileno(self) -> int: ...
+
+    def next(self) -> Command: ...
+
+    def is_stopped(self) -> bool: ...
+
+    def wait(self, seconds: float | None) -> None: ...
+
+
+class Lines(Protocol):
+    """Where a part's lines go."""
+
+    def put(self, line: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class PartClock:
+    """The run's time: the machine's monotonic clock and what the coordinator says that the run is ahead of it."""
+
+    clock: Clock
+    ahead_of_monotonic: float
+
+    def now(self) -> float:
+        """Seconds since the epoch."""
+        return self.clock.monotonic() + self.ahead_of_monotonic
+
+
+class PartContext:
+    """One part of one run."""
+
+    def __init__(self, order: Order, inbox: Commands, lines: Lines) -> None:
+        """Raises Problem for a workload whose engine is not known, or does not know its load."""
+        self.order = order
+        self.workload: Workload = order.run.workload
+        self.directory: Path = order.directory
+        self.engine: Engine = engine_of(self.workload)
+        self.load: Any = load_of(self.workload)
+        clock: Clock = SystemClock() if order.virtual_start is None else VirtualClock(order.virtual_start)
+        self._clock = clock
+        self.run_clock = PartClock(clock, order.ahead_of_monotonic_seconds)
+        self.inbox = inbox
+        self._lines = lines
+        self._left: tuple[ProcessIdentity, ...] = ()
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the run's time is not the world's."""
+        return isinstance(self._clock, VirtualClock)
+
+    def emit(self, record: Record) -> None:
+        self._lines.put(record_line(record))
+
+    def record_event(self, type_: EventType, name: str, /, **detail: Any) -> None:
+        self.emit(Happened(self.run_clock.now(), type_, name, detail))
+
+    def follow(self, process: ProcessIdentity | None, start: float | None = None) -> None:
+        """Report which process the part waits for now."""
+        self.emit(EngineAt(process, start))
+
+    def leave(self, process: ProcessIdentity) -> None:
+        """Go on without a process that was killed and does not end."""
+        self._left = (*self._left, process)
+        self.emit(LeftProcess(process))
+        self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
+
+    def hung(self) -> list[ProcessIdentity]:
+        """Those of the processes left that are still there: what they wait for keeps others waiting, too."""
+        return [process for process in self._left if process.is_alive()]
+
+    def wait(self, seconds: float) -> None:
+        """Wait on the run's clock; in real time a command ends the wait."""
+        if isinstance(self._clock, VirtualClock):
+            self._clock.sleep(seconds)
+        else:
+            self.inbox.wait(max(0.0, seconds))
+
+    def pause(self, seconds: float) -> bool:
+        """Wait on the run's clock until so much later, or until a stop; says whether one came."""
+        end = self.run_clock.now() + seconds
+        while not self.inbox.is_stopped() and self.run_clock.now() < end - 1e-6:
+            self.wait(min(POLL_SECONDS, end - self.run_clock.now()))
+        return self.inbox.is_stopped()
+
+    def advance_virtual(self, moment: float) -> None:
+        """In virtual time, windows move the clock."""
+        if isinstance(self._clock, VirtualClock):
+            self._clock.advance_to(moment)
+
+
+def own_cost() -> tuple[float, int]:
+    """CPU seconds of this process so far, and the most memory that it had resident, in bytes.
+
+    getrusage would count the memory of the process that started it.
+    """
+    status = Path("/proc/self/status").read_text()
+    peak = int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) * 1024
+    return round(time.process_time(), 3), peak

@@ -1,0 +1,143 @@
+"""The target of a part: looked at again, claimed, held against the engine's plan, and left clean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from cliffwatch.base.errors import Problem
+from cliffwatch.engines.contract import EngineContext
+from cliffwatch.gate import (
+    Examination,
+    HeldTarget,
+    Objection,
+    directory_of,
+    examine,
+    hold,
+    is_same_device,
+    is_same_directory,
+    objections_to_plan,
+    place_of,
+    require_clear,
+    shares_a_drive,
+)
+from cliffwatch.journal.events import CLAIMED, LEFT_BEHIND, EventType
+from cliffwatch.machine.births import described_at
+from cliffwatch.model.target import bootstrap_servers_of
+from cliffwatch.model.timeline import Timeline
+from cliffwatch.part.context import PartContext
+from cliffwatch.part.lines import DriveBelow, Held
+
+
+@dataclass(frozen=True, slots=True)
+class PartTarget:
+    """A target that is claimed. `existed`: the run's own directory, or the device, was there before."""
+
+    examination: Examination
+    held: HeldTarget
+    existed: bool
+
+    @property
+    def drives(self) -> list[str]:
+        """Of the drives at its bottom, major:minor."""
+        return [drive.major_minor for drive in self.examination.drives]
+
+    def answer(self) -> Held:
+        volume = self.examination.volume
+        drives = self.examination.drives
+        return Held(
+            is_device=self.held.is_device,
+            drives=tuple(DriveBelow(drive.name, drive.queue_depth, drive.major_minor) for drive in drives),
+            mount_point=None if volume is None else str(volume.mount_point),
+        )
+
+
+@contextmanager
+def claimed(context: PartContext) -> Iterator[PartTarget]:
+    """The target, for as long as the block lasts. Raises Problem."""
+    examination = examine_again(context)
+    existed = examination.path.exists()
+    with hold(examination) as held:
+        if held.descriptor is not None and not held.is_device:
+            context.record_event(EventType.DEVICE, CLAIMED, path=str(held.path), directory=described_at(held.path))
+        target = PartTarget(examination, held, existed)
+        plan = context.engine.plan(context.load, surroundings(context, target))
+        reserve_ratio = context.workload.free_space_reserve_ratio
+        require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=existed))
+        yield target
+
+
+def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
+    """The engine's as they will be, when preparing takes no time."""
+    timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
+    scratch = context.directory / "engine"
+    scratch.mkdir(exist_ok=True)
+    return EngineContext(
+        run_id=context.order.run.run_id,
+        path=target.held.path,
+        is_device=target.held.is_device,
+        descriptor=target.held.descriptor,
+        scratch=scratch,
+        window_seconds=context.workload.window,
+        start=timeline.load_start,
+        stop=timeline.load_stop,
+        state_directory=context.order.state_directory,
+        resumed=target.existed,
+        bootstrap_servers=bootstrap_servers_of(context.order.run.target),
+    )
+
+
+def examine_again(context: PartContext) -> Examination:
+    """The target as it is now. Raises Problem, also when it is not what it was when the run was asked for: a link leads
+    elsewhere, or another file or drive has the name of the one that may be erased."""
+    order = context.order
+    target = order.run.target
+    # The service looked at the directory of all journals; the run knows its own.
+    examination = examine(target, order.run.run_id, journals=context.directory)
+    path, present = str(target).partition(":")[2], place_of(examination)
+    if order.asked_path is not None and order.asked_path != present:
+        message = (
+            f"{path} led to {order.asked_path} when the run was asked for and leads to {present} now; name the "
+            "directory itself"
+        )
+        require_clear([Objection("target_changed", message)])
+    asked, found = order.asked_directory, directory_of(examination)
+    if asked is not None and found is not None and not is_same_directory(asked, found):
+        message = (
+            f"{path} was another directory when the run was asked for ({asked}; now {found}): its "
+            "file system is not mounted, another one is mounted over it, or it was made anew; submit the run again if "
+            "this is the directory that is meant"
+        )
+        require_clear([Objection("target_changed", message)])
+    _require_same_drive(examination, order.asked_blocks)
+    return examination
+
+
+def _require_same_drive(examination: Examination, asked: str | None) -> None:
+    present = examination.blocks or ""
+    is_same = is_same_device if examination.is_device else shares_a_drive
+    if asked is None or is_same(asked, present):
+        return
+    remedy = "look at what is on it, and submit the run again if that may be lost"
+    if not examination.is_device:
+        remedy = "what is there may be a copy; submit the run again if this is the directory that is meant"
+    path = str(examination.target).partition(":")[2]
+    verb = "was" if examination.is_device else "was on"
+    message = f"{path} {verb} another drive when the run was asked for ({asked}; now {present}); {remedy}"
+    require_clear([Objection("target_changed", message)])
+
+
+def clear(context: PartContext, held: HeldTarget) -> None:
+    """Remove what the engine wrote, while the run's own directory is held: its name may lead elsewhere by now.
+
+    What a process hangs on would keep this one waiting, too.
+    """
+    if context.hung():
+        return
+    try:
+        place = held.clear()
+    except (Problem, OSError) as error:
+        context.record_event(EventType.NOTE, LEFT_BEHIND, path=str(held.path), message=str(error))
+        return
+    if place is not None:
+        message = f"{held.path} was moved there while the run went on; its files were removed, remove what is left"
+        context.record_event(EventType.NOTE, LEFT_BEHIND, path=str(place), message=message)

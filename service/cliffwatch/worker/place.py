@@ -1,0 +1,113 @@
+"""Where a part runs, and the lines to and from it.
+
+A place starts the program `cliffwatch part` and gives its stdin and stdout; everything else is said in the lines of
+`part/lines.py`. On this machine that is a child process, which ends with its coordinator.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Protocol, Self
+
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.engines.contract import Launch
+from cliffwatch.part.child_process import ChildProcess, Wake, status_text
+from cliffwatch.part.lines import Answer, Command, Record, command_line, parse_record
+
+_END_POLL_SECONDS = 0.05
+
+
+class PartEndedError(Exception):
+    """A part ended before it answered."""
+
+
+class Connection(Protocol):
+    """A running part. Use as a context manager: leaving it ends the part, whatever it does."""
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        """Its process on this machine; None where it has none."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    def send(self, command: Command) -> None: ...
+
+    def poll(self, seconds: float, now: Callable[[], float]) -> list[Record | Answer]:
+        """What came in within the time. Returns early when something did, or when the coordinator is woken.
+
+        Raises PartEndedError.
+        """
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let a part that was asked to close end by itself, for so long at most."""
+        ...
+
+    def kill(self) -> None: ...
+
+
+class Place(Protocol):
+    """A machine, or something like one, on which a part can be started."""
+
+    def start(self, wake: Wake) -> Connection: ...
+
+
+class LocalPlace:
+    """This machine."""
+
+    def start(self, wake: Wake) -> Connection:
+        """Raises Problem(component_missing)."""
+        return LocalConnection(wake)
+
+
+class LocalConnection:
+    """A part that is a child process. What it prints to standard error is the coordinator's."""
+
+    def __init__(self, wake: Wake) -> None:
+        launch = Launch([sys.executable, "-m", "cliffwatch.part"])
+        self._process = ChildProcess(launch, _Lines(), None, wake, takes_input=True)
+
+    @property
+    def identity(self) -> ProcessIdentity | None:
+        return self._process.identity
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.__exit__()
+
+    def send(self, command: Command) -> None:
+        self._process.send(command_line(command))
+
+    def poll(self, seconds: float, now: Callable[[], float]) -> list[Record | Answer]:
+        records = self._process.poll(seconds, now)
+        if not records and self._process.is_finished:
+            status, _ = self._process.finish()
+            raise PartEndedError(f"the run's part ended: {status_text(status)}")
+        return records
+
+    def wait(self, seconds: float) -> None:
+        deadline = SystemClock().monotonic() + seconds
+        while not self._process.is_finished and SystemClock().monotonic() < deadline:
+            self._process.poll(_END_POLL_SECONDS, SystemClock().wall)
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+class _Lines:
+    """Records of a part's lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, chunk: bytes, received_at: float) -> list[Record | Answer]:
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        return [parse_record(line) for line in lines]
+
+    def finish(self, exit_status: int) -> list[Record | Answer]:
+        return []
