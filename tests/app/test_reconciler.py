@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -270,6 +271,21 @@ def test_one_damaged_journal_does_not_keep_the_others_waiting(machine: Machine, 
     else:
         EventLog(damaged).append(Event(1.0, EventType.STATE, RunState.RUNNING.value))
     machine.tick_until(healthy, RunState.FINISHED)
+
+
+def test_an_event_of_a_newer_version_keeps_no_run_from_its_end(
+    machine: Machine, caplog: pytest.LogCaptureFixture
+) -> None:
+    directory = machine.submit("newer", soak="1s")
+    machine.tick_until(directory, RunState.RUNNING)
+    EventLog(directory).append(Event(time.time(), EventType.STATE, "archived"))
+    machine.tick_until(directory, RunState.FINISHED)
+    assert status(directory).verdict is VerdictName.PASS
+    said = [record.getMessage() for record in caplog.records if "archived" in record.getMessage()]
+    assert len(said) == 1
+    assert said[0].startswith("run newer: the state event 'archived' cannot be followed: ")
+    document = json.loads((directory / files.REPORT_JSON).read_text())
+    assert any("'archived' cannot be followed" in json.dumps(fault) for fault in document["journal_faults"])
 
 
 def test_a_worker_that_cannot_run_the_workload_leaves_the_reason_in_the_journal(machine: Machine) -> None:

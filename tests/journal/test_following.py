@@ -7,7 +7,7 @@ import pytest
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.following import StatusFollower
 from cliffwatch.journal.state import change_state, status_of
-from cliffwatch.model.run_state import RunState
+from cliffwatch.model.run_state import RunState, VerdictName
 
 
 @pytest.fixture
@@ -53,6 +53,41 @@ def test_a_line_that_is_still_being_written_is_read_once_it_is_whole(log: EventL
     after = follower.status()
     assert after is not None
     assert after.state is RunState.STARTING
+
+
+CANNOT_BE_FOLLOWED = (
+    Event(101.0, EventType.STATE, "archived"),
+    Event(101.0, EventType.STATE, "running", {"load_start": None}),
+    Event(101.0, EventType.STATE, "running"),
+    Event(101.0, EventType.NOTE, "load_moved", {"load_start": "soon", "load_stop": 1.0}),
+    Event(101.0, EventType.NOTE, "load_moved", {"load_start": 1e300, "load_stop": 1e300}),
+)
+
+
+@pytest.mark.parametrize("event", CANNOT_BE_FOLLOWED, ids=lambda event: f"{event.name} {event.detail}")
+def test_an_event_that_cannot_be_followed_is_skipped_and_named_once(
+    log: EventLog, tmp_path: Path, event: Event
+) -> None:
+    follower = StatusFollower(tmp_path)
+    log.append(event)
+    status = follower.status()
+    assert status is not None
+    assert status.state is RunState.QUEUED
+    (fault,) = follower.faults
+    assert f"{event.name!r} cannot be followed" in fault
+    # The state can still be changed, and what follows is followed.
+    change_state(log, RunState.STARTING, 102.0)
+    after = follower.status()
+    assert after is not None
+    assert (after.state, follower.faults) == (RunState.STARTING, [])
+
+
+def test_a_run_that_finished_with_a_verdict_of_a_newer_version_has_finished(log: EventLog, tmp_path: Path) -> None:
+    log.append(Event(103.0, EventType.STATE, "finished", {"verdict": "marginal", "reasons": ["of another kind"]}))
+    status = StatusFollower(tmp_path).status()
+    assert status is not None
+    assert (status.state, status.verdict) == (RunState.FINISHED, VerdictName.INVALID)
+    assert status.reasons == ("The verdict 'marginal' is not known to this version of Cliffwatch.",)
 
 
 @pytest.mark.parametrize("replace", [True, False], ids=["another file", "the same file, shorter"])

@@ -8,7 +8,6 @@ stay as they are.
 import logging
 from collections import deque
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -24,7 +23,7 @@ from cliffwatch.app.restored_workloads import restore_workloads
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
-from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance
+from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance, status_of
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.curve import curve_of
@@ -260,10 +259,9 @@ def _fold(
     findings: _Findings | None = None
     for stored in events:
         event = stored.event
-        try:
-            status = advance(status, event)
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            reader.faults.append(JournalFault(files.EVENTS, stored.id, f"not a change of state: {error!r}"))
+        skipped: list[str] = []
+        status = advance(status, event, skipped)
+        reader.faults += [JournalFault(files.EVENTS, stored.id, message) for message in skipped]
         if event.type is EventType.FINDING:
             finding = FindingRow(run_id=row.id, event_id=stored.id, at=event.at, name=event.name, detail=event.detail)
             session.add(finding)
@@ -319,10 +317,7 @@ class _Findings:
 
 def status_in(directory: Path) -> RunStatus:
     """What a run's journal says now. Raises Problem(journal_unreadable) when it says nothing."""
-    status = None
-    for stored in JournalReader(directory).events():
-        with suppress(ValueError, KeyError, TypeError, OverflowError):
-            status = advance(status, stored.event)
+    status = status_of(stored.event for stored in JournalReader(directory).events())
     if status is None:
         raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
     return status

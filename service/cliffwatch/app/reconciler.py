@@ -209,7 +209,11 @@ class Reconciler:
 
     def _status(self, run: LiveRun) -> RunStatus | None:
         """None where no event that can be read says what the run is doing."""
-        return self._followers.setdefault(run.run_id, StatusFollower(run.directory)).status()
+        follower = self._followers.setdefault(run.run_id, StatusFollower(run.directory))
+        status = follower.status()
+        for fault in follower.faults:
+            _LOG.warning("run %s: %s; it is skipped", run.run_id, fault)
+        return status
 
     def _end_unknown(self, run: LiveRun) -> RunState:
         """A worker that goes on writes soon what it does; without one, what is to be done is not known any more.

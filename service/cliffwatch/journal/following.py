@@ -17,9 +17,12 @@ class StatusFollower:
         self._directory = directory
         self._status: RunStatus | None = None
         self._offset_bytes, self._last_id, self._inode = 0, 0, -1
+        #: Events that could not be followed, and were skipped, since the last call of `status`.
+        self.faults: list[str] = []
 
     def status(self) -> RunStatus | None:
         """None when no state was recorded yet."""
+        self.faults.clear()
         try:
             found = (self._directory / files.EVENTS).stat()
         except FileNotFoundError:
@@ -28,6 +31,6 @@ class StatusFollower:
             self._status = None
             self._offset_bytes, self._last_id, self._inode = 0, 0, found.st_ino
         for stored in JournalReader(self._directory).events(self._offset_bytes, self._last_id + 1):
-            self._status = advance(self._status, stored.event)
+            self._status = advance(self._status, stored.event, self.faults)
             self._offset_bytes, self._last_id = stored.offset_bytes, stored.id
         return self._status

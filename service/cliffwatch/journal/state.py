@@ -42,16 +42,29 @@ class RunStatus:
     stop_requested: bool = False
 
 
-def status_of(events: Iterable[Event]) -> RunStatus | None:
-    """Fold events into a status; None when there is no state event among them."""
+def status_of(events: Iterable[Event], faults: list[str] | None = None) -> RunStatus | None:
+    """Fold events into a status; None when there is no state event among them.
+
+    An event that cannot be followed, as one of a newer version, changes nothing; `faults` gets a message for each.
+    """
     status: RunStatus | None = None
     for event in events:
-        status = advance(status, event)
+        status = advance(status, event, faults)
     return status
 
 
-def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
+def advance(status: RunStatus | None, event: Event, faults: list[str] | None = None) -> RunStatus | None:
     """One step of `status_of`."""
+    try:
+        return _followed(status, event)
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        if faults is not None:
+            faults.append(f"the {event.type.value} event {event.name!r:.80} cannot be followed: {error!r:.200}")
+        return status
+
+
+def _followed(status: RunStatus | None, event: Event) -> RunStatus | None:
+    """Raises ValueError, KeyError, TypeError or OverflowError for what no worker of this version writes."""
     if event.type is EventType.PHASE and status is not None:
         return replace(status, phase=event.name)
     if event.type is EventType.NOTE and event.name == MENDED_NOTE and status is not None:
@@ -75,9 +88,17 @@ def advance(status: RunStatus | None, event: Event) -> RunStatus | None:
         changes["stop_requested"] = True
     if state is RunState.FINISHED:
         changes["finished_at"] = event.at
-        changes["verdict"] = VerdictName(event.detail["verdict"])
-        changes["reasons"] = tuple(str(reason) for reason in event.detail.get("reasons", ()))
+        changes["verdict"], changes["reasons"] = _verdict_in(event.detail)
     return replace(status, **changes)
+
+
+def _verdict_in(detail: Mapping[str, Any]) -> tuple[VerdictName, tuple[str, ...]]:
+    """Verdict and reasons. A run that has finished stays so, also with a verdict of a newer version: it is not loaded
+    again for that."""
+    name = detail.get("verdict")
+    if name not in list(VerdictName):
+        return VerdictName.INVALID, (f"The verdict {name!r:.80} is not known to this version of Cliffwatch.",)
+    return VerdictName(name), tuple(str(reason) for reason in detail.get("reasons", ()))
 
 
 def _moment(value: Any) -> float:
@@ -107,7 +128,7 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
                 Code.WRONG_STATE, f"a run that is {name} cannot become {to.value}; from here it can: {options}"
             )
         event = Event(at, EventType.STATE, to.value, detail or {})
-        outcome.append(advance(present, event))
+        outcome.append(_followed(present, event))
         return event
 
     log.append_if(decide)

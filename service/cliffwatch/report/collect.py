@@ -23,7 +23,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
 from cliffwatch.journal.events import TARGET_DISPLACED, is_found_at_end
-from cliffwatch.journal.state import RunStatus, advance
+from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import RunState
@@ -301,12 +301,9 @@ def events_until_finished(reader: JournalReader) -> list[Event]:
 
 def status_in(events: Sequence[Event], faults: list[JournalFault]) -> RunStatus | None:
     """The status as far as the events can be followed; those that cannot be are added to `faults`."""
-    status: RunStatus | None = None
-    for event in events:
-        try:
-            status = advance(status, event)
-        except (KeyError, TypeError, ValueError) as error:
-            faults.append(JournalFault(files.EVENTS, 0, f"a {event.type} event cannot be followed: {error!r}"))
+    skipped: list[str] = []
+    status = status_of(events, skipped)
+    faults += [JournalFault(files.EVENTS, 0, message) for message in skipped]
     return status
 
 

@@ -155,10 +155,11 @@ def _check(directory: Path, manifest: Manifest) -> None:
 
 
 def _status(reader: JournalReader) -> RunStatus | None:
-    try:
-        return status_of(stored.event for stored in reader.events())
-    except (KeyError, TypeError, ValueError) as error:
-        raise invalid(files.EVENTS, f"a change of state cannot be followed: {error!r}"[:200]) from error
+    faults: list[str] = []
+    status = status_of((stored.event for stored in reader.events()), faults)
+    if faults:
+        raise invalid(files.EVENTS, faults[0][:200])
+    return status
 
 
 def _check_document(path: Path) -> None:
