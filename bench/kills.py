@@ -15,8 +15,8 @@ from testkit.service import Service
 from testkit.worker_runs import events
 from testkit.written_disk import cut_again_and_again
 
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader, files
-from cliffwatch.worker.heartbeat import Heartbeat
 
 KILLS = 200
 POWER_CUTS = 25

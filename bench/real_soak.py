@@ -29,9 +29,9 @@ from testkit.process_cost import ProcessCost, cost_of
 from testkit.waiting import wait_until
 
 from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.model.settings import read_settings
 from cliffwatch.stack.processes import watchers
-from cliffwatch.worker.heartbeat import Heartbeat
 
 HOURS = 2.0
 SAMPLE_SECONDS = 60.0

@@ -12,8 +12,8 @@ import time
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.model.settings import Settings, read_settings
-from cliffwatch.worker.heartbeat import Heartbeat
 
 SERVICE = [sys.executable, "-m", "cliffwatch.cli.main", "serve"]
 #: Between the end of a service and the start of the next.

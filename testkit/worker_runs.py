@@ -58,7 +58,7 @@ def queue_run(
 
 
 def start_worker(directory: Path) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen([sys.executable, "-m", "cliffwatch.worker", str(directory)])
+    return subprocess.Popen([sys.executable, "-m", "cliffwatch.coordinator", str(directory)])
 
 
 def execute_run(directory: Path) -> RunStatus:

@@ -6,7 +6,7 @@ import pytest
 from testkit.databases import database, database_url, postgresql_server
 from testkit.sets import pytest_addoption, pytest_collection_modifyitems, pytest_xdist_make_scheduler
 
-from cliffwatch.worker.detection import FAILED_NOTE
+from cliffwatch.coordinator.detection import FAILED_NOTE
 
 # Started in the background, this process ignores Ctrl-C and so would every command that a test starts and interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)

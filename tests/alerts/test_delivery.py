@@ -11,9 +11,9 @@ from testkit.ports import free_address
 from testkit.waiting import wait_until
 from tests.alerts.watchers import Site, alertmanager_alerts, get, query, run_alertmanager, run_prometheus
 
+from cliffwatch.coordinator.metrics import RunCollector, RunFileSystem, WorkerFigures
 from cliffwatch.part.lines import DriveBelow
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
-from cliffwatch.worker.metrics import RunCollector, RunFileSystem, WorkerFigures
 
 TOKEN = "cw_test_token"
 

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from tests.alerts.watchers import program
 
 from cliffwatch.base.resources import ALERTS_DIRECTORY
-from cliffwatch.worker.metrics import RunCollector, WorkerFigures
+from cliffwatch.coordinator.metrics import RunCollector, WorkerFigures
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))
 UNIT_TESTS = sorted((ALERTS_DIRECTORY / "tests").glob("*.yaml"))

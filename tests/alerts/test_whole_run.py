@@ -24,8 +24,8 @@ from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 from cliffwatch.analysis.finding import FindingKind
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.base.units import parse_duration
+from cliffwatch.coordinator.detection_metrics import detection_metrics
 from cliffwatch.journal import EventType
-from cliffwatch.worker.detection_metrics import detection_metrics
 
 RUN = {"run_id": "soak", "instance": "127.0.0.1:1", "job": "cliffwatch-worker", "host": "local"}
 DRIVE = {"device": "nvme0n1", "instance": "local"}

@@ -7,10 +7,10 @@ from typing import Any
 
 from testkit.recorded_runs import JournalPlan, make_journal
 
+from cliffwatch.coordinator.detection import Detection
+from cliffwatch.coordinator.detection_metrics import DetectionFigures
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.report.build import Report, build
-from cliffwatch.worker.detection import Detection
-from cliffwatch.worker.detection_metrics import DetectionFigures
 
 
 @dataclass

@@ -25,9 +25,9 @@ from tests.api.problems import check
 
 from cliffwatch.base.errors import Code
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.http.problems import MEDIA_TYPE
 from cliffwatch.server.openapi import GOLDEN
-from cliffwatch.worker.heartbeat import Heartbeat
 
 Operation = APIOperation[Any, Any, Any, Any]
 GeneratedCase = Case[Any]

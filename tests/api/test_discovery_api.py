@@ -9,8 +9,8 @@ from testkit import journals
 from tests.api.harness import Api
 
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import files
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 def live(api: Api, run_id: str, port: int | None = None, **workload: Any) -> Path:

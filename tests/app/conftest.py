@@ -14,9 +14,9 @@ from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
 from cliffwatch.app.scheduler_lock import SchedulerLock
 from cliffwatch.base.clock import SystemClock, VirtualClock
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.model.settings import read_settings
 from cliffwatch.store.database import Database, open_database, upgrade
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 @pytest.fixture

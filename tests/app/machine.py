@@ -12,11 +12,11 @@ from cliffwatch.app.launcher import worker_is_alive
 from cliffwatch.app.reconciler import Reconciler
 from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import RunRow
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 class ShiftedClock(SystemClock):

@@ -18,7 +18,7 @@ from cliffwatch.model.run_state import RunState
 FROZEN = """
 import fcntl, os, signal, sys
 from pathlib import Path
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.coordinator.heartbeat import Heartbeat
 Heartbeat.of_this_process().write(Path(sys.argv[1]))
 descriptor = os.open(Path(sys.argv[1]) / "events.jsonl", os.O_RDWR)
 fcntl.flock(descriptor, fcntl.LOCK_EX)

@@ -19,19 +19,19 @@ from tests.app.machine import Machine
 
 from cliffwatch.app.launcher import request_stop, worker_is_alive
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventLog
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
-from cliffwatch.worker.heartbeat import Heartbeat
 
 JOB = "[w]\nioengine=psync\nrw=write\nbs=16k\nsize=8m\ndirect=1\nrate_iops=100\n"
 HUNG_WORKER = """
 import os, sys
 from pathlib import Path
 from cliffwatch.base import locks
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.coordinator.heartbeat import Heartbeat
 locks.hold(Path(sys.argv[1]) / "worker.lock")
 Heartbeat.of_this_process().write(Path(sys.argv[1]))
 os.mkdir(sys.argv[2])

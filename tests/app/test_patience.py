@@ -4,8 +4,8 @@ import pytest
 
 from cliffwatch.app.sightings import Sightings
 from cliffwatch.base.clock import VirtualClock
+from cliffwatch.coordinator.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS, losses_of
 from cliffwatch.journal import Event, EventType
-from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS, losses_of
 
 
 def death(at: float, windows: int) -> Event:

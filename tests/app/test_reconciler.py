@@ -15,6 +15,8 @@ from tests.app.machine import Machine, left_alone
 from cliffwatch.app.admission import take_in
 from cliffwatch.app.launcher import worker_is_alive
 from cliffwatch.base.errors import Problem
+from cliffwatch.coordinator.heartbeat import Heartbeat
+from cliffwatch.coordinator.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS
 from cliffwatch.gate import examine, hold
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state
@@ -22,8 +24,6 @@ from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.store.models import RunRow
-from cliffwatch.worker.heartbeat import Heartbeat
-from cliffwatch.worker.restarts import GIVE_UP_SECONDS, LEAST_WORKERS, LONGEST_PAUSE_SECONDS
 
 
 @pytest.mark.gate(why="smoke of the reconciler and a worker")

@@ -10,7 +10,7 @@ import pytest
     ("module", "without"),
     [
         ("cliffwatch.cli.main", ["matplotlib", "ruptures", "scipy", "sqlalchemy"]),
-        ("cliffwatch.worker.__main__", ["matplotlib", "ruptures", "scipy", "sqlalchemy"]),
+        ("cliffwatch.coordinator.__main__", ["matplotlib", "ruptures", "scipy", "sqlalchemy"]),
         ("cliffwatch.server.app", ["matplotlib", "ruptures", "scipy"]),
     ],
 )

@@ -15,13 +15,13 @@ from testkit.worker_runs import queue_run, start_worker, status
 from cliffwatch.analysis.causes import Diagnosis, diagnose
 from cliffwatch.analysis.finding import Finding, FindingKind
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.labs.aging.lifecycle import AgingDrive
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.report.collect import collect
 from cliffwatch.report.measures import compare_around
-from cliffwatch.worker.heartbeat import Heartbeat
 
 #: Windows of one second before something is done, and after it.
 BEFORE, AFTER = 8, 9

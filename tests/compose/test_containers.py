@@ -19,7 +19,7 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import names
 
 from cliffwatch.app.launcher import kill_orphans
-from cliffwatch.worker.heartbeat import Heartbeat
+from cliffwatch.coordinator.heartbeat import Heartbeat
 
 WORKLOAD = {"version": 1, "name": "steady", "engine": "synthetic", "window": "1s", "phases": {"soak": "1h"}}
 ORDER = {"workload": WORKLOAD, "target": {"kind": "synthetic", "name": "nowhere"}}

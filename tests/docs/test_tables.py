@@ -13,6 +13,8 @@ from tests.docs.tables import table, tables
 
 from cliffwatch.analysis.coverage import UNEXPLAINED
 from cliffwatch.cli.reference import reference
+from cliffwatch.coordinator import load
+from cliffwatch.coordinator.commit import JOURNAL_FULL
 from cliffwatch.engines.fio.load import FioLoad
 from cliffwatch.engines.kafka.load import KafkaLoad
 from cliffwatch.engines.storage.load import StorageLoad
@@ -25,8 +27,6 @@ from cliffwatch.model.settings import PREFIX, Settings
 from cliffwatch.model.workload import Phases, Workload
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.report.gaps import LOAD_FAILED
-from cliffwatch.worker import load
-from cliffwatch.worker.commit import JOURNAL_FULL
 
 
 def test_states_and_transitions_are_those_of_the_state_machine() -> None:

@@ -27,7 +27,7 @@ MADE_AGAIN = {
     "stack/launch.py",
     "stack/processes.py",
     "telemetry/parts.py",
-    "worker/run.py",
+    "coordinator/run.py",
 }
 NEEDLESS = ("nothing:", "of the run's own nothing:")
 BY_NAME = pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

@@ -11,11 +11,11 @@ from typing import Any
 from testkit.recorded_runs import LOAD_START, GapEvent, JournalPlan, make_journal
 
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventLog
 from cliffwatch.journal.checksum import opened, sealed
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
-from cliffwatch.worker.heartbeat import Heartbeat
 
 FACTS: dict[str, Any] = {
     "target": {"kind": "directory", "path": "/data"},

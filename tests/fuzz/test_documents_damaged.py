@@ -15,11 +15,11 @@ from tests.fuzz.journals import bodies, journal, journal_files, resealed
 from cliffwatch import report as report_package
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report.build import build, write
 from cliffwatch.report.export.formats import write_csv, write_parquet
 from cliffwatch.report.export.window_table import table_of
-from cliffwatch.worker.heartbeat import Heartbeat
 
 SCHEMA = json.loads((Path(report_package.__path__[0]) / "report.schema.json").read_text())
 

@@ -6,10 +6,10 @@ from typing import Any
 from testkit.recorded_runs import at_window
 from tests.report.cliff_run import PLAN
 
+from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
-from cliffwatch.worker.reporting import judge_run
 
 
 def judge_at_end(directory: Path) -> dict[str, Any]:

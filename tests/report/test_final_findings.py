@@ -12,13 +12,13 @@ from tests.report.documents import document_of
 from tests.report.finishing import finish, judge_at_end
 
 from cliffwatch.app.index import index_run
+from cliffwatch.coordinator.reporting import unanalysed
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state, mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.process import make_report
 from cliffwatch.store.database import open_database, upgrade
 from cliffwatch.store.models import FindingRow
-from cliffwatch.worker.reporting import unanalysed
 
 
 def _raised(index: int, kind: str = "cliff") -> Event:

@@ -208,7 +208,7 @@ def events_of_kafka() -> set[str]:
 
 def events_of_worker() -> set[str]:
     """What it and its part record of the engine, and its reasons of gaps."""
-    places = ("part/load.py", "worker/load.py")
+    places = ("part/load.py", "coordinator/load.py")
     source = "".join((ROOT / "service/cliffwatch" / place).read_text(encoding="utf-8") for place in places)
     recorded = re.findall(r"record_event\(EventType\.ENGINE, \"(\w+)\"", source)
     return {f"engine_{name}" for name in recorded} | set(re.findall(r"_gap_reason = \"(\w+)\"", source))

@@ -7,10 +7,10 @@ from typing import Self
 from tests.simulation.world import Process, World
 
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.place import PartEndedError
 from cliffwatch.part.child_process import Wake
 from cliffwatch.part.lines import Answer, Command, Order, Record, Stop, command_line, parse_command, parse_record
 from cliffwatch.part.serve import serve
-from cliffwatch.worker.place import PartEndedError
 
 
 class SimulatedPlace:

@@ -16,10 +16,10 @@ from tests.simulation.world import Process, World
 
 from cliffwatch.app import launcher
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator import __main__ as worker_main
+from cliffwatch.coordinator import context, reporting, run
 from cliffwatch.part import freezes, load, prepare, serve
 from cliffwatch.report.process import ReportOutcome
-from cliffwatch.worker import __main__ as worker_main
-from cliffwatch.worker import context, reporting, run
 
 #: How often a process whose write was not taken whole is killed there.
 KILLED_AFTER_PART = 0.3

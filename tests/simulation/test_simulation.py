@@ -15,8 +15,8 @@ import pytest
 from tests.simulation.simulate import Broken, simulate_all
 
 from cliffwatch.base import durable
+from cliffwatch.coordinator import __main__ as worker_main
 from cliffwatch.journal.recovery import Tail
-from cliffwatch.worker import __main__ as worker_main
 
 #: They found: half of a run that was refused; a verdict of windows that were on no disk; a run that waited for hours
 #: because the clock was set back; a run that was shown, with its name on no disk; one that was over only in the index;

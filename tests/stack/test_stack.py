@@ -15,6 +15,7 @@ from testkit.waiting import wait_until
 from tests.stack.machine import BUILT, Machine, events_of, load_start
 
 from cliffwatch.cli.daemon import find_daemon
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventType, JournalReader
 from cliffwatch.journal.state import status_of
 from cliffwatch.journal.windows import JournalWindow
@@ -22,7 +23,6 @@ from cliffwatch.model.run_state import RunState
 from cliffwatch.stack.components import COMPONENTS
 from cliffwatch.stack.processes import watchers
 from cliffwatch.stack.watch import BACK_NOTE, DOWN_NOTE, WATCHERS_NOTE
-from cliffwatch.worker.heartbeat import Heartbeat
 
 #: What cannot be started on every machine, and whether it can here.
 THERE = {"ebpf_exporter": BUILT.exists(), "drive_exporter": bool(find_controllers())}

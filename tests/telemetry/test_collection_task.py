@@ -13,12 +13,12 @@ from tests.telemetry.hostile_server import HostileServer
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.app.launcher import request_stop
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.telemetry import collection
 from cliffwatch.telemetry.collection import CollectionTask, interval_seconds
 from cliffwatch.telemetry.reader import read
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 class RecordedEvents(list[tuple[str, dict[str, Any]]]):

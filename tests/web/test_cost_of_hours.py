@@ -13,9 +13,9 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import status
 from tests.web.conftest import log_in, start_run
 
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import RunState
-from cliffwatch.worker.heartbeat import Heartbeat
 
 WINDOWS = 36 * 360
 #: Until the first look, every path has been taken: detection has its baseline, the curve its full resolution.

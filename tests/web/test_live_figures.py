@@ -19,11 +19,11 @@ from tests.web.conftest import log_in, start_run, steady, wait_until_finished
 
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import format_amplification, format_number, format_ratio, format_share
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report import format as formats
 from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
-from cliffwatch.worker.heartbeat import Heartbeat
 
 LIMITS = ["p99 <= 20ms over any 2s", "throughput >= 1MB/s over any 2s", "no cliff", "write amplification <= 2"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from testkit.worker_runs import events
 
+from cliffwatch.coordinator.detection import Detection
 from cliffwatch.journal import Event, EventLog, EventType, JournalWindow, files
 from cliffwatch.model.limits import parse_limit
-from cliffwatch.worker.detection import Detection
 
 START = 1_790_000_000.0
 WINDOW_SECONDS = 10.0

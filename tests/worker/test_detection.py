@@ -19,12 +19,12 @@ from cliffwatch.analysis.online import detector as detector_module
 from cliffwatch.analysis.online.detector import OnlineDetector
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.thresholds import NOTICE_MASK
+from cliffwatch.coordinator.detection import FAILED_NOTE, Detection
+from cliffwatch.coordinator.live_marks import LiveMarks
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
 from cliffwatch.journal.events import MARKED
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
-from cliffwatch.worker.detection import FAILED_NOTE, Detection
-from cliffwatch.worker.live_marks import LiveMarks
 
 #: Runs in virtual time with a cliff in their middle, and with one after their first third.
 LONG = {"warm_up": "1h", "baseline": "1h", "soak": "22h"}
@@ -284,7 +284,7 @@ def test_a_run_whose_detector_fails_is_measured_to_its_end(tmp_path: Path) -> No
     broken = (
         "import sys\n"
         "from cliffwatch.analysis.online import detector\n"
-        "from cliffwatch.worker import __main__ as worker\n"
+        "from cliffwatch.coordinator import __main__ as worker\n"
         "def fail(self, sample): raise RuntimeError('broken on purpose')\n"
         "detector.OnlineDetector.feed = fail\n"
         "sys.exit(worker.main(sys.argv[1:]))"

@@ -1,5 +1,6 @@
 """An engine that has more to say than a journal should hold."""
 
+from cliffwatch.coordinator.engine_names import NameLimit
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 from cliffwatch.part.engine_events import (
     DETAIL_LIMIT_BYTES,
@@ -11,7 +12,6 @@ from cliffwatch.part.engine_events import (
     TOTAL_LIMIT,
     EventLimit,
 )
-from cliffwatch.worker.engine_names import NameLimit
 
 
 def test_so_many_of_a_name_pass_and_the_others_are_counted() -> None:

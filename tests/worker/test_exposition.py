@@ -9,11 +9,11 @@ from tests.worker.golden_exposition import GOLDEN, START
 from cliffwatch.analysis.finding import Baseline, FindingKind, LimitedBy, Role, Series, Size
 from cliffwatch.analysis.forecast import Forecast
 from cliffwatch.base.histogram import Histogram
+from cliffwatch.coordinator.detection_metrics import DetectionFigures
+from cliffwatch.coordinator.metrics import RunCollector, RunFileSystem, WorkerFigures
 from cliffwatch.journal.windows import JournalWindow, WindowLog
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.lines import DriveBelow
-from cliffwatch.worker.detection_metrics import DetectionFigures
-from cliffwatch.worker.metrics import RunCollector, RunFileSystem, WorkerFigures
 
 DETECTION = DetectionFigures(
     series=(

@@ -24,11 +24,11 @@ from testkit.worker_runs import (
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
 from cliffwatch.part.freezes import FreezeWatch
-from cliffwatch.worker.heartbeat import Heartbeat
 
 FROZEN_SECONDS = 4.0
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}

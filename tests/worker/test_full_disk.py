@@ -19,10 +19,10 @@ from testkit.worker_runs import (
     window_count,
 )
 
+from cliffwatch.coordinator import commit
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.worker import commit
-from cliffwatch.worker.heartbeat import Heartbeat
 
 FULL_SECONDS = 3.0
 
@@ -96,7 +96,7 @@ def test_windows_that_a_disk_never_had_room_for_are_a_gap_that_says_so(
 def without_patience(directory: Path) -> Path:
     """For PYTHONPATH: workers that do not wait for room once the load is over."""
     directory.mkdir()
-    change = "from cliffwatch.worker import commit\ncommit.PATIENCE_SECONDS = 0.0\n"
+    change = "from cliffwatch.coordinator import commit\ncommit.PATIENCE_SECONDS = 0.0\n"
     (directory / "sitecustomize.py").write_text(change)
     return directory
 

@@ -7,8 +7,8 @@ from tests.worker.journal_by_hand import HOUR, START, WINDOW_SECONDS, Journal
 
 from cliffwatch.analysis.finding import FindingKind, LimitedBy
 from cliffwatch.analysis.journal_series import ENDED_NOTE, UPDATED_NOTE
+from cliffwatch.coordinator.detection import Detection
 from cliffwatch.journal import Event, EventType
-from cliffwatch.worker.detection import Detection
 
 STALLED_FROM = START + HOUR * WINDOW_SECONDS
 

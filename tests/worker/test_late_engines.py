@@ -21,11 +21,11 @@ from testkit.worker_runs import (
     window_count,
 )
 
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget, DirectoryTarget, SyntheticTarget
-from cliffwatch.worker.heartbeat import Heartbeat
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
 #: Each engine's load, and what on PATH starts it late: `fio` in its own start-up, whichever by the one that execs it.

@@ -17,10 +17,10 @@ from testkit.worker_runs import (
 )
 
 from cliffwatch.app.launcher import request_stop
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventLog
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 def heartbeat_of(directory: Path) -> Heartbeat:

@@ -12,11 +12,11 @@ from testkit.recorded_runs import JournalPlan, make_journal
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, queue_run, report, start_worker, status
 
+from cliffwatch.coordinator.reporting import judge_run, unanalysed
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.journal.state import change_state, mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report import build
-from cliffwatch.worker.reporting import judge_run, unanalysed
 
 
 def report_processes(directory: Path) -> list[int]:

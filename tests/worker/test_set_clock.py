@@ -17,9 +17,9 @@ from testkit.worker_runs import (
     window_count,
 )
 
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader
 from cliffwatch.model.run_state import VerdictName
-from cliffwatch.worker.heartbeat import Heartbeat
 
 WINDOW_SECONDS, WINDOWS = 0.5, 12
 #: Each Python process that has this beside its modules reads the wall clock as far off as the file says, and the clock

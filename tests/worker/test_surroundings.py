@@ -3,12 +3,12 @@
 import subprocess
 from pathlib import Path
 
+from cliffwatch.coordinator.metrics import RunFileSystem
+from cliffwatch.coordinator.run import file_systems_of
 from cliffwatch.gate import Examination, HeldTarget, examine
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
 from cliffwatch.part.lines import Held
 from cliffwatch.part.target import PartTarget
-from cliffwatch.worker.metrics import RunFileSystem
-from cliffwatch.worker.run import file_systems_of
 
 
 def mount_point_of(path: Path) -> str:

@@ -24,11 +24,11 @@ from testkit.worker_runs import (
 )
 
 from cliffwatch.app.launcher import request_stop, worker_is_alive
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventLog, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
-from cliffwatch.worker.heartbeat import Heartbeat
 
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
 

@@ -9,10 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.gate import targets_overlap
 from cliffwatch.model.run_state import RunState
 from cliffwatch.store.models import RunRow
-from cliffwatch.worker.heartbeat import Heartbeat
 
 
 def hung_runs(session: Session, target_key: str) -> dict[str, list[ProcessIdentity]]:

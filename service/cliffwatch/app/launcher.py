@@ -14,11 +14,11 @@ from cliffwatch.base import locks
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.logs import open_log
 from cliffwatch.base.processes import start_detached
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.state import change_state, status_of
 from cliffwatch.model.run_state import RunState
 from cliffwatch.stack.systemd import scope_for
-from cliffwatch.worker.heartbeat import Heartbeat
 
 _WORKER_OUTPUT = "worker.log"
 _SETTLE_SECONDS = 5.0
@@ -28,7 +28,7 @@ _BY_FORCE = "a forced stop was requested"
 def launch(directory: Path) -> subprocess.Popen[bytes]:
     """Start the worker of a run; it outlives whoever started it."""
     scope = scope_for(directory.name, attempt=secrets.token_hex(2))
-    command = [*scope, sys.executable, "-m", "cliffwatch.worker", str(directory)]
+    command = [*scope, sys.executable, "-m", "cliffwatch.coordinator", str(directory)]
     with open_log(log_of(directory)) as log:
         return start_detached(command, log, Path("/"))
 

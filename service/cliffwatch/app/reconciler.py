@@ -28,6 +28,8 @@ from cliffwatch.base.logs import last_line_of
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
+from cliffwatch.coordinator.reporting import unanalysed
+from cliffwatch.coordinator.restarts import GIVE_UP_SECONDS, GIVEN_UP, Losses, losses_of
 from cliffwatch.gate import targets_overlap
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
 from cliffwatch.journal.following import StatusFollower
@@ -36,8 +38,6 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import ACTIVE, RunState
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import unfinished_runs
-from cliffwatch.worker.reporting import unanalysed
-from cliffwatch.worker.restarts import GIVE_UP_SECONDS, GIVEN_UP, Losses, losses_of
 
 _LOG = logging.getLogger(__name__)
 _LOG_LINE_CHARACTERS = 300

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.run_state import ACTIVE
 from cliffwatch.model.workload import Workload, workload_from
 from cliffwatch.stack.components import HOST
 from cliffwatch.store.database import Database
 from cliffwatch.store.queries import unfinished_runs
-from cliffwatch.worker.heartbeat import Heartbeat
 
 _LOG = logging.getLogger(__name__)
 

@@ -1,10 +1,10 @@
-"""Time in which the engine, or the worker that reads it, was kept from running: stopped, or the machine was away.
+"""Time in which the engine, or the part that reads it, was kept from running: stopped, or the machine was away.
 
 A target that stalls is something else: the engine runs and its operations are outstanding, and that is what a run is
 there to measure. So nothing is concluded from operations that do not complete, only from a process that did not run:
 
-- an engine's process that the kernel says is stopped (state T), seen by the worker each time that it looks;
-- a timer of the worker's own that came late by more than anything but a stop explains. It does no I/O, so a slow disk
+- an engine's process that the kernel says is stopped (state T), seen by the part each time that it looks;
+- a timer of the part's own that came late by more than anything but a stop explains. It does no I/O, so a slow disk
   below the journal cannot hold it up.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ENGINE_FROZEN, WORKER_FROZEN = "engine_frozen", "worker_frozen"
-#: How often the worker's timer looks at the clock, and how late it has to be for the worker to have been frozen.
+#: How often the part's timer looks at the clock, and how late it has to be for the part to have been frozen.
 TICK_SECONDS = 0.5
 LATE_SECONDS = 2.0
 #: Children of the engine's process are looked at so often; the process itself each time.
@@ -40,7 +40,7 @@ class Freeze:
 
 
 class FreezeWatch:
-    """What is frozen and what was, of one worker and of the engine that it runs at the moment."""
+    """What is frozen and what was, of one part and of the engine that it runs at the moment."""
 
     def __init__(self, now: Callable[[], float], proc: Path = Path("/proc")) -> None:
         """`now` is the run's clock, in seconds; it goes on while a process is frozen."""
@@ -80,7 +80,7 @@ class FreezeWatch:
             over, self._late = self._late, []
         self._past += over
         for freeze in over:
-            # A container that goes on may have its worker run a moment before its engine: that moment is the engine's.
+            # A container that goes on may have its part run a moment before its engine: that moment is the engine's.
             self._ran_at = max(self._ran_at, freeze.end)
             self._children_ran_at = max(self._children_ran_at, freeze.end)
         stopped_since = None if self._pid is None else self._stopped_since(self._pid)

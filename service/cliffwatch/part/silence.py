@@ -3,7 +3,7 @@
 A program such as fio says nothing while the thread that it asks waits for its drive, and then puts all of that time
 into one window. The kernel knows better. A thread that waits uninterruptibly and has not run since it was last looked
 at waits for one thing all the time; and a drive with requests in flight that completes none hangs. While one of
-the two lasts, the worker says what the engine cannot: windows without an operation, and how old the oldest one is.
+the two lasts, the part reports what the engine cannot: windows without an operation, and how old the oldest one is.
 What is silent for another reason, stopped or too busy, is no stall, and its time stays a gap.
 """
 
@@ -21,7 +21,7 @@ from cliffwatch.part.context import PartContext
 #: The kernel is asked from here on: an engine's window is not here the moment that it ends. And so late, in windows,
 #: one is written in the engine's place, so that one that is only late still has its own.
 _LOOK_AFTER_WINDOWS, _LATE_WINDOWS = 1.5, 2.0
-#: Of two looks that are further apart, as after a freeze of the worker, the later one says nothing of what was between.
+#: Of two looks that are further apart, as after a freeze of the part, the later one says nothing of what was between.
 _LOOKS_APART_SECONDS = 2.0
 
 

@@ -24,11 +24,11 @@ from testkit.worker_runs import (
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import Event, JournalReader
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.target import BrokerTarget
 from cliffwatch.report.build import build
-from cliffwatch.worker.heartbeat import Heartbeat
 
 PARTITIONS, RATE = 24, 2000
 WORKER_PATIENCE_SECONDS = 240

@@ -11,11 +11,11 @@ from testkit.waiting import wait_until
 from testkit.worker_runs import events, execute_run, names, queue_run, start_worker, status, window_count
 
 from cliffwatch.analysis.asked_rate import asked_rate
+from cliffwatch.coordinator.restarts import losses_of
 from cliffwatch.journal import EventLog, EventType, JournalReader
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget
-from cliffwatch.worker.restarts import losses_of
 
 LOAD: dict[str, Any] = SMALL | {"fill_ratio": 0.5}
 

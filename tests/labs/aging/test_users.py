@@ -76,7 +76,8 @@ def test_whoever_has_the_disk_itself_open_is_named(state: State) -> None:
     assert state.remains() == []
 
 
-def test_a_run_is_named_with_the_command_that_stops_it_and_its_processes_are_not(state: State) -> None:
+@pytest.mark.parametrize("module", ["cliffwatch.coordinator", "cliffwatch.worker"])
+def test_a_run_is_named_with_the_command_that_stops_it_and_its_processes_are_not(state: State, module: str) -> None:
     drive = state.attach(AttachRequest(SMALL))
     # The command line of a worker, and a child of its as an engine is.
     code = """
@@ -85,7 +86,7 @@ os.chdir(sys.argv[1])
 engine = subprocess.Popen(["sleep", "60"])
 import atexit; atexit.register(engine.wait); atexit.register(engine.kill)
 """
-    worker = (drive.mount_point or Path(), "-m", "cliffwatch.worker", "/state/runs/my-run")
+    worker = (drive.mount_point or Path(), "-m", module, "/state/runs/my-run")
     with helper(code, *worker), pytest.raises(Problem) as refused:
         state.detach()
     files = state.place().files

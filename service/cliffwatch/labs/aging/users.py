@@ -8,7 +8,8 @@ from pathlib import Path
 from cliffwatch.machine.mounts import foreign_mounts
 from cliffwatch.machine.sysfs import PROC, SYS, device_number, number_of, read_text
 
-_WORKER = ["-m", "cliffwatch.worker"]
+#: How a run's worker is started; the second by versions before parts, whose workers may still be there.
+_WORKERS = (["-m", "cliffwatch.coordinator"], ["-m", "cliffwatch.worker"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ def _run_of(process: Path) -> str | None:
         except OSError:
             # It ended.
             return None
-        if arguments[-3:-1] == _WORKER:
+        if arguments[-3:-1] in _WORKERS:
             return Path(arguments[-1]).name
         if parent == "0":
             return None

@@ -12,6 +12,9 @@ from typing import Any
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock, RunClock, SystemClock, VirtualClock
 from cliffwatch.base.processes import ProcessIdentity
+from cliffwatch.coordinator.detection import Detection
+from cliffwatch.coordinator.heartbeat import Heartbeat, processes_left
+from cliffwatch.coordinator.metrics import WorkerFigures, serve_metrics
 from cliffwatch.engines.contract import Engine
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, WindowLog, files
@@ -22,9 +25,6 @@ from cliffwatch.model.settings import Settings
 from cliffwatch.model.workload import Workload
 from cliffwatch.part.lines import Closed
 from cliffwatch.telemetry.collection import CollectionTask
-from cliffwatch.worker.detection import Detection
-from cliffwatch.worker.heartbeat import Heartbeat, processes_left
-from cliffwatch.worker.metrics import WorkerFigures, serve_metrics
 
 #: A heartbeat is due this often, by the monotonic clock.
 HEARTBEAT_SECONDS = 2.0

@@ -11,6 +11,13 @@ from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.base import durable
 from cliffwatch.base.errors import Problem
+from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
+from cliffwatch.coordinator.metrics import RunFileSystem
+from cliffwatch.coordinator.place import Place
+from cliffwatch.coordinator.reporting import judge_run
+from cliffwatch.coordinator.run_files import remove_files
+from cliffwatch.coordinator.run_part import POLL_SECONDS, PartLeftError, RunPart
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import RunStatus
@@ -22,13 +29,6 @@ from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
 from cliffwatch.part.lines import Clear, Cleared, Flush, Flushed, Held, Order, Prepare, Prepared
 from cliffwatch.telemetry.collection import CollectionTask
-from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
-from cliffwatch.worker.metrics import RunFileSystem
-from cliffwatch.worker.place import Place
-from cliffwatch.worker.reporting import judge_run
-from cliffwatch.worker.run_files import remove_files
-from cliffwatch.worker.run_part import POLL_SECONDS, PartLeftError, RunPart
 
 #: So long at least a run that was stopped lets its target write what the page cache holds, should the engine have used
 #: the grace of the stop up.

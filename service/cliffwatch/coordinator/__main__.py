@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.worker RUN_DIRECTORY`: execute the run whose journal is there."""
+"""`python -m cliffwatch.coordinator RUN_DIRECTORY`: execute the run whose journal is there."""
 
 import signal
 import sys
@@ -10,12 +10,12 @@ from cliffwatch.base import locks
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.privacy import keep_private
+from cliffwatch.coordinator.abandoned import close, is_given_up
+from cliffwatch.coordinator.context import RunContext, wake_on
+from cliffwatch.coordinator.place import LocalPlace
+from cliffwatch.coordinator.run import execute_run
 from cliffwatch.journal import files
 from cliffwatch.model.settings import read_settings
-from cliffwatch.worker.abandoned import close, is_given_up
-from cliffwatch.worker.context import RunContext, wake_on
-from cliffwatch.worker.place import LocalPlace
-from cliffwatch.worker.run import execute_run
 
 #: Exit status when another worker has the run.
 ALREADY_RUNNING = 4

@@ -7,15 +7,15 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+from cliffwatch.coordinator.heartbeat import Heartbeat, processes_left
+from cliffwatch.coordinator.reporting import judge_run
+from cliffwatch.coordinator.restarts import GIVEN_UP
+from cliffwatch.coordinator.run_files import remove_files
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, ends_load, files
 from cliffwatch.journal.events import LEFT_BEHIND
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
 from cliffwatch.report.collect import order_in
-from cliffwatch.worker.heartbeat import Heartbeat, processes_left
-from cliffwatch.worker.reporting import judge_run
-from cliffwatch.worker.restarts import GIVEN_UP
-from cliffwatch.worker.run_files import remove_files
 
 
 def is_given_up(directory: Path) -> bool:

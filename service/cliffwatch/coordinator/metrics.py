@@ -9,11 +9,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from cliffwatch.base.histogram import QUANTILES, Histogram
+from cliffwatch.coordinator.detection_metrics import DetectionFigures, detection_metrics
 from cliffwatch.journal.windows import QUANTILE_NAMES, JournalWindow
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.lines import DriveBelow
-from cliffwatch.worker.detection_metrics import DetectionFigures, detection_metrics
 
 #: Upper bounds of the classic histogram buckets: 2^-15 s (30.5 µs) … 2^6 s.
 BUCKETS_SECONDS = tuple(2.0**power for power in range(-15, 7))

@@ -5,12 +5,12 @@ from collections import deque
 from collections.abc import Callable
 
 from cliffwatch.base import durable
+from cliffwatch.coordinator.context import FULL_DISK_PAUSE_SECONDS, RunContext
+from cliffwatch.coordinator.engine_names import NameLimit
 from cliffwatch.journal import JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.windows import OverlapError
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
-from cliffwatch.worker.context import FULL_DISK_PAUSE_SECONDS, RunContext
-from cliffwatch.worker.engine_names import NameLimit
 
 #: So many windows wait, some MB each at most; of more, the oldest are lost, and a gap says so.
 WAITING_LIMIT = 60

@@ -29,11 +29,11 @@ from cliffwatch.analysis.sizes import about, restated
 from cliffwatch.analysis.wording import details_of, sentence_of
 from cliffwatch.base.clock import Clock, SystemClock
 from cliffwatch.base.units import six_digits
+from cliffwatch.coordinator.detection_metrics import DetectionFigures, figures_of
+from cliffwatch.coordinator.live_marks import LiveMarks
+from cliffwatch.coordinator.stated import Stated
 from cliffwatch.journal import Event, EventType, JournalReader, JournalWindow
 from cliffwatch.model.limits import Limit
-from cliffwatch.worker.detection_metrics import DetectionFigures, figures_of
-from cliffwatch.worker.live_marks import LiveMarks
-from cliffwatch.worker.stated import Stated
 
 #: Name of the note that detection has ended.
 FAILED_NOTE = "detection_failed"

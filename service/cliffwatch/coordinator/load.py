@@ -8,6 +8,10 @@ from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.analysis.steady_state import SteadyWatch
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
+from cliffwatch.coordinator.commit import JOURNAL_FULL, WindowCommitter
+from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.detection import CATCH_UP_SECONDS, Detection
+from cliffwatch.coordinator.run_part import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunPart
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import MOVED_NOTE
@@ -17,10 +21,6 @@ from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
 from cliffwatch.part.lines import EngineAt, Happened, Load, Loaded, Moved, Record
-from cliffwatch.worker.commit import JOURNAL_FULL, WindowCommitter
-from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.detection import CATCH_UP_SECONDS, Detection
-from cliffwatch.worker.run_part import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunPart
 
 #: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"

@@ -6,11 +6,11 @@ from typing import Self, TypeVar
 
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
+from cliffwatch.coordinator.context import RunContext
+from cliffwatch.coordinator.place import Place
 from cliffwatch.journal import Event
 from cliffwatch.part.child_process import LEAVE_SECONDS, Wake
 from cliffwatch.part.lines import Answer, Close, Closed, Command, EngineAt, Happened, LeftProcess, Record, Refused, Stop
-from cliffwatch.worker.context import RunContext
-from cliffwatch.worker.place import Place
 
 POLL_SECONDS = 0.25
 #: How long a part has, beside its engine's grace, to answer after a stop.

@@ -1,1 +1,0 @@
-"""The worker: the process that executes one run and outlives the service."""
