@@ -13,12 +13,16 @@ from tests.alerts.watchers import program
 
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.coordinator.metrics import RunCollector, WorkerFigures
+from cliffwatch.model.settings import Settings
 
 RULES = sorted((ALERTS_DIRECTORY / "rules").glob("*.yaml"))
 UNIT_TESTS = sorted((ALERTS_DIRECTORY / "tests").glob("*.yaml"))
 LONG = pytest.mark.real(why="rules for each second of up to an hour and a half; the rules of runs are quick")
 RUNBOOKS = ALERTS_DIRECTORY / "runbooks"
-METRICS_PAGE = ALERTS_DIRECTORY.parent / "docs" / "metrics.md"
+DOCUMENTS = ALERTS_DIRECTORY.parent / "docs"
+METRICS_PAGE, TRIAGE = DOCUMENTS / "metrics.md", DOCUMENTS / "triage.md"
+#: Grafana, which docker-compose.yml starts.
+OTHER_PORTS = frozenset({9894})
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation"]
 #: What an expression holds besides metrics: functions, keywords, label names.
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
@@ -102,6 +106,29 @@ def test_each_alert_says_what_it_means_to_a_person_and_to_the_routing(alert: dic
 
 def test_each_alert_has_a_runbook_and_each_runbook_an_alert() -> None:
     assert {path.stem for path in RUNBOOKS.iterdir()} == {alert["alert"] for alert in alerts()}
+
+
+def test_the_page_for_3_am_has_each_alert_with_its_runbook_by_layer() -> None:
+    rows = re.findall(r"^\| (\w+) \| \[(\w+)\]\(\.\./alerts/runbooks/(\w+)\.md\) \|", TRIAGE.read_text(), re.MULTILINE)
+    assert [name for _, name, runbook in rows if name != runbook] == []
+    layers: dict[str, set[str]] = {}
+    for alert in alerts():
+        layers.setdefault(alert["alert"], set()).add(alert["labels"]["layer"])
+    assert {name: {layer} for layer, name, _ in rows} == layers
+    assert len(rows) == len(layers)
+
+
+def test_pages_name_the_ports_that_the_watchers_have() -> None:
+    """Of a command that is typed as it stands, the port is that of the settings' defaults."""
+    known = {int(field.default) for name, field in Settings.model_fields.items() if name.endswith("_port")}
+    pages = [*RUNBOOKS.iterdir(), *DOCUMENTS.rglob("*.md"), DOCUMENTS.parent / "README.md"]
+    named = {
+        (path.name, int(port))
+        for path in pages
+        for port in re.findall(r"http://127\.0\.0\.1:(\d+)", path.read_text(encoding="utf-8"))
+    }
+    assert len(named) > 10
+    assert {each for each in named if each[1] not in known | OTHER_PORTS} == set()
 
 
 @pytest.mark.parametrize("path", sorted(RUNBOOKS.iterdir()), ids=lambda path: path.stem)

@@ -66,6 +66,8 @@ REFUSED = {
     ),
     # What was printed while a lock was held on the table.
     "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
+    # The documented run is over.
+    "cliffwatch run stop RUN": (2, "is already finished"),
     # Of a run on brokers, which tests/labs/omb/test_result.py has.
     "cliffwatch run export RUN --format omb --to result.json": (2, "is for runs on brokers"),
     # Without its Prometheus; tests/telemetry has one.

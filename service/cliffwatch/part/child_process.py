@@ -73,7 +73,7 @@ class ChildProcess(Generic[R]):
         self._log_tail = b""
         if shutil.which(launch.command[0]) is None:
             raise Problem(Code.COMPONENT_MISSING, f"{launch.command[0]} is not installed, or not on PATH")
-        # setpriv (util-linux) rather than preexec_fn: this process has threads, and code between fork and exec may hang.
+        # setpriv (util-linux) rather than preexec_fn: there are threads here, and code between fork and exec may hang.
         self._process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "--", *launch.command],
             stdin=subprocess.PIPE if takes_input else subprocess.DEVNULL,
