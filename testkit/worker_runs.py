@@ -28,6 +28,7 @@ def queue_run(
     load: dict[str, Any] | None = None,
     target: AnyTarget | None = None,
     submission: Submission | None = None,
+    more_targets: tuple[AnyTarget, ...] = (),
     **changes: Any,
 ) -> Path:
     """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""
@@ -47,8 +48,9 @@ def queue_run(
         target=target or SyntheticTarget(name=directory.name),
         created_at=time.time(),
         created_by="test",
+        more_targets=more_targets,
     )
-    durable.write_durably(directory / files.ORDER, order.model_dump_json())
+    durable.write_json_durably(directory / files.ORDER, order.to_document())
     durable.write_durably(directory / files.WORKLOAD, format_workload(workload))
     log = EventLog(directory)
     detail = submission.to_detail() if submission else {"target_key": str(order.target)}

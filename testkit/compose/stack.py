@@ -16,6 +16,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from testkit.checkout import ROOT
 from testkit.compose.composition import EXAMPLE, FILE, services, variables
+from testkit.compose.stand_ins import PROMETHEUS_IMAGE
 from testkit.docker import Engine
 from testkit.ports import free_port
 from testkit.waiting import wait_until
@@ -213,7 +214,8 @@ def stack(engine: Engine, directory: Path, files: Sequence[Path] = (FILE,), **se
     # What an earlier commit was built to is no longer asked for, so that `up` builds; its layers are kept.
     engine.run("image", "rm", "--force", *BUILT.values())
     ports = {name: str(free_port()) for name in variables() if name.endswith("_PORT")}
-    given = ports | _locked_memory() | {"COMPOSE_PROJECT_NAME": directory.name} | settings
+    images = {"CLIFFWATCH_PROMETHEUS_IMAGE": PROMETHEUS_IMAGE}
+    given = ports | images | _locked_memory() | {"COMPOSE_PROJECT_NAME": directory.name} | settings
     (directory / ".env").write_text(_filled_in(given), encoding="utf-8")
     # The engine has no bridge, so what a build fetches comes through this machine's network too.
     changes = directory / "docker-compose.override.yml"

@@ -150,12 +150,12 @@ BASES = (
     StandIn("node", (ARGUMENTS["NODE_IMAGE"],), add=_add_node, version=_node_version),
     StandIn("rust", (ARGUMENTS["RUST_IMAGE"],), add=_add_rust, version=lambda: _rust()[0]),
 )
+#: Debian's, under a name that says its version: the configuration depends on it.
+PROMETHEUS_IMAGE = "prom/prometheus:v2.42.0"
 #: What watches the service, from the same distribution as on a machine.
 WATCHERS = (
-    *(
-        StandIn("watchers", (services()[name]["image"],), target=name)
-        for name in ("prometheus", "alertmanager", "node-exporter")
-    ),
+    StandIn("watchers", (PROMETHEUS_IMAGE,), target="prometheus"),
+    *(StandIn("watchers", (services()[name]["image"],), target=name) for name in ("alertmanager", "node-exporter")),
     StandIn("grafana", (services()["grafana"]["image"],)),
 )
 #: Of profiles, or what theirs are built on.

@@ -19,7 +19,7 @@ def live(api: Api, run_id: str, port: int | None = None, **workload: Any) -> Pat
     journals.start(directory)
     process = ProcessIdentity.of(os.getpid())
     assert process is not None
-    Heartbeat(1.0, process, None, port).write(directory)
+    Heartbeat(1.0, process, port).write(directory)
     api.index(run_id)
     return directory
 

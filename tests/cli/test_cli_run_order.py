@@ -121,7 +121,7 @@ def test_at_a_terminal_the_sentence_is_typed(
 ) -> None:
     monkeypatch.setattr("sys.stdin", Terminal("erase S123\n"))
     plan = {"writes": [{"path": "/dev/sdz", "size_bytes": 1024}], "command": [], "confirmation": "erase S123"}
-    assert ask_for_confirmation(plan) == "erase S123"
+    assert ask_for_confirmation(plan, "erase S123") == "erase S123"
     shown = capsys.readouterr()
     assert "would write  /dev/sdz" in shown.out
     assert "Everything on this device will be lost" in shown.err
@@ -132,5 +132,5 @@ def test_without_a_terminal_the_sentence_has_to_come_with_the_command(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())
     with pytest.raises(Problem, match="--confirm 'erase S123'"):
-        ask_for_confirmation({"writes": [], "command": [], "confirmation": "erase S123"})
+        ask_for_confirmation({"writes": [], "command": [], "confirmations": ["erase S123"]}, "erase S123")
     assert "confirm      erase S123" in capsys.readouterr().out

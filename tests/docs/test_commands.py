@@ -66,6 +66,8 @@ REFUSED = {
     ),
     # What was printed while a lock was held on the table.
     "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
+    # These disks are not here; tests/worker/test_several_targets.py has two.
+    "cliffwatch run start mine.yaml --target directory:/mnt/one --target directory:/mnt/two --dry-run": (2, "/mnt/one"),
     # The documented run is over.
     "cliffwatch run stop RUN": (2, "is already finished"),
     # Of a run on brokers, which tests/labs/omb/test_result.py has.

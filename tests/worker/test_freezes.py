@@ -52,8 +52,7 @@ def victim_of(directory: Path) -> ProcessIdentity:
     heartbeat = Heartbeat.read(directory)
     assert heartbeat is not None
     assert heartbeat.engine is not None
-    assert heartbeat.part is not None
-    victims = {"engine": heartbeat.engine, "part": heartbeat.part, "worker": heartbeat.worker}
+    victims = {"engine": heartbeat.engine, "part": heartbeat.parts[0], "worker": heartbeat.worker}
     return victims.get(directory.name.rpartition("-")[2], heartbeat.engine)
 
 

@@ -34,9 +34,8 @@ def test_a_part_that_is_killed_takes_its_engine_along_and_another_worker_goes_on
     directory = queue_run(tmp_path / "killed", phases={"soak": "15s"})
     worker = start_worker(directory)
     heartbeat = heartbeat_of(directory)
-    assert heartbeat.part is not None
     assert heartbeat.engine is not None
-    assert heartbeat.part.send(signal.SIGKILL)
+    assert heartbeat.parts[0].send(signal.SIGKILL)
     assert worker.wait(30) == 1
     assert heartbeat.engine.wait_gone(5)
     assert status(directory).state is RunState.RUNNING
@@ -52,13 +51,12 @@ def test_a_part_that_answers_no_more_is_killed_after_a_stop_and_the_run_ends_wit
     directory = queue_run(tmp_path / "frozen", phases={"soak": "1h"}, stop_grace="1s")
     worker = start_worker(directory)
     heartbeat = heartbeat_of(directory)
-    assert heartbeat.part is not None
     assert heartbeat.engine is not None
-    heartbeat.part.send(signal.SIGSTOP)
+    heartbeat.parts[0].send(signal.SIGSTOP)
     request_stop(directory, force=False)
     assert worker.wait(90) == 0
     assert status(directory).verdict is VerdictName.STOPPED
-    assert not heartbeat.part.is_alive()
+    assert not heartbeat.parts[0].is_alive()
     assert not heartbeat.engine.is_alive()
     assert [event.name for event in events(directory) if event.type == "state"][-2:] == ["reporting", "finished"]
 
@@ -69,6 +67,6 @@ def test_a_worker_that_is_killed_takes_its_part_and_its_engine_along(tmp_path: P
     heartbeat = heartbeat_of(directory)
     worker.kill()
     worker.wait()
-    for process in (heartbeat.part, heartbeat.engine):
+    for process in (heartbeat.parts[0], heartbeat.engine):
         assert process is not None
         assert process.wait_gone(10)

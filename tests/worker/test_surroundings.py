@@ -27,7 +27,7 @@ def test_a_directory_stands_for_its_drives_and_both_file_systems_are_named(tmp_p
         assert (Path("/sys/block") / drive.name / "queue").is_dir()
         limit = (Path("/sys/block") / drive.name / "queue" / "nr_requests").read_text()
         assert drive.queue_requests == int(limit)
-    assert file_systems_of(answer, Path("/dev/shm")) == (
+    assert file_systems_of([answer], Path("/dev/shm")) == (
         RunFileSystem(mount_point_of(tmp_path), "target"),
         RunFileSystem("/dev/shm", "journal"),
     )
@@ -36,4 +36,4 @@ def test_a_directory_stands_for_its_drives_and_both_file_systems_are_named(tmp_p
 def test_a_synthetic_target_has_no_drive_and_a_journal_that_is_gone_no_file_system(tmp_path: Path) -> None:
     answer = held(examine(SyntheticTarget(name="none"), "run-1"))
     assert answer.drives == ()
-    assert file_systems_of(answer, tmp_path / "gone") == ()
+    assert file_systems_of([answer], tmp_path / "gone") == ()

@@ -16,6 +16,7 @@ from cliffwatch.base.version import VERSION
 from cliffwatch.http.context import Context, Services
 from cliffwatch.http.figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
+from cliffwatch.model.target import parse_targets, shown_targets
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import (
     count_firings,
@@ -93,7 +94,17 @@ def _newest_runs(session: Session) -> Iterator[Metric]:
         labels=["run_id"],
     )
     for row in runs_page(session, NEWEST_RUNS):
-        info.add_metric([row.id, row.workload_name, row.engine, row.target, row.state, row.verdict or ""], 1)
+        info.add_metric(
+            [
+                row.id,
+                row.workload_name,
+                row.engine,
+                shown_targets(parse_targets(row.target)),
+                row.state,
+                row.verdict or "",
+            ],
+            1,
+        )
         if row.load_start is not None:
             started.add_metric([row.id], row.load_start)
         if row.finished_at is not None:

@@ -26,6 +26,7 @@ from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, St
 from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance, status_of
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.model.target import targets_text
 from cliffwatch.report.curve import curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
@@ -199,7 +200,7 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
         # Versions are counted by each service for itself.
         workload_version=submission.workload_version if imported_at is None else None,
         engine=order.workload.engine,
-        target=str(order.target),
+        target=targets_text(order.parts.values()),
         target_key=submission.target_key,
         request_digest=submission.request_digest,
         state=RunState.QUEUED.value,

@@ -115,8 +115,7 @@ def _append_unless_held(log: EventLog, event: Event) -> bool:
 
 
 def kill_orphans(directory: Path) -> None:
-    """Kill the part and the engine that a dead worker's heartbeat names, should they have survived their worker."""
+    """Kill the parts and engines that a dead worker's heartbeat names, should they have survived their worker."""
     heartbeat = Heartbeat.read(directory)
-    for process in (heartbeat.part, heartbeat.engine) if heartbeat is not None else ():
-        if process is not None:
-            process.send(signal.SIGKILL)
+    for process in (*heartbeat.parts, *heartbeat.engines) if heartbeat is not None else ():
+        process.send(signal.SIGKILL)

@@ -7,38 +7,31 @@ and a crash at any moment, leaves either a run or nothing.
 import logging
 import secrets
 import shutil
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from itertools import takewhile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, takewhile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from cliffwatch.analysis.verdict import stopped_after
 from cliffwatch.app import launcher
 from cliffwatch.app.admission import RunTurns, admit
-from cliffwatch.app.capacity import active_limit, memory_bytes
+from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import UNFINISHED_PREFIX, index_run, status_in, write_status
-from cliffwatch.app.limit_notes import notes_on_limits
+from cliffwatch.app.target_plans import TargetPlan, TargetPlanner
 from cliffwatch.base import durable
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.questions import Questions, Unanswered
-from cliffwatch.engines.contract import EngineContext
-from cliffwatch.engines.registry import check_target_kind, checked_workload, engine_of, load_of
+from cliffwatch.base.questions import Questions
+from cliffwatch.engines.registry import check_target_kind, checked_workload, load_of
 from cliffwatch.gate import (
     Examination,
     Objection,
-    confirmation_sentence,
+    combined_key,
     directory_of,
-    examine,
     is_same_device,
-    notes_on_plan,
-    objections_to_plan,
     place_of,
     require_clear,
     targets_overlap,
@@ -46,12 +39,9 @@ from cliffwatch.gate import (
 from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
-from cliffwatch.model.plan import LoadPlan
-from cliffwatch.model.request import RunRequest, Submission, parse_reference
+from cliffwatch.model.request import AskedTarget, RunRequest, Submission, parse_reference
 from cliffwatch.model.run_state import ACTIVE, RunState, VerdictName
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.target import AnyTarget, BrokerTarget, bootstrap_servers_of
-from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database
 from cliffwatch.store.models import RunRow
@@ -69,22 +59,19 @@ _NAME_IN_ID = 42
 _CAUSED_BY_RUN = frozenset({"in_use"})
 #: Each run that waits is looked at again and again.
 QUEUED_LIMIT = 200
-_ASKING_LIMIT = 4
 _SCHEDULE_PATIENCE_SECONDS = 600.0
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a request would do, and all that stands in its way. `confirmation` is None where none is needed."""
+    """What a request would do to each of its targets, and all that stands in its way."""
 
     run_id: str
     workload: Workload
     submission: Submission
-    examination: Examination
-    plan: LoadPlan
+    parts: tuple[TargetPlan, ...]
     notes: tuple[str, ...]
     objections: tuple[Objection, ...]
-    confirmation: str | None
 
 
 class RunService:
@@ -101,13 +88,10 @@ class RunService:
     ) -> None:
         self._turns = turns or RunTurns()
         self._runs_directory = settings.runs_directory
-        self._state_directory = settings.state_directory
-        self._prometheus_url = settings.prometheus_url
         self._database = database
         self._clock = clock
         self._request_stop = request_stop
-        self._questions = questions or Questions(clock)
-        self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
+        self._planner = TargetPlanner(settings, clock, questions or Questions(clock))
 
     def sweep(self) -> None:
         """Make the runs' directory, and remove what a service that was killed had begun there."""
@@ -119,49 +103,22 @@ class RunService:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        examination = self._examine(request.target, run_id)
-        engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
-        plan = engine.plan(load, context)
-        with self._turn_to_ask(request.target, patience_seconds):
-            probe = engine.probe(load, context)
-        objections = [
-            *examination.objections,
-            *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
-            *(Objection("brokers_unreachable", message) for message in probe.unreachable),
-            *(Objection("load_refused", message) for message in probe.refused),
-        ]
-        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
-        notes += notes_on_limits(workload, examination, self._prometheus_url, self._clock.wall())
-        holder = self._run_on(examination.target_key)
+        parts = [self._planner.plan(target, workload, run_id, patience_seconds) for target in request.targets]
+        objections, notes = _named(parts, "objections"), _named(parts, "notes")
+        objections += _shared(parts)
+        key = combined_key([part.examination.target_key for part in parts])
+        holder = self._run_on(key)
         if holder is not None:
             objections = [objection for objection in objections if objection.code not in _CAUSED_BY_RUN]
             notes.append(f"run {holder} is on this target or its drive; this run would wait until it ends")
         return RunPlan(
             run_id=run_id,
             workload=workload,
-            submission=Submission(
-                examination.target_key,
-                request.digest,
-                version,
-                replaced,
-                target_path=place_of(examination),
-                target_directory=directory_of(examination),
-                target_blocks=examination.blocks,
-            ),
-            examination=examination,
-            plan=plan,
+            submission=_submission(parts, key, request.digest, version, replaced),
+            parts=tuple(parts),
             notes=tuple(notes),
             objections=tuple(objections),
-            confirmation=confirmation_sentence(examination) or None,
         )
-
-    def _examine(self, target: AnyTarget, run_id: str) -> Examination:
-        """Raises Problem, also where the target does not answer."""
-        try:
-            return self._questions.ask(str(target), partial(examine, target, run_id, journals=self._runs_directory))
-        except Unanswered as error:
-            fault = FieldFault("target", f"{error}; the kernel's log says more")
-            raise Problem(Code.TARGET_SILENT, f"{target} does not answer", [fault]) from error
 
     def submit(
         self,
@@ -183,7 +140,7 @@ class RunService:
         self._require_place()
         # Schedules that are due at once wait for one another; nobody waits for an answer of theirs.
         plan = self.plan(request, run_id, _SCHEDULE_PATIENCE_SECONDS if schedule_id is not None else 0.0)
-        require_clear([*plan.objections, *_changes(plan.examination, confirmed_blocks)])
+        require_clear([*plan.objections, *_changes(plan.parts[0].examination, confirmed_blocks)])
         order = RunOrder(
             run_id=plan.run_id,
             workload=plan.workload,
@@ -191,6 +148,7 @@ class RunService:
             created_at=self._clock.wall(),
             created_by=created_by,
             schedule_id=schedule_id,
+            more_targets=request.more_targets,
         )
         return plan.run_id, self._begin(order, plan.submission, request)
 
@@ -229,22 +187,9 @@ class RunService:
             original, version = checked_workload(request.workload), None
         workload = original.with_durations(request.durations)
         load_of(workload)
-        check_target_kind(workload, request.target.kind)
+        for target in request.targets:
+            check_target_kind(workload, target.kind)
         return workload, version, _replaced(original, workload) if version is not None else {}
-
-    def _context(self, workload: Workload, examination: Examination) -> EngineContext:
-        timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
-        return EngineContext(
-            run_id=examination.run_id,
-            path=examination.path,
-            is_device=examination.is_device,
-            scratch=self._runs_directory / examination.run_id / "engine",
-            window_seconds=workload.window,
-            start=timeline.load_start,
-            stop=timeline.load_stop,
-            state_directory=self._state_directory,
-            bootstrap_servers=bootstrap_servers_of(examination.target),
-        )
 
     def waits_for(self, row: RunRow) -> list[str]:
         """The runs that a queued run waits for: those that were asked for before it and have or want its target; where
@@ -257,19 +202,6 @@ class RunService:
         same_target = [other.id for other in before if targets_overlap(other.target_key, row.target_key)]
         under_way = [other.id for other in unfinished if other.state != RunState.QUEUED.value]
         return same_target or hung or (under_way if len(under_way) >= active_limit() else [])
-
-    @contextmanager
-    def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
-        """Brokers may take as long as they like to say nothing, and must not have all who answer wait for them."""
-        if not isinstance(target, BrokerTarget):
-            yield
-            return
-        if not self._asking_brokers.acquire(timeout=patience_seconds):
-            raise Problem(Code.NOT_READY, f"{_ASKING_LIMIT} loads ask their brokers at the moment; try again")
-        try:
-            yield
-        finally:
-            self._asking_brokers.release()
 
     def _require_place(self) -> None:
         with self._database.snapshot() as session:
@@ -360,7 +292,7 @@ class RunService:
     @staticmethod
     def _write_journal(directory: Path, order: RunOrder, submission: Submission) -> None:
         directory.mkdir(mode=durable.PRIVATE_DIRECTORY)
-        durable.write_json_durably(directory / files.ORDER, order.model_dump(mode="json"))
+        durable.write_json_durably(directory / files.ORDER, order.to_document())
         durable.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
         change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())
 
@@ -374,6 +306,54 @@ class RunService:
                 return False
             raise
         return True
+
+
+def _named(parts: Sequence[TargetPlan], what: Literal["notes", "objections"]) -> list[Any]:
+    """Of several targets each is named before what is said of it; what is said of all of them is said once."""
+    if len(parts) == 1:
+        return list(getattr(parts[0], what))
+    found: dict[Any, list[str]] = {}
+    for part in parts:
+        for each in getattr(part, what):
+            found.setdefault(each, []).append(str(part.examination.target))
+    return [
+        each if len(targets) == len(parts) else _said_of(", ".join(targets), each) for each, targets in found.items()
+    ]
+
+
+def _said_of(target: str, said: Any) -> Any:
+    if isinstance(said, Objection):
+        return replace(said, message=f"{target}: {said.message}")
+    return f"{target}: {said}"
+
+
+def _shared(parts: Sequence[TargetPlan]) -> list[Objection]:
+    """That two targets of one run are on one drive: neither's latency would be its own."""
+    found = []
+    for one, other in combinations((part.examination for part in parts), 2):
+        if targets_overlap(one.target_key, other.target_key):
+            message = f"{one.target} and {other.target} are on one drive; name targets on drives of their own"
+            found.append(Objection("targets_share_a_drive", message))
+    return found
+
+
+def _submission(
+    parts: Sequence[TargetPlan], key: str, digest: str, version: int | None, replaced: dict[str, str]
+) -> Submission:
+    first, *more = (
+        AskedTarget(place_of(part.examination), directory_of(part.examination), part.examination.blocks)
+        for part in parts
+    )
+    return Submission(
+        key,
+        digest,
+        version,
+        replaced,
+        target_path=first.path,
+        target_directory=first.directory,
+        target_blocks=first.blocks,
+        more_targets=tuple(more),
+    )
 
 
 def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Objection]:

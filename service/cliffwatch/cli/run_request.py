@@ -57,6 +57,21 @@ def make_known(api: ApiClient, document: dict[str, Any]) -> str | None:
     return f"the service has a different workload {name}; {remedy}"
 
 
+def target_documents(texts: list[str], confirmations: list[str]) -> dict[str, Any]:
+    """`target` and `more_targets` as the API takes them; confirmations are of the devices, in their order."""
+    devices = [text for text in texts if text.partition(":")[0] == "device"]
+    if len(confirmations) > max(1, len(devices)):
+        fault = FieldFault("--confirm", f"{len(confirmations)} are given for {len(devices)} devices; omit the others")
+        raise Problem(Code.BAD_REQUEST, "a confirmation belongs to no device", [fault])
+    left = iter(confirmations)
+    is_lone = not devices
+    first, *more = (
+        target_document(text, next(left, None) if is_lone or text.partition(":")[0] == "device" else None)
+        for text in texts
+    )
+    return {"target": first} | ({"more_targets": more} if more else {})
+
+
 def target_document(text: str, confirmation: str | None) -> dict[str, Any]:
     """The target as the API takes it; a directory may be given relative to where one is. Raises Problem."""
     kind, separator, rest = text.partition(":")
@@ -102,8 +117,8 @@ def print_plan(plan: dict[str, Any]) -> None:
         put(f"note         {note}")
     for objection in standing_objections(plan):
         put(f"objection    {objection['message']} ({objection['code']})")
-    if plan.get("confirmation"):
-        put(f"confirm      {plan['confirmation']}")
+    for sentence in filter(None, plan.get("confirmations") or []):
+        put(f"confirm      {sentence}")
 
 
 def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
@@ -111,9 +126,8 @@ def standing_objections(plan: dict[str, Any]) -> list[dict[str, Any]]:
     return [objection for objection in plan.get("objections") or [] if objection["code"] != "confirmation_missing"]
 
 
-def ask_for_confirmation(plan: dict[str, Any]) -> str:
-    """Have the sentence typed that names what will be lost. Raises Problem when nobody can type it."""
-    sentence = str(plan["confirmation"])
+def ask_for_confirmation(plan: dict[str, Any], sentence: str) -> str:
+    """Have the sentence typed that names what will be lost. Raises Problem where there is no terminal."""
     print_plan(plan)
     if not sys.stdin.isatty():
         raise Problem(Code.TARGET_UNSAFE, f"writing to this device must be confirmed: --confirm {sentence!r}")

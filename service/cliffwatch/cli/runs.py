@@ -32,7 +32,7 @@ from cliffwatch.cli.run_request import (
     make_known,
     print_plan,
     standing_objections,
-    target_document,
+    target_documents,
     workload_reference,
 )
 from cliffwatch.cli.session import OutputOption, seconds_of, session_of
@@ -82,10 +82,11 @@ def start(
         ),
     ],
     target: Annotated[
-        str,
+        list[str],
         typer.Option(
             "--target",
-            help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], synthetic:NAME.",
+            help="directory:PATH, device:SERIAL (or WWN, or backing file), broker:HOST:PORT[,…], synthetic:NAME. "
+            "Of several, each is loaded by a part of its own.",
             autocompletion=completion.targets,
         ),
     ],
@@ -98,7 +99,10 @@ def start(
     soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
     cool_down: Annotated[str | None, typer.Option("--cool-down", help="Length of the cool-down, such as 1m.")] = None,
     confirm: Annotated[
-        str | None, typer.Option("--confirm", help="The confirmation that --dry-run prints for a device.")
+        list[str] | None,
+        typer.Option(
+            "--confirm", help="The confirmation that --dry-run prints for a device; of several, in their order."
+        ),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Print what would be written where, and start nothing.")
@@ -116,7 +120,7 @@ def start(
     how = session.how(output)
     order: dict[str, Any] = {
         "workload": workload_reference(workload),
-        "target": target_document(target, confirm),
+        **target_documents(target, confirm or []),
         "durations": duration_overrides(
             window=window, warm_up=warm_up, baseline=baseline, soak=soak, cool_down=cool_down
         ),
@@ -125,8 +129,11 @@ def start(
         if dry_run:
             _dry_run(api, order, id, how)
             return
-        if order["target"]["kind"] == "device" and not confirm and sys.stdin.isatty():
-            order["target"]["confirmation"] = ask_for_confirmation(api.post("/runs/plan", order))
+        devices = [each for each in (order["target"], *order.get("more_targets", ())) if each["kind"] == "device"]
+        if devices and not confirm and sys.stdin.isatty():
+            plan = api.post("/runs/plan", order)
+            for device, sentence in zip(devices, filter(None, plan["confirmations"]), strict=True):
+                device["confirmation"] = ask_for_confirmation(plan, sentence)
         run = api.post("/runs", order) if id is None else api.put(path_of("runs", id), order)
         say(f"run {run['id']} is {run['state']}")
         if isinstance(order["workload"], dict) and (known := make_known(api, order["workload"])):
@@ -237,8 +244,11 @@ def workload_name(run: Any) -> str:
 
 
 def target_name(run: Any) -> str:
-    """`kind:what`, as `--target` takes it."""
-    target = run.get("target") or {}
+    """`kind:what`, as `--target` takes it; of several, each."""
+    return " + ".join(_target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
+
+
+def _target_text(target: Any) -> str:
     if isinstance(target, str):
         return target
     if "bootstrap_servers" in target:

@@ -22,6 +22,7 @@ from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
+from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import Workload
 from cliffwatch.part.lines import Closed
 from cliffwatch.telemetry.collection import CollectionTask
@@ -54,10 +55,11 @@ class RunContext:
     wake_fd: int
     signals: list[int]
     identity: ProcessIdentity
-    part_identity: ProcessIdentity | None = None
-    engine_identity: ProcessIdentity | None = None
-    #: What the part used, once it is closed.
-    part_cost: Closed | None = None
+    #: The processes of parts and of their engines, by part; None while a part has no engine.
+    parts: dict[str, ProcessIdentity | None] = field(default_factory=dict)
+    engines: dict[str, ProcessIdentity | None] = field(default_factory=dict)
+    #: What the parts used, once they are closed.
+    part_costs: list[Closed] = field(default_factory=list)
     telemetry: CollectionTask | None = None
     detection: Detection | None = None
     #: Processes of the run that were killed and did not end, of this worker or of one before it.
@@ -82,7 +84,7 @@ class RunContext:
             run_id=order.run_id,
             workload=order.workload.name,
             engine=engine.name,
-            target=str(order.target),
+            target=shown_targets(order.parts.values()),
             start=order.created_at,
             window_seconds=order.workload.window,
         )
@@ -183,7 +185,12 @@ class RunContext:
 
     def beat_now(self) -> None:
         heartbeat = Heartbeat(
-            SystemClock().wall(), self.identity, self.engine_identity, self.metrics_port, self.left, self.part_identity
+            SystemClock().wall(),
+            self.identity,
+            self.metrics_port,
+            parts=tuple(filter(None, self.parts.values())),
+            engines=tuple(filter(None, self.engines.values())),
+            left=self.left,
         )
         try:
             heartbeat.write(self.directory)

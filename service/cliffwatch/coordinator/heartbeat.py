@@ -20,33 +20,34 @@ from cliffwatch.part.child_process import LEAVE_SECONDS
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """`at` in seconds since the epoch; `part` and `engine` are None while none runs.
+    """`at` in seconds since the epoch; `metrics_port` is None when no port could be had.
 
-    `metrics_port` is None when no port could be had.
-
-    `left`: processes of the run that were killed and did not end, of this worker or of one before it.
+    `parts` and `engines` are the processes that run now. `left`: processes of the run that were killed and did not end,
+    of this worker or of one before it.
     """
 
     at: float
     worker: ProcessIdentity
-    engine: ProcessIdentity | None
     metrics_port: int | None
+    parts: tuple[ProcessIdentity, ...] = ()
+    engines: tuple[ProcessIdentity, ...] = ()
     left: tuple[ProcessIdentity, ...] = ()
-    part: ProcessIdentity | None = None
 
     @classmethod
     def of_this_process(cls) -> "Heartbeat":
         """Now, of a process without an engine."""
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None, "a process that runs has an identity"
-        return cls(time.time(), identity, None, None)
+        return cls(time.time(), identity, None)
 
     def write(self, directory: Path) -> None:
         body = {
             "at": self.at,
             "worker": self.worker.to_json(),
-            "part": self.part.to_json() if self.part else None,
-            "engine": self.engine.to_json() if self.engine else None,
+            "parts": [process.to_json() for process in self.parts],
+            "engines": [process.to_json() for process in self.engines],
+            # As versions before parts read it.
+            "engine": self.engines[0].to_json() if self.engines else None,
             "metrics_port": self.metrics_port,
             "left": [process.to_json() for process in self.left],
         }
@@ -58,20 +59,30 @@ class Heartbeat:
         """None when no worker has written one, or when it cannot be understood (then nobody is there to be found)."""
         try:
             body, _ = lenient_json(read_regular(directory / files.WORKER))
-            engine = ProcessIdentity.from_json(body["engine"]) if body["engine"] else None
-            # A worker of before made the load itself.
-            part = ProcessIdentity.from_json(body["part"]) if body.get("part") else None
+            # A worker of a version before parts made the load itself, of one engine.
+            engines = body["engines"] if "engines" in body else filter(None, [body["engine"]])
             port = body["metrics_port"]
             if port is not None and not (isinstance(port, int) and 0 < port < 65536):
                 raise ValueError(f"{port!r} is no port")
-            left = tuple(ProcessIdentity.from_json(process) for process in body.get("left", []))
-            return cls(float(body["at"]), ProcessIdentity.from_json(body["worker"]), engine, port, left, part)
+            return cls(
+                float(body["at"]),
+                ProcessIdentity.from_json(body["worker"]),
+                port,
+                parts=tuple(ProcessIdentity.from_json(process) for process in body.get("parts", [])),
+                engines=tuple(ProcessIdentity.from_json(process) for process in engines),
+                left=tuple(ProcessIdentity.from_json(process) for process in body.get("left", [])),
+            )
         except (FileNotFoundError, IsADirectoryError, NotAFile, ValueError, KeyError, TypeError, OverflowError):
             return None
 
+    @property
+    def engine(self) -> ProcessIdentity | None:
+        """The engine of the first part that has one."""
+        return next(iter(self.engines), None)
+
     def others(self) -> list[ProcessIdentity]:
         """The run's processes but this one that are there, of this worker or of another."""
-        known = filter(None, [self.worker, self.part, self.engine, *self.left])
+        known = (self.worker, *self.parts, *self.engines, *self.left)
         return [process for process in dict.fromkeys(known) if process.pid != os.getpid() and process.is_alive()]
 
 

@@ -1,6 +1,7 @@
 """The load of a run: the windows of its part into the journal, with the phases, gaps and findings that they make."""
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
@@ -11,7 +12,9 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.coordinator.commit import JOURNAL_FULL, WindowCommitter
 from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.detection import CATCH_UP_SECONDS, Detection
-from cliffwatch.coordinator.run_part import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunPart
+from cliffwatch.coordinator.part_journals import PartJournals, windows_since
+from cliffwatch.coordinator.part_windows import PartWindows
+from cliffwatch.coordinator.run_parts import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunParts
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import MOVED_NOTE
@@ -20,7 +23,7 @@ from cliffwatch.model.phase import Phase
 from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.part.freezes import ENGINE_FROZEN, WORKER_FROZEN
-from cliffwatch.part.lines import EngineAt, Happened, Load, Loaded, Moved, Record
+from cliffwatch.part.lines import Answer, EngineAt, Happened, Load, Loaded, Moved, Record, Refused
 
 #: Why there is a gap: after a window, where nothing else is known, and after another worker's last.
 NOT_REPORTED, WORKER_INTERRUPTED = "not_reported_by_engine", "worker_interrupted"
@@ -38,16 +41,45 @@ class LoadOutcome:
     was_cleared: bool = False
 
 
+def _together(loaded: Mapping[str, Loaded]) -> Loaded:
+    """What a run's load came to, of what the load of each part did: one that failed fails the run."""
+    if len(loaded) == 1:
+        return next(iter(loaded.values()))
+    failed = [f"{part}: {each.message}" for part, each in loaded.items() if each.end is LoadEnd.FAILED]
+    if failed:
+        return Loaded(end=LoadEnd.FAILED, message="; ".join(failed))
+    said = "; ".join(f"{part}: {each.message}" for part, each in loaded.items() if each.message)
+    is_stopped = any(each.end is LoadEnd.STOPPED for each in loaded.values())
+    return Loaded(end=LoadEnd.STOPPED if is_stopped else LoadEnd.COMPLETED, message=said)
+
+
+def _merging_of(context: RunContext, timeline: Timeline, drives: dict[str, list[str]]) -> PartWindows:
+    """With what an earlier worker received and did not merge."""
+    last = context.windows.last
+    until = timeline.load_start if last is None else last.end
+    merging = PartWindows(drives, context.workload.window, until)
+    for part in drives:
+        for window in windows_since(context.directory, part, until):
+            merging.take(part, window)
+    return merging
+
+
 class LoadPhase:
     """The load of one run, from where the journal stands to its end."""
 
-    def __init__(self, context: RunContext, timeline: Timeline, part: RunPart, resumed: bool) -> None:
+    def __init__(
+        self, context: RunContext, timeline: Timeline, parts: RunParts, drives: dict[str, list[str]], resumed: bool
+    ) -> None:
+        """`drives`: those below each part, as major:minor."""
         #: Until the first engine of the run is there its load may still be moved; no engine was asked for load before.
-        self._may_move = not resumed
+        #: Several parts begin together, and one that comes late is a gap of its share.
+        self._may_move = not resumed and len(parts.names) == 1
         self._resumed = resumed
         self._context = context
         self._timeline = timeline
-        self._part = part
+        self._parts = parts
+        self._merging = _merging_of(context, timeline, drives) if len(parts.names) > 1 else None
+        self._journals = PartJournals(context.directory, parts.names if self._merging else (), timeline.load_start)
         self._steady = self._recall_steady()
         names = {device.major_minor: device.name for device in context.figures.devices}
         limits = [parse_limit(limit) for limit in context.workload.limits]
@@ -67,7 +99,11 @@ class LoadPhase:
 
         Raises PartEndedError.
         """
-        outcome = self._execute()
+        try:
+            outcome = self._execute()
+        finally:
+            self._journals.close()
+        self._merge(float("inf"))
         self._committer.finish()
         if outcome.end is LoadEnd.COMPLETED:
             self._record_interruption_at_end()
@@ -85,10 +121,10 @@ class LoadPhase:
             resumed=last is not None,
             restarts=self._context.figures.engine_restarts,
         )
-        if self._may_move:
+        if not self._resumed:
             self._enter_phase(timeline.load_start)
         try:
-            loaded = self._part.ask(command, Loaded, self._look, self._take)
+            loaded = _together(self._parts.ask(command, Loaded, self._look, self._take))
         except Problem as problem:
             return LoadOutcome(LoadEnd.FAILED, str(problem))
         except PartLeftError:
@@ -113,17 +149,20 @@ class LoadPhase:
         context.look_at_clock()
         self._look_for_stop()
         now = context.run_clock.now()
+        self._merge(now)
         if not self._may_move:
             self._enter_phase(min(now, timeline.load_stop - self._window_seconds / 2))
         overdue = timeline.load_stop + 2 * self._window_seconds + context.workload.stop_grace + ANSWER_SECONDS
         return self._stop is not None or now > overdue
 
-    def _take(self, record: Record) -> None:
-        """Put one record of the part where it belongs."""
+    def _take(self, part: str, record: Record | Answer) -> None:
+        """Put one record of a part where it belongs."""
         if isinstance(record, EngineWindow):
             self._may_move = False
             self._context.advance_virtual(record.end)
-            self._committer.add(record)
+            self._take_window(part, record)
+        elif isinstance(record, Loaded | Refused) and self._merging is not None:
+            self._merging.end(part)
         elif isinstance(record, Moved):
             self._move_load(record.start)
             self._may_move &= not record.begun
@@ -132,6 +171,22 @@ class LoadPhase:
                 self._enter_phase(record.start)
         elif isinstance(record, Happened):
             self._notice(record)
+
+    def _take_window(self, part: str, window: EngineWindow) -> None:
+        if self._merging is None:
+            self._committer.add(window)
+            return
+        self._journals.append(part, window, self._timeline.phase_at(window.start))
+        if not self._merging.take(part, window):
+            counted = {name: window.counters.get(name, 0) for name in ("operations", "bytes", "errors")}
+            span = {"start": window.start, "end": window.end}
+            self._context.record_event(EventType.ENGINE, "window_dropped", **span, **counted, part=part)
+
+    def _merge(self, now: float) -> None:
+        """Commit the windows that no part is waited for any more. In virtual time each part has a time of its own."""
+        if self._merging is not None:
+            for window in self._merging.due(float("-inf") if self._context.is_virtual else now):
+                self._committer.add(window)
 
     def _notice(self, event: Happened) -> None:
         if event.type is EventType.ENGINE and event.name == "died":

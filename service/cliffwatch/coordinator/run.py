@@ -3,9 +3,11 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.analysis.run_evidence import LoadEnd
@@ -17,14 +19,16 @@ from cliffwatch.coordinator.metrics import RunFileSystem
 from cliffwatch.coordinator.place import Place
 from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.coordinator.run_files import remove_files
-from cliffwatch.coordinator.run_part import POLL_SECONDS, PartLeftError, RunPart
+from cliffwatch.coordinator.run_parts import POLL_SECONDS, PartLeftError, RunParts
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.events import EventType
 from cliffwatch.journal.state import RunStatus
 from cliffwatch.machine.mounts import mount_of
+from cliffwatch.model.order import ONLY_PART
 from cliffwatch.model.phase import Phase
-from cliffwatch.model.request import Submission
+from cliffwatch.model.request import AskedTarget, Submission
 from cliffwatch.model.run_state import RunState
+from cliffwatch.model.target import AnyTarget
 from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
 from cliffwatch.part.lines import Clear, Cleared, Flush, Flushed, Held, Order, Prepare, Prepared
@@ -33,6 +37,8 @@ from cliffwatch.telemetry.collection import CollectionTask
 #: So long at least a run that was stopped lets its target write what the page cache holds, should the engine have used
 #: the grace of the stop up.
 LEAST_FLUSH_SECONDS = 10.0
+#: What parts that begin together have beside the lead of a single one.
+_TOGETHER_SECONDS = 2.0
 
 
 def execute_run(context: RunContext, place: Place) -> None:
@@ -66,9 +72,9 @@ def execute_run(context: RunContext, place: Place) -> None:
 def _record_cost(context: RunContext) -> None:
     """What measuring took: this process and the part, without the engine."""
     cpu_seconds, resident_bytes = own_cost()
-    if context.part_cost is not None:
-        cpu_seconds += context.part_cost.cpu_seconds
-        resident_bytes += context.part_cost.max_resident_bytes
+    for cost in context.part_costs:
+        cpu_seconds += cost.cpu_seconds
+        resident_bytes += cost.max_resident_bytes
     detail = {"cpu_seconds": round(cpu_seconds, 3), "max_resident_bytes": resident_bytes}
     context.record_event(EventType.ENGINE, "worker_cost", **detail)
 
@@ -86,23 +92,24 @@ def _prepare_and_load(context: RunContext, status: RunStatus, place: Place) -> L
     resumed = status.load_start is not None
     if (over := _over_already(context, status, resumed)) is not None:
         return over
-    with RunPart(context, place) as part:
-        outcome = _load_on(context, status, part, resumed)
+    with RunParts(context, place) as parts:
+        outcome = _load_on(context, status, parts, resumed)
         # One that answers no more has been left already, and the load's end stands.
         with suppress(PartLeftError):
-            context.part_cost = part.close()
+            context.part_costs = parts.close()
     return outcome
 
 
-def _load_on(context: RunContext, status: RunStatus, part: RunPart, resumed: bool) -> LoadOutcome:
-    """Claim the target, prepare it, load it, and leave it clean. Raises PartEndedError."""
+def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: bool) -> LoadOutcome:
+    """Claim the targets, prepare them, load them, and leave them clean. Raises PartEndedError."""
     if not resumed:
         context.record_event(EventType.PHASE, Phase.PREPARE)
     stopped = _StopWatch(context)
     try:
-        held = part.ask(_order(context), Held, stopped)
-        context.figures.settle(held.drives, file_systems_of(held, context.directory))
-        prepared = part.ask(Prepare(with_facts=not resumed), Prepared, stopped)
+        held = parts.ask(_orders(context), Held, stopped)
+        drives = tuple(drive for each in held.values() for drive in each.drives)
+        context.figures.settle(drives, file_systems_of(held.values(), context.directory))
+        prepared = parts.ask(Prepare(with_facts=not resumed), Prepared, stopped)
     except Problem as problem:
         context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
         return LoadOutcome(LoadEnd.FAILED, str(problem))
@@ -111,10 +118,12 @@ def _load_on(context: RunContext, status: RunStatus, part: RunPart, resumed: boo
         return LoadOutcome(stopped.end)
     if stopped.end is not None:
         return LoadOutcome(stopped.end)
-    if prepared.end is not LoadEnd.COMPLETED:
-        return LoadOutcome(prepared.end, prepared.message)
-    if prepared.facts is not None:
-        durable.write_json_durably(context.directory / files.FACTS, prepared.facts)
+    failed = [f"{part}: {each.message}" for part, each in prepared.items() if each.end is not LoadEnd.COMPLETED]
+    if failed:
+        return LoadOutcome(LoadEnd.FAILED, "; ".join(failed).removeprefix(f"{ONLY_PART}: "))
+    facts = {part: each.facts for part, each in prepared.items() if each.facts is not None}
+    if facts:
+        durable.write_json_durably(context.directory / files.FACTS, facts_together(facts))
     timeline = _timeline(context, status, held)
     context.figures.plan(timeline.load_start, timeline.load_stop)
     try:
@@ -123,18 +132,19 @@ def _load_on(context: RunContext, status: RunStatus, part: RunPart, resumed: boo
         if context.status().stop_requested:
             return LoadOutcome(LoadEnd.STOPPED)
         raise
-    outcome = LoadPhase(context, timeline, part, resumed).execute()
+    numbers = {part: [drive.major_minor for drive in each.drives] for part, each in held.items()}
+    outcome = LoadPhase(context, timeline, parts, numbers, resumed).execute()
     with suppress(PartLeftError):
-        _leave_clean(context, part, outcome)
+        _leave_clean(context, parts, outcome)
     return replace(outcome, was_cleared=True)
 
 
-def _leave_clean(context: RunContext, part: RunPart, outcome: LoadOutcome) -> None:
+def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
     """Let the drive come to rest, and remove what the engine wrote. Raises PartLeftError, PartEndedError."""
     if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
-        _cool_down(context, part, outcome)
+        _cool_down(context, parts, outcome)
     if outcome.end is not LoadEnd.INTERRUPTED and not keeps_files(context, outcome):
-        part.ask(Clear(), Cleared, _StopWatch(context))
+        parts.ask(Clear(), Cleared, _StopWatch(context))
 
 
 class _StopWatch:
@@ -150,24 +160,46 @@ class _StopWatch:
         return self.end is not None
 
 
-def _order(context: RunContext) -> Order:
+def _orders(context: RunContext) -> dict[str, Order]:
     first = next(JournalReader(context.directory).events())
-    asked = Submission.from_detail(first.event.detail, str(context.order.target))
+    submission = Submission.from_detail(first.event.detail, str(context.order.target))
+    return {
+        part: _order(context, part, target, submission.asked_of(part)) for part, target in context.order.parts.items()
+    }
+
+
+def _order(context: RunContext, part: str, target: AnyTarget, asked: AskedTarget) -> Order:
+    directory = context.directory
+    if part != ONLY_PART:
+        directory = directory / files.PARTS / part
+        directory.mkdir(parents=True, exist_ok=True)
     return Order(
-        run=context.order,
-        directory=context.directory,
+        run=context.order.model_copy(update={"target": target, "more_targets": ()}),
+        directory=directory,
         state_directory=context.settings.state_directory,
-        asked_path=asked.target_path,
-        asked_directory=asked.target_directory,
-        asked_blocks=asked.target_blocks,
+        asked_path=asked.path,
+        asked_directory=asked.directory,
+        asked_blocks=asked.blocks,
         virtual_start=context.run_clock.now() if context.is_virtual else None,
         ahead_of_monotonic_seconds=0.0 if context.is_virtual else context.run_clock.ahead_of_monotonic,
     )
 
 
-def file_systems_of(held: Held, journal: Path) -> tuple[RunFileSystem, ...]:
+def facts_together(facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """facts.json of a run: what was found where its part is; of several, `parts` has that of each, and the rest is the
+    first's but for `drives` and `warnings`, which are those of all."""
+    first = next(iter(facts.values()))
+    if len(facts) == 1:
+        return first
+    drives = [{**drive, "part": part} for part, each in facts.items() for drive in each["drives"]]
+    warnings = [f"{part}: {warning}" for part, each in facts.items() for warning in each["warnings"]]
+    return {**first, "drives": drives, "warnings": warnings, "parts": dict(facts)}
+
+
+def file_systems_of(held: Iterable[Held], journal: Path) -> tuple[RunFileSystem, ...]:
     """The file systems that the run's load and its journal fill. One that cannot be found out is left out."""
-    found = [] if held.mount_point is None else [RunFileSystem(held.mount_point, "target")]
+    mount_points = dict.fromkeys(each.mount_point for each in held if each.mount_point is not None)
+    found = [RunFileSystem(mount_point, "target") for mount_point in mount_points]
     try:
         found.append(RunFileSystem(str(mount_of(journal).mount_point), "journal"))
     except OSError:
@@ -216,15 +248,18 @@ def _record_absence(context: RunContext, status: RunStatus) -> None:
         context.record_event(EventType.GAP, WORKER_INTERRUPTED, start=start, end=end, seconds=round(end - start, 6))
 
 
-def _timeline(context: RunContext, status: RunStatus, held: Held) -> Timeline:
+def _timeline(context: RunContext, status: RunStatus, held: Mapping[str, Held]) -> Timeline:
     """Planned anew from now, or as it was planned when the run first began."""
     phases, window = context.workload.phases, context.workload.window
     if status.load_start is not None and status.load_stop is not None:
         return Timeline(status.load_start, status.load_stop, phases)
-    return Timeline.plan(context.run_clock.now() + lead_seconds(held.is_device), phases, window)
+    lead = lead_seconds(any(each.is_device for each in held.values()))
+    # Several parts begin together, however long the start of each engine takes.
+    together = 0.0 if len(held) == 1 else _TOGETHER_SECONDS
+    return Timeline.plan(context.run_clock.now() + lead + together, phases, window)
 
 
-def _cool_down(context: RunContext, part: RunPart, outcome: LoadOutcome) -> None:
+def _cool_down(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
     """Let the drive come to rest: flush what the page cache still holds, and say how much that was."""
     start, is_stopped = context.run_clock.now(), outcome.end is LoadEnd.STOPPED
     length = 0.0 if is_stopped else context.workload.phases.cool_down
@@ -234,7 +269,7 @@ def _cool_down(context: RunContext, part: RunPart, outcome: LoadOutcome) -> None
     if is_stopped:
         grace_seconds = max(LEAST_FLUSH_SECONDS, context.status().since + grace_seconds - start)
     stopped = _StopWatch(context)
-    part.ask(Flush(is_stopped=is_stopped, grace_seconds=grace_seconds), Flushed, stopped)
+    parts.ask(Flush(is_stopped=is_stopped, grace_seconds=grace_seconds), Flushed, stopped)
     while not stopped() and context.run_clock.now() < start + length:
         context.wait(min(1.0, start + length - context.run_clock.now()))
         context.beat()

@@ -13,7 +13,7 @@ from cliffwatch.gate import remove_run_directory, run_directory
 from cliffwatch.journal import JournalReader
 from cliffwatch.journal.events import CLAIMED, LEFT_BEHIND, EventType
 from cliffwatch.machine.births import described_at
-from cliffwatch.model.order import RunOrder
+from cliffwatch.model.order import ONLY_PART, RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import DirectoryTarget
@@ -40,9 +40,20 @@ def remove_files(
     `was_cleared`: the last directory was emptied while it was held, wherever it was then. `hung`: processes of the run
     that do not end; a look at their files would wait with them.
     """
-    if not isinstance(order.target, DirectoryTarget):
-        return
-    likely, made = _made(order, order.target, journal)
+    for part, target in order.parts.items():
+        if isinstance(target, DirectoryTarget):
+            _remove(_made(order, part, target, journal), order, journal, record_event, was_cleared, hung)
+
+
+def _remove(
+    places: tuple[Path, list[_Made]],
+    order: RunOrder,
+    journal: Path,
+    record_event: Callable[..., None],
+    was_cleared: bool,
+    hung: Sequence[ProcessIdentity],
+) -> None:
+    likely, made = places
     if hung:
         reason = f"{' and '.join(process.waits_in() for process in hung)} does not end; remove them when it is gone"
         for path in dict.fromkeys(each.path for each in made):
@@ -78,15 +89,16 @@ def _said(journal: Path) -> set[tuple[object, object]]:
     }
 
 
-def _made(order: RunOrder, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:
-    """Where the run's directory would be, and each that it made, as the journal has it."""
+def _made(order: RunOrder, part: str, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:
+    """Where a part's own directory would be, and each that it made, as the journal has it."""
     place, made, has_run = target.path, dict[_Made, None](), False
     for number, stored in enumerate(JournalReader(journal).events()):
         event = stored.event
         if number == 0:
-            place = Submission.from_detail(event.detail, str(target)).target_path or place
+            place = Submission.from_detail(event.detail, str(target)).asked_of(part).path or place
         has_run |= event.type is EventType.STATE and event.name == RunState.RUNNING
-        if event.type is EventType.DEVICE and event.name == CLAIMED and event.detail.get("path"):
+        is_claim = event.type is EventType.DEVICE and event.name == CLAIMED and bool(event.detail.get("path"))
+        if is_claim and event.detail.get("part", ONLY_PART) == part:
             each = _Made(Path(str(event.detail["path"])), event.detail.get("directory"))
             # The newest comes last.
             made.pop(each, None)

@@ -26,8 +26,8 @@ class EngineContext:
     engine's job files. The load lasts from `start` to `stop` (seconds since the epoch, both on the window grid, which
     is the multiples of `window_seconds`); `plan` and `prepare` are given estimates of them. `resumed`: files of an
     earlier engine of this run may be there. `load_start` is when the run's first engine began, where that was another
-    one. `bootstrap_servers` are where the brokers of a broker target are found. `state_directory` is the service's own,
-    where this project's programs are built.
+    one; one that `may_begin_late` waits for no other part. `bootstrap_servers` are where the brokers of a broker target
+    are found. `state_directory` is the service's own, where this project's programs are built.
     """
 
     run_id: str
@@ -42,6 +42,7 @@ class EngineContext:
     load_start: float | None = None
     bootstrap_servers: tuple[str, ...] = ()
     descriptor: int | None = None
+    may_begin_late: bool = True
 
     @property
     def entry(self) -> Path:
@@ -57,7 +58,7 @@ class EngineContext:
     @property
     def is_first(self) -> bool:
         """Whether the run's load begins with this engine: it may then begin late, and ends as much later."""
-        return self.begun == self.start
+        return self.may_begin_late and self.begun == self.start
 
 
 @dataclass(frozen=True, slots=True)

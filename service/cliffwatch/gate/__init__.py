@@ -31,6 +31,7 @@ from cliffwatch.gate.device_gate import device_objections
 from cliffwatch.gate.examination import (
     Examination,
     blocks_of,
+    combined_key,
     confirmation_sentence,
     directory_of,
     examine,
@@ -49,6 +50,7 @@ __all__ = [
     "HeldTarget",
     "Objection",
     "blocks_of",
+    "combined_key",
     "confirmation_sentence",
     "device_objections",
     "directory_of",

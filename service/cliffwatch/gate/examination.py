@@ -1,8 +1,9 @@
 """The examination of a target: what it is, what is below it, and every reason not to write to it. It writes nothing."""
 
+import json
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -117,6 +118,11 @@ def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
 def targets_overlap(one_key: str, other_key: str) -> bool:
     """Whether two target keys name a physical drive (or place) in common."""
     return bool(_places(one_key) & _places(other_key))
+
+
+def combined_key(keys: Sequence[str]) -> str:
+    """The target key of a run with several targets: each one's as it is, or all of them as a JSON array."""
+    return keys[0] if len(keys) == 1 else json.dumps(sorted(set(keys)), separators=(",", ":"))
 
 
 def _gone(target: AnyTarget, error: FileNotFoundError) -> Problem:
@@ -308,6 +314,8 @@ def _blocks(drive: Drive, sys: Path) -> str:
 
 
 def _places(key: str) -> set[str]:
+    if key.startswith("["):
+        return set().union(*map(_places, json.loads(key)))
     kind, _, rest = key.partition(":")
     return set(rest.split("+")) if kind == "drive" else {key}
 

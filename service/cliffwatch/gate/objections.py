@@ -39,6 +39,7 @@ OBJECTIONS: dict[str, ObjectionKind] = {
         "target.identity", "another kind of block device lies on the drive: bcache, DRBD or other"
     ),
     "in_use": ObjectionKind("target", "a process has the target exclusively or writes to it, or another run has it"),
+    "targets_share_a_drive": ObjectionKind("target", "two targets of one run are on one drive"),
     "partition_table": ObjectionKind("target.identity", "there is a partition table on the drive"),
     "filesystem_signature": ObjectionKind("target.identity", "there is a file system on the drive"),
     "member_signature": ObjectionKind(

@@ -3,6 +3,7 @@
 from pydantic import BaseModel
 
 from cliffwatch.app.runs import RunPlan
+from cliffwatch.app.target_plans import confirmation_of
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.target import Target
 from cliffwatch.model.workload import Workload
@@ -25,11 +26,13 @@ class ObjectionBody(BaseModel):
 class PlanBody(BaseModel):
     """What a run would do. `written_bytes` is null where nothing bounds the rate.
 
-    `confirmation` is the sentence to give as `target.confirmation`; null where none is needed.
+    Of several targets, `path` and `command` are the first's, and `written_bytes` is of all. `confirmation` is the
+    sentence to give as `target.confirmation`, `confirmations` those of all targets; null where none is needed.
     """
 
     run_id: str
     target: Target
+    more_targets: tuple[Target, ...] = ()
     path: str
     writes: list[PlannedWriteBody]
     command: list[str]
@@ -38,21 +41,31 @@ class PlanBody(BaseModel):
     notes: list[str]
     objections: list[ObjectionBody]
     confirmation: str | None
+    confirmations: list[str | None]
     workload: Workload
 
 
 def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
     """What a run of the request would do."""
+    first, plans = plan.parts[0], [part.plan for part in plan.parts]
+    written = [each.written_bytes for each in plans if each.written_bytes is not None]
+    confirmations = [confirmation_of(part) for part in plan.parts]
     return PlanBody(
         run_id=plan.run_id,
         target=request.target,
-        path=str(plan.examination.path),
-        writes=[PlannedWriteBody(path=str(write.path), size_bytes=write.size_bytes) for write in plan.plan.writes],
-        command=list(plan.plan.command),
-        written_bytes=plan.plan.written_bytes,
-        direct=plan.plan.direct,
+        more_targets=request.more_targets,
+        path=str(first.examination.path),
+        writes=[
+            PlannedWriteBody(path=str(write.path), size_bytes=write.size_bytes)
+            for each in plans
+            for write in each.writes
+        ],
+        command=list(first.plan.command),
+        written_bytes=sum(written) if len(written) == len(plans) else None,
+        direct=all(each.direct for each in plans),
         notes=list(plan.notes),
         objections=[ObjectionBody(code=item.code, message=item.message) for item in plan.objections],
-        confirmation=plan.confirmation,
+        confirmation=confirmations[0],
+        confirmations=confirmations,
         workload=plan.workload,
     )

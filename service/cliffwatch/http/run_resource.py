@@ -11,7 +11,7 @@ from cliffwatch.app.launcher import metrics_port_of
 from cliffwatch.http.times import Time
 from cliffwatch.journal import JournalReader, JournalWindow, files
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.model.target import Target, parse_target
+from cliffwatch.model.target import Target, parse_targets
 from cliffwatch.store.models import RunRow
 
 #: States in which the load goes on, as far as the service knows.
@@ -58,6 +58,7 @@ class RunSummary(BaseModel):
     workload: WorkloadReference
     engine: str
     target: Target
+    more_targets: tuple[Target, ...] = ()
     state: RunState
     since: Time
     phase: str | None
@@ -132,12 +133,14 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
     planned = row.planned_seconds
     if row.load_start is not None and row.load_stop is not None:
         planned = row.load_stop - row.load_start
+    targets = parse_targets(row.target)
     elapsed = _elapsed_seconds(row, now, last_window_end if last_window_end is not None else row.last_window_end)
     return {
         "id": row.id,
         "workload": WorkloadReference(name=row.workload_name, version=row.workload_version),
         "engine": row.engine,
-        "target": parse_target(row.target),
+        "target": targets[0],
+        "more_targets": targets[1:],
         "state": RunState(row.state),
         "since": row.since,
         "phase": row.phase,

@@ -11,6 +11,8 @@ EVENTS = "events.jsonl"
 WORKER = "worker.json"
 WORKER_LOCK = "worker.lock"
 ENGINE_LOG = "engine.log"
+#: A directory for each part of a run that has several.
+PARTS = "parts"
 IMPORTED = "imported.json"
 LAST_MOMENT = clock.LAST_MOMENT
 REPORT_JSON = "report.json"

@@ -1,12 +1,20 @@
 """One run as it was asked for; order.json of its journal."""
 
+from typing import Any
+
 from cliffwatch.model.document import Name, Strict
-from cliffwatch.model.target import Target
+from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import Workload
+
+#: The part of a run that has one target.
+ONLY_PART = "local"
 
 
 class RunOrder(Strict):
-    """One run as it was asked for; order.json of its journal."""
+    """One run as it was asked for; order.json of its journal.
+
+    Each of `more_targets` is loaded beside `target`, by a part of its own.
+    """
 
     run_id: Name
     workload: Workload
@@ -14,3 +22,15 @@ class RunOrder(Strict):
     created_at: float
     created_by: str
     schedule_id: str | None = None
+    more_targets: tuple[Target, ...] = ()
+
+    @property
+    def parts(self) -> dict[str, AnyTarget]:
+        """Targets by the name of the part that loads each: `local`, or `part-1`, `part-2`, … of several."""
+        if not self.more_targets:
+            return {ONLY_PART: self.target}
+        return {f"part-{number}": target for number, target in enumerate((self.target, *self.more_targets), 1)}
+
+    def to_document(self) -> dict[str, Any]:
+        """As it is stored; of a run with one target as versions before parts read it."""
+        return self.model_dump(mode="json", exclude=None if self.more_targets else {"more_targets"})

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, field_validator
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.model.document import Strict
-from cliffwatch.model.target import Target
+from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides, Workload
 
 _REFERENCE = re.compile(r"([a-z0-9][a-z0-9._-]{0,62})(?:@([1-9][0-9]{0,8}))?")
@@ -50,6 +50,8 @@ def check_text(value: Any) -> Any:
     return value
 
 
+#: Each part is a process and an engine of its own.
+MORE_TARGETS_LIMIT = 15
 WorkloadChoice = Annotated[str | dict[str, Any], BeforeValidator(_check_workload)]
 
 
@@ -59,8 +61,15 @@ class RunRequest(Strict):
     workload: WorkloadChoice
     target: Target = Field(description="where to run it")
     durations: DurationOverrides = DurationOverrides()
+    more_targets: Annotated[tuple[Target, ...], Field(max_length=MORE_TARGETS_LIMIT)] = Field(
+        default=(), description="further targets, each loaded beside the first by a part of its own"
+    )
 
-    @field_validator("target", mode="before")
+    @property
+    def targets(self) -> tuple[AnyTarget, ...]:
+        return (self.target, *self.more_targets)
+
+    @field_validator("target", "more_targets", mode="before")
     @classmethod
     def _text_can_be_stored(cls, value: Any) -> Any:
         return check_text(value)
@@ -68,7 +77,9 @@ class RunRequest(Strict):
     @property
     def digest(self) -> str:
         """SHA-256 of the normalised request, in hex: requests of the same digest ask for the same."""
-        text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+        # With one target it is that of versions that knew no other: a request is repeated after an upgrade, too.
+        body = self.model_dump(mode="json", exclude=None if self.more_targets else {"more_targets"})
+        text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -79,6 +90,20 @@ def parse_reference(text: str) -> tuple[str, int | None]:
         fault = FieldFault("workload", f"{text!r} is not the name of a workload, nor name@version")
         raise Problem(Code.BAD_REQUEST, "the workload cannot be understood", [fault])
     return match[1], int(match[2]) if match[2] else None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedTarget:
+    """What a target was when its run was asked for: the directory that it led to, which one that was, by inode and
+    birth, and what a drive was made of. None where that is not known."""
+
+    path: str | None = None
+    directory: str | None = None
+    blocks: str | None = None
+
+    @classmethod
+    def from_detail(cls, detail: Mapping[str, Any]) -> "AskedTarget":
+        return cls(**{name: str(detail[name]) for name in cls.__slots__ if detail.get(name)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +123,19 @@ class Submission:
     target_path: str | None = None
     target_directory: str | None = None
     target_blocks: str | None = None
+    more_targets: tuple[AskedTarget, ...] = ()
 
     def to_detail(self) -> dict[str, Any]:
-        return asdict(self)
+        detail = asdict(self)
+        if not self.more_targets:
+            del detail["more_targets"]
+        return detail
+
+    def asked_of(self, part: str) -> AskedTarget:
+        """What the target of a part was when the run was asked for."""
+        asked = (AskedTarget(self.target_path, self.target_directory, self.target_blocks), *self.more_targets)
+        names = [f"part-{number}" for number in range(1, len(asked) + 1)]
+        return dict(zip(names, asked, strict=True)).get(part, asked[0])
 
     @classmethod
     def from_detail(cls, detail: Mapping[str, Any], target: str) -> "Submission":
@@ -121,6 +156,7 @@ class Submission:
             target_path=str(detail["target_path"]) if detail.get("target_path") else None,
             target_directory=str(detail["target_directory"]) if detail.get("target_directory") else None,
             target_blocks=str(detail["target_blocks"]) if detail.get("target_blocks") else None,
+            more_targets=tuple(AskedTarget.from_detail(each) for each in detail.get("more_targets", ())),
         )
 
     def original_of(self, workload: Workload) -> Workload:

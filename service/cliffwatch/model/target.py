@@ -1,6 +1,8 @@
 """Where to run: a directory, a whole drive, brokers, or nothing at all."""
 
+import json
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
@@ -115,6 +117,23 @@ def parse_target(text: str) -> AnyTarget:
         return _TARGET.validate_python(body)
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the target is not valid", faults_of(error, "target")) from error
+
+
+def targets_text(targets: Iterable[AnyTarget]) -> str:
+    """Targets as one text: a single one as `parse_target` reads it, several as a JSON array of such texts."""
+    texts = [str(target) for target in targets]
+    return texts[0] if len(texts) == 1 else json.dumps(texts)
+
+
+def parse_targets(text: str) -> tuple[AnyTarget, ...]:
+    """What `targets_text` made. Raises Problem(bad_request), ValueError."""
+    texts = json.loads(text) if text.startswith("[") else [text]
+    return tuple(map(parse_target, texts))
+
+
+def shown_targets(targets: Iterable[AnyTarget]) -> str:
+    """Targets for people."""
+    return " + ".join(map(str, targets))
 
 
 _TARGET_FIELDS = {"directory": "path", "device": "identity", "synthetic": "name"}

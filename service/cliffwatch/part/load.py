@@ -119,6 +119,7 @@ class PartLoad:
             stop=self._stop,
             resumed=self._command.resumed or self._restarts > 0,
             load_start=self._start,
+            may_begin_late=self._command.may_move,
         )
         launch = self._launch(engine_context)
         if launch is None:
@@ -229,6 +230,9 @@ class PartLoad:
         self._may_move = False
         self._look_at_target()
         self._context.advance_virtual(window.end)
+        if window.start >= self._stop - self._window_seconds * GAP_TOLERANCE:
+            # An engine that began late and was to begin with others goes on for as long after their end.
+            return
         if not self._freezes.leaves(window):
             self._device_io.restart()
             return

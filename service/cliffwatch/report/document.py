@@ -17,6 +17,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import RunState
+from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
@@ -82,7 +83,7 @@ def _run(run: Collected) -> dict[str, Any]:
         workload = run.order.workload
         body |= {
             "workload": {"name": workload.name, "description": workload.description, "engine": workload.engine},
-            "target": str(run.order.target),
+            "target": shown_targets(run.order.parts.values()),
             "created_by": run.order.created_by,
             "created": timestamp(run.order.created_at),
             "window_seconds": workload.window,
@@ -311,7 +312,12 @@ def _watching_cost(run: Collected) -> dict[str, Any]:
 def _reproduction(order: RunOrder, workload_yaml: str) -> dict[str, Any]:
     return {
         "workload_yaml": workload_yaml or format_workload(order.workload),
-        "command": f"cliffwatch run start workload.yaml --target {shlex.quote(str(order.target))}",
+        "command": " ".join(
+            [
+                "cliffwatch run start workload.yaml",
+                *(f"--target {shlex.quote(str(each))}" for each in order.parts.values()),
+            ]
+        ),
     }
 
 

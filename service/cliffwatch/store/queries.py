@@ -8,7 +8,7 @@ from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.model.target import parse_target
+from cliffwatch.model.target import parse_targets
 from cliffwatch.store.models import FindingRow, FiringRow, RunRow, ScheduleRow, TokenRow, WorkloadRow
 
 Row = TypeVar("Row")
@@ -30,7 +30,7 @@ def has_known_words(row: RunRow) -> bool:
 def is_target(text: str) -> bool:
     """Whether a run's row names a target that can be understood."""
     try:
-        parse_target(text)
+        parse_targets(text)
     except Problem:
         return False
     return True

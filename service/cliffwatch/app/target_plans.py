@@ -1,0 +1,101 @@
+"""What a workload would do to one target: the examination of the gate, the engine's plan, the answer of brokers."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from cliffwatch.app.capacity import memory_bytes
+from cliffwatch.app.limit_notes import notes_on_limits
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.questions import Questions, Unanswered
+from cliffwatch.engines.contract import EngineContext
+from cliffwatch.engines.registry import engine_of, load_of
+from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
+from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.settings import Settings
+from cliffwatch.model.target import AnyTarget, BrokerTarget, bootstrap_servers_of
+from cliffwatch.model.timeline import Timeline
+from cliffwatch.model.workload import Workload
+
+_ASKING_LIMIT = 4
+
+
+@dataclass(frozen=True, slots=True)
+class TargetPlan:
+    """What would be written to one target, and all that stands in the way."""
+
+    examination: Examination
+    plan: LoadPlan
+    notes: tuple[str, ...]
+    objections: tuple[Objection, ...]
+
+
+def confirmation_of(part: TargetPlan) -> str | None:
+    """The sentence that confirms the loss of what is on a device; None where none is needed."""
+    return confirmation_sentence(part.examination) or None
+
+
+class TargetPlanner:
+    """Looks at targets, and writes nothing."""
+
+    def __init__(self, settings: Settings, clock: Clock, questions: Questions) -> None:
+        self._runs_directory = settings.runs_directory
+        self._state_directory = settings.state_directory
+        self._prometheus_url = settings.prometheus_url
+        self._clock = clock
+        self._questions = questions
+        self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
+
+    def plan(self, target: AnyTarget, workload: Workload, run_id: str, patience_seconds: float) -> TargetPlan:
+        """Raises Problem when the target is not there, or does not answer."""
+        examination = self._examine(target, run_id)
+        engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
+        plan = engine.plan(load, context)
+        with self._turn_to_ask(target, patience_seconds):
+            probe = engine.probe(load, context)
+        objections = (
+            *examination.objections,
+            *objections_to_plan(examination, plan, workload.free_space_reserve_ratio),
+            *(Objection("brokers_unreachable", message) for message in probe.unreachable),
+            *(Objection("load_refused", message) for message in probe.refused),
+        )
+        notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
+        notes += notes_on_limits(workload, examination, self._prometheus_url, self._clock.wall())
+        return TargetPlan(examination, plan, tuple(notes), objections)
+
+    def _examine(self, target: AnyTarget, run_id: str) -> Examination:
+        try:
+            return self._questions.ask(str(target), partial(examine, target, run_id, journals=self._runs_directory))
+        except Unanswered as error:
+            fault = FieldFault("target", f"{error}; the kernel's log says more")
+            raise Problem(Code.TARGET_SILENT, f"{target} does not answer", [fault]) from error
+
+    def _context(self, workload: Workload, examination: Examination) -> EngineContext:
+        timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
+        return EngineContext(
+            run_id=examination.run_id,
+            path=examination.path,
+            is_device=examination.is_device,
+            scratch=self._runs_directory / examination.run_id / "engine",
+            window_seconds=workload.window,
+            start=timeline.load_start,
+            stop=timeline.load_stop,
+            state_directory=self._state_directory,
+            bootstrap_servers=bootstrap_servers_of(examination.target),
+        )
+
+    @contextmanager
+    def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
+        """Brokers may take as long as they like to say nothing, and must not have all requests wait for them."""
+        if not isinstance(target, BrokerTarget):
+            yield
+            return
+        if not self._asking_brokers.acquire(timeout=patience_seconds):
+            raise Problem(Code.NOT_READY, f"{_ASKING_LIMIT} loads ask their brokers at the moment; try again")
+        try:
+            yield
+        finally:
+            self._asking_brokers.release()

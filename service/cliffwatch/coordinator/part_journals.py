@@ -1,0 +1,51 @@
+"""The windows of each part of a run that has several, as they come: on disk before they are merged into the run's own.
+
+`parts/NAME/` of the run's journal holds the same two files as a journal, with the part's own percentiles. A coordinator
+that takes the run over merges what an earlier one had not.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from cliffwatch.base import durable
+from cliffwatch.journal import JournalReader, WindowLog, files
+from cliffwatch.journal.windows import OverlapError
+from cliffwatch.model.window import EngineWindow
+
+_TOLERANCE_SECONDS = 1e-6
+
+
+class PartJournals:
+    """The one writer of a run's parts' windows."""
+
+    def __init__(self, run_directory: Path, parts: Iterable[str], run_start: float) -> None:
+        """`run_start` in seconds since the epoch. Raises Problem(journal_unreadable), OSError."""
+        self._logs = {}
+        for part in parts:
+            directory = run_directory / files.PARTS / part
+            directory.mkdir(parents=True, exist_ok=True)
+            self._logs[part] = WindowLog(directory, run_start)
+
+    def append(self, part: str, window: EngineWindow, phase: str) -> None:
+        """On disk when this returns. Where the disk is full the run's own window waits in memory alone."""
+        try:
+            self._logs[part].append(window, phase)
+        except OverlapError:
+            # An engine that was started again measured it once more; the run's own windows refuse it by name.
+            return
+        except OSError as error:
+            if not durable.is_full(error):
+                raise
+
+    def close(self) -> None:
+        for log in self._logs.values():
+            log.close()
+
+
+def windows_since(run_directory: Path, part: str, moment: float) -> Iterator[EngineWindow]:
+    """Those of a part that begin at `moment` or later, in seconds since the epoch."""
+    reader = JournalReader(run_directory / files.PARTS / part)
+    for window in reader.windows():
+        if window.start >= moment - _TOLERANCE_SECONDS:
+            latency = reader.histograms(window)
+            yield EngineWindow(window.start, window.end, dict(window.counters), dict(window.gauges), latency)

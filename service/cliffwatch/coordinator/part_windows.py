@@ -1,0 +1,159 @@
+"""The windows of a run with several parts: one for each step of the grid, merged from what each part measured in it.
+
+Counters add and histograms merge; what a part measured is there beside it, under `PART/name`. A part that reported
+nothing is a gap of its share: `measured_seconds` is the mean over all parts, and nothing is scaled up.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+
+from cliffwatch.base.histogram import Histogram
+from cliffwatch.base.units import four_digits
+from cliffwatch.model.window import OLDEST_OUTSTANDING, EngineWindow
+
+#: So long after its end, in windows, one is merged without those that have not come: an engine that is silent because
+#: its target hangs is reported for two windows late.
+PATIENCE_WINDOWS = 4.0
+_TOLERANCE_SECONDS = 1e-6
+#: What is kept of each part beside the sum.
+_OF_EACH = ("operations", "bytes", "errors")
+#: Gauges of which the run's is the largest, the smallest, and the sum of its parts'; those of the host are the same
+#: for all parts of a machine but for the moment. Others are kept by part alone.
+_LARGEST = frozenset({OLDEST_OUTSTANDING, "schedule_debt_seconds"})
+_SMALLEST = frozenset({"growth_left_bytes"})
+_SUMS = frozenset(
+    {"device_queue_depth", "requested_operations_per_second", "requested_bytes_per_second", "target_rate"}
+    | {"backlog_records", "backlog_bytes"}
+)
+_MEASURED = "measured_seconds"
+#: Of a part with a single drive, the totals are those of the drive; zeros are left out, except of writes.
+_OF_DRIVE = {
+    "device_write_operations": "write_operations",
+    "device_written_bytes": "written_bytes",
+    "device_write_milliseconds": "write_milliseconds",
+    "device_read_operations": "read_operations",
+    "device_read_milliseconds": "read_milliseconds",
+}
+_DRIVE_NAME = re.compile(r"\d+:\d+\.")
+
+
+def merged(
+    start: float,
+    end: float,
+    windows: Mapping[str, Sequence[EngineWindow]],
+    drives: Mapping[str, Sequence[str]],
+) -> EngineWindow:
+    """One window from `start` to `end`. `windows` are those within it, by part; a part that is not there measured
+    nothing. `drives` are the drives below each part of the run, as major:minor."""
+    window = EngineWindow(start, end, {})
+    measured = 0.0
+    for part, own in windows.items():
+        measured += sum(each.gauges.get(_MEASURED, each.end - each.start) for each in own)
+        for each in own:
+            _add_counters(window, part, each, drives[part])
+            _add_latencies(window, part, each)
+        if own:
+            _add_gauges(window, part, own[-1].gauges, drives[part])
+    share = measured / len(drives)
+    if share < end - start - _TOLERANCE_SECONDS:
+        window.gauges[_MEASURED] = round(share, 6)
+    return window
+
+
+def _add_counters(window: EngineWindow, part: str, own: EngineWindow, drives: Sequence[str]) -> None:
+    def add(name: str, count: int) -> None:
+        window.counters[name] = window.counters.get(name, 0) + count
+
+    for name, count in own.counters.items():
+        add(name, count)
+        if name in _OF_EACH:
+            add(f"{part}/{name}", count)
+        if len(drives) == 1 and name in _OF_DRIVE and (count or name == "device_write_operations"):
+            add(f"{drives[0]}.{_OF_DRIVE[name]}", count)
+
+
+def _add_latencies(window: EngineWindow, part: str, own: EngineWindow) -> None:
+    for name, histogram in own.latency.items():
+        for key in (name, f"{part}/{name}"):
+            window.latency.setdefault(key, Histogram()).merge(histogram)
+
+
+def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], drives: Sequence[str]) -> None:
+    mine = window.gauges
+    for name, value in gauges.items():
+        if name in _LARGEST or name.startswith("host_"):
+            mine[name] = max(value, mine.get(name, value))
+        elif name in _SMALLEST:
+            mine[name] = min(value, mine.get(name, value))
+        elif name in _SUMS:
+            mine[name] = four_digits(mine.get(name, 0.0) + value)
+            if name == "device_queue_depth" and len(drives) == 1:
+                mine[f"{drives[0]}.queue_depth"] = value
+        elif _DRIVE_NAME.match(name):
+            mine[name] = value
+        elif name != _MEASURED:
+            mine[f"{part}/{name}"] = value
+
+
+class PartWindows:
+    """Windows of parts on their way to being merged, each part's in order."""
+
+    def __init__(self, drives: Mapping[str, Sequence[str]], window_seconds: float, until: float) -> None:
+        """`drives`: of each part. What began before `until` was merged by an earlier worker."""
+        self._drives = drives
+        self._patience_seconds = PATIENCE_WINDOWS * window_seconds
+        self._until = until
+        self._waiting: dict[str, deque[EngineWindow]] = {part: deque() for part in drives}
+        self._reached = dict.fromkeys(drives, float("-inf"))
+        self._ended: set[str] = set()
+
+    def take(self, part: str, window: EngineWindow) -> bool:
+        """False for one that comes too late: the run's window was merged without it."""
+        if window.start < self._until - _TOLERANCE_SECONDS:
+            return False
+        self._waiting[part].append(window)
+        self._reached[part] = window.end
+        return True
+
+    def end(self, part: str) -> None:
+        """No more windows come of the part."""
+        self._ended.add(part)
+
+    def due(self, now: float) -> list[EngineWindow]:
+        """Those that no part is waited for any more, in order; `now` on the run's time line."""
+        found = []
+        while any(self._waiting.values()):
+            end = self._step_end()
+            late = [part for part in self._drives if part not in self._ended and not self._has_reached(part, end)]
+            if late and now < end + self._patience_seconds:
+                break
+            found.append(self._step(end))
+        return found
+
+    def _has_reached(self, part: str, end: float) -> bool:
+        return self._reached[part] >= end - _TOLERANCE_SECONDS
+
+    def _step_end(self) -> float:
+        """Where the next window ends: at the end of the shortest step in which no part's window is cut in two."""
+        end = min(queue[0].end for queue in self._waiting.values() if queue)
+        while True:
+            longer = max(self._ends_of_begun(end), default=end)
+            if longer <= end + _TOLERANCE_SECONDS:
+                return end
+            end = longer
+
+    def _ends_of_begun(self, end: float) -> Iterable[float]:
+        for queue in self._waiting.values():
+            for window in queue:
+                if window.start >= end - _TOLERANCE_SECONDS:
+                    break
+                yield window.end
+
+    def _step(self, end: float) -> EngineWindow:
+        own: dict[str, list[EngineWindow]] = {}
+        for part, queue in self._waiting.items():
+            while queue and queue[0].start < end - _TOLERANCE_SECONDS:
+                own.setdefault(part, []).append(queue.popleft())
+        self._until = end
+        return merged(min(windows[0].start for windows in own.values()), end, own, self._drives)
