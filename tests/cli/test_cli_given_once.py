@@ -34,14 +34,15 @@ def test_a_flag_of_several_values_takes_them_all(
     words: str, command: TyperCommand | TyperGroup, option: TyperOption
 ) -> None:
     context = context_of(words)
-    command.parse_args(context, ["any", *twice(option)])
+    needed = [each.opts[0] for each in options_of(command) if each.required and each is not option]
+    command.parse_args(context, ["any", *twice(option), *(word for name in needed for word in (name, "any"))])
     assert list(context.params[option.name]) == ["1", "2"]
 
 
-def test_two_targets_start_nothing() -> None:
-    done = cliffwatch("run", "start", "quick-soak", "--target", "directory:/a", "--target", "directory:/b")
+def test_two_ids_start_nothing() -> None:
+    done = cliffwatch("run", "start", "quick-soak", "--target", "directory:/a", "--id", "one", "--id", "two")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "cliffwatch: --target was given twice: 'directory:/a' and 'directory:/b'; give it once\n"
+    assert done.stderr == "cliffwatch: --id was given twice: 'one' and 'two'; give it once\n"
     done = cliffwatch("--output", "json", "--output", "table", "version")
     assert (done.returncode, done.stdout) == (2, "")
 

@@ -97,6 +97,14 @@ def test_phases_gaps_findings_and_alerts_are_words() -> None:
     assert event_text("finding", FindingKind.CLIFF, FINDING) == FINDING["summary"]
 
 
+def test_of_several_parts_the_part_is_named_first() -> None:
+    detail, words = SAMPLES["engine", "exited"]
+    assert event_text("engine", "exited", {**detail, "part": "part-2"}) == f"part-2: {words}"
+    assert event_text("gap", "engine_frozen", {"seconds": 2.5, "part": "part-1"}).startswith("part-1: not measured for")
+    # What an engine calls so is a field like any other.
+    assert event_text("engine", "of_its_own", {"part": "lid"}) == "of its own: part lid"
+
+
 def test_an_alert_is_its_summary_and_what_its_description_adds() -> None:
     alert = {"summary": "The queue is full", "description": "Writes wait.", "labels": {"run_id": "r"}}
     assert event_text("alert", "QueueFull", alert) == "QueueFull: The queue is full. Writes wait."

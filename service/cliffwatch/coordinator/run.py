@@ -39,6 +39,8 @@ from cliffwatch.telemetry.collection import CollectionTask
 LEAST_FLUSH_SECONDS = 10.0
 #: What parts that begin together have beside the lead of a single one.
 _TOGETHER_SECONDS = 2.0
+#: Facts that differ between the parts of a machine.
+_OF_TARGET = ("target", "file_system", "device", "engine")
 
 
 def execute_run(context: RunContext, place: Place) -> None:
@@ -186,14 +188,15 @@ def _order(context: RunContext, part: str, target: AnyTarget, asked: AskedTarget
 
 
 def facts_together(facts: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """facts.json of a run: what was found where its part is; of several, `parts` has that of each, and the rest is the
-    first's but for `drives` and `warnings`, which are those of all."""
+    """facts.json of a run: what was found where its part is; of several, `parts` has what is below the target of each,
+    and the rest is the first's but for `drives` and `warnings`, which are those of all."""
     first = next(iter(facts.values()))
     if len(facts) == 1:
         return first
     drives = [{**drive, "part": part} for part, each in facts.items() for drive in each["drives"]]
+    own = {part: {name: each[name] for name in _OF_TARGET} for part, each in facts.items()}
     warnings = [f"{part}: {warning}" for part, each in facts.items() for warning in each["warnings"]]
-    return {**first, "drives": drives, "warnings": warnings, "parts": dict(facts)}
+    return {**first, "drives": drives, "warnings": warnings, "parts": own}
 
 
 def file_systems_of(held: Iterable[Held], journal: Path) -> tuple[RunFileSystem, ...]:

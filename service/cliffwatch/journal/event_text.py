@@ -33,6 +33,7 @@ _MOMENTS = frozenset({"start", "end", "at", "since", "load_start", "load_stop", 
 #: Fields that hold what a program or a person wrote, and names of files: they are left as they are.
 _VERBATIM = frozenset({"command", "error", "io", "line", "message", "path", "reason", "target", "topic", "what", "why"})
 _CODE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+")
+_PART = re.compile(r"part-\d{1,3}")
 _SERIES = re.compile(r"[a-z0-9_]+\.p\d{2,4}|device\.[a-z_]+(\..+)?")
 _GAPS = {
     "engine_died": "the engine died",
@@ -51,8 +52,12 @@ _KINDS = {"latency": "latencies", "counters": "counters", "gauges": "gauges"}
 def event_text(event_type: str, name: str, detail: Detail) -> str:
     """What happened, on one line, without the type: `not measured for 2.5 s: the engine died`.
 
-    A detail of another shape than expected, from a damaged journal, is put into words field by field.
+    Of a run with several parts, the part is named first: `part-2: the engine exited with status 1`. A detail of another
+    shape than expected, from a damaged journal, is put into words field by field.
     """
+    if _PART.fullmatch(str(detail.get("part", ""))):
+        own = {field: value for field, value in detail.items() if field != "part"}
+        return f"{detail['part']}: {event_text(event_type, name, own)}"
     try:
         if event_type in _BY_TYPE:
             return _BY_TYPE[event_type](name, detail)
