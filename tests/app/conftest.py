@@ -34,7 +34,9 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
         if heartbeat is not None:
             heartbeat.worker.send(signal.SIGKILL)
     for reconciler in (*made.past, made.reconciler):
-        for worker in reconciler._workers.values():
+        for worker in (*reconciler._workers.values(), *reconciler._replaced):
+            # One that was started last may not have come to its heartbeat.
+            worker.kill()
             worker.wait(60)
     database.close()
 

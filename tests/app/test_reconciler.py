@@ -55,6 +55,32 @@ def test_a_worker_that_ends_after_its_run_leaves_no_zombie(machine: Machine) -> 
     assert machine.reconciler._workers == {}
 
 
+def test_a_worker_whose_place_another_took_before_it_was_gone_is_waited_for(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = machine.submit("hangs", soak="1s")
+    machine.tick_until(directory, RunState.STARTING)
+    replaced = machine.reconciler._workers["hangs"]
+    # As one that hangs in the kernel, or is about to exit: it counts as dead, and is there.
+    monkeypatch.setattr("cliffwatch.app.reconciler._is_killed", lambda pid: pid == replaced.pid)
+    monkeypatch.setattr("cliffwatch.app.launcher.worker_is_alive", lambda directory: False)
+    replaced.send_signal(signal.SIGSTOP)
+
+    def is_replaced() -> bool:
+        machine.reconciler.tick()
+        return machine.reconciler._workers["hangs"] is not replaced
+
+    def is_collected() -> bool:
+        machine.reconciler.tick()
+        return machine.reconciler._replaced == []
+
+    wait_until(is_replaced, "another worker")
+    assert machine.reconciler._replaced == [replaced]
+    replaced.kill()
+    wait_until(is_collected, "the end of the first")
+    assert replaced.returncode == -signal.SIGKILL
+
+
 def test_runs_on_one_target_go_one_after_the_other(machine: Machine) -> None:
     first, second = machine.submit("first", soak="500ms"), machine.submit("second", soak="500ms")
     elsewhere = machine.submit("elsewhere", target="another-drive", soak="500ms")

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import pytest
 from testkit import journals
+from testkit.slow_programs import path_with_slow
 
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.base.clock import SystemClock
@@ -117,6 +118,21 @@ def test_a_load_from_the_order_to_the_close(tmp_path: Path) -> None:
         part.send(Close())
         assert part.until(Closed).cpu_seconds > 0
         assert part.process.wait(10) == 0
+
+
+def test_an_engine_that_began_late_reports_nothing_past_the_end_of_a_load_that_may_not_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", path_with_slow("setpriv", 1.5, tmp_path))
+    with part_of(tmp_path, SyntheticTarget(name="nothing")) as part:
+        part.until(Held)
+        load = load_of(3.0).model_copy(update={"may_move": False})
+        part.send(load)
+        assert part.until(Loaded) == Loaded(end=LoadEnd.COMPLETED)
+        windows = part.windows()
+        assert "begun" in [record.name for record in part.records if isinstance(record, Happened)]
+        assert load.start < windows[0].start
+        assert windows[-1].end == pytest.approx(load.stop, rel=0, abs=1e-3)
 
 
 def test_a_stop_ends_the_load_with_its_window(tmp_path: Path) -> None:

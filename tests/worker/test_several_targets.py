@@ -22,7 +22,7 @@ from testkit.worker_runs import (
 
 from cliffwatch.app.launcher import request_stop
 from cliffwatch.coordinator.heartbeat import Heartbeat
-from cliffwatch.journal import EventLog, JournalReader, files
+from cliffwatch.journal import EventLog, JournalReader, JournalWindow, files
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import DirectoryTarget, SyntheticTarget
@@ -94,6 +94,37 @@ def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on_with_both(tmp_p
     # What both had measured was merged by the second worker, if not by the first.
     (gap,) = [event for event in events(directory) if (event.type, event.name) == ("gap", "worker_interrupted")]
     assert gap.detail["start"] >= reached - 1e-6
+
+
+def test_what_one_part_measured_while_it_waited_for_the_other_is_merged_by_the_next_worker(tmp_path: Path) -> None:
+    directory = queue_run(
+        tmp_path / "killed", target=ONE, more_targets=(OTHER,), window="500ms", phases={"soak": "12s"}
+    )
+    worker = start_worker(directory)
+    wait_until(lambda: window_count(directory) >= 2, "a few windows")
+    heartbeat = Heartbeat.read(directory)
+    assert heartbeat is not None
+    other = heartbeat.parts[1]
+    other.send(signal.SIGSTOP)
+
+    def waiting() -> list[JournalWindow]:
+        last = JournalReader(directory).last_window()
+        assert last is not None
+        own = JournalReader(directory / files.PARTS / "part-1").windows()
+        return [window for window in own if window.start >= last.end - 1e-6]
+
+    wait_until(lambda: len(waiting()) >= 2, "windows that wait for those of the other part")
+    worker.send_signal(signal.SIGKILL)
+    worker.wait()
+    left = waiting()
+    assert left
+    assert other.wait_gone(10)
+    for state in (RunState.INTERRUPTED, RunState.STARTING):
+        change_state(EventLog(directory), state, time.time())
+    assert execute_run(directory).state is RunState.FINISHED
+    assert_no_window_twice(directory)
+    of_first = {window.start: window.counters.get("part-1/operations") for window in JournalReader(directory).windows()}
+    assert {window.start: of_first.get(window.start) for window in left} == {window.start: 500 for window in left}
 
 
 def test_a_drive_that_stalls_is_seen_in_its_own_part(tmp_path: Path) -> None:

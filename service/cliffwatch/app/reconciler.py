@@ -64,6 +64,8 @@ class Reconciler:
         self._database = database
         self._clock = clock
         self._workers: dict[str, subprocess.Popen[bytes]] = {}
+        #: Killed, or about to exit, when another one took their place.
+        self._replaced: list[subprocess.Popen[bytes]] = []
         self._troubles: dict[str, str] = {}
         self._waiting: set[str] = set()
         self._followers: dict[str, StatusFollower] = {}
@@ -155,6 +157,8 @@ class Reconciler:
 
     def _begin(self, run: LiveRun) -> RunState:
         self._change(run, RunState.STARTING)
+        if (replaced := self._workers.pop(run.run_id, None)) is not None:
+            self._replaced.append(replaced)
         self._workers[run.run_id] = launcher.launch(run.directory)
         return RunState.STARTING
 
@@ -248,6 +252,7 @@ class Reconciler:
         for run_id in over:
             if self._workers[run_id].poll() is not None:
                 del self._workers[run_id]
+        self._replaced = [worker for worker in self._replaced if worker.poll() is None]
 
     def _windows(self, run: LiveRun) -> int:
         """Windows in the journal; -1 while that is unknown."""
