@@ -82,6 +82,7 @@ Target = Annotated[AnyTarget, Field(discriminator="kind")]
 
 
 _TARGET: TypeAdapter[AnyTarget] = TypeAdapter(Target)
+_TEXTS = TypeAdapter(Annotated[list[str], Field(min_length=1)])
 
 
 def bootstrap_servers_of(target: AnyTarget) -> tuple[str, ...]:
@@ -126,8 +127,13 @@ def targets_text(targets: Iterable[AnyTarget]) -> str:
 
 
 def parse_targets(text: str) -> tuple[AnyTarget, ...]:
-    """What `targets_text` made. Raises Problem(bad_request), ValueError."""
-    texts = json.loads(text) if text.startswith("[") else [text]
+    """What `targets_text` made. Raises Problem(bad_request)."""
+    if not text.startswith("["):
+        return (parse_target(text),)
+    try:
+        texts = _TEXTS.validate_json(text)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the targets cannot be understood", faults_of(error, "target")) from error
     return tuple(map(parse_target, texts))
 
 
