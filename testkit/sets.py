@@ -26,7 +26,6 @@ PLACES: dict[Set, dict[str, str]] = {
     "real": {
         "tests/alerts/test_delivery.py": "Prometheus and Alertmanager are started",
         "tests/alerts/test_whole_run.py": "rules are evaluated for each second of a day",
-        "tests/api/test_connections.py": "clients are as slow as can be",
         "tests/api/test_damaged_rows.py": "every kind of value in every column, at a service each",
         "tests/api/test_database_trouble.py": "a database is away or locked for as long as its clients wait",
         "tests/api/test_failing_disk.py": "a full disk is waited for",

@@ -16,7 +16,7 @@ from testkit.databases import make_tables
 
 from cliffwatch.app.index import index_run
 from cliffwatch.base.clock import Clock, SystemClock
-from cliffwatch.http.connections import Bounds, http_options
+from cliffwatch.cli.serve import connection_options
 from cliffwatch.http.context import Services
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
@@ -87,7 +87,7 @@ class Api:
 
 
 @contextmanager
-def serving(settings: Settings, clock: Clock | None = None, bounds: Bounds | None = None) -> Iterator[Api]:
+def serving(settings: Settings, clock: Clock | None = None, open_files: int = 1024) -> Iterator[Api]:
     """A service on a free port, until the block ends."""
     tokens = make_tokens(settings)
     stops: list[tuple[Path, bool]] = []
@@ -98,7 +98,7 @@ def serving(settings: Settings, clock: Clock | None = None, bounds: Bounds | Non
         request_stop=lambda directory, force: stops.append((directory, force)),
     )
     with (
-        listening(app, bounds) as url,
+        listening(app, open_files) as url,
         # There is no TLS, and to read the machine's certificates takes as long as to start the service.
         httpx.Client(base_url=url, trust_env=False, timeout=30, verify=False) as client,  # noqa: S501
     ):
@@ -108,14 +108,14 @@ def serving(settings: Settings, clock: Clock | None = None, bounds: Bounds | Non
 
 
 @contextmanager
-def listening(app: FastAPI, bounds: Bounds | None = None) -> Iterator[str]:
+def listening(app: FastAPI, open_files: int = 1024) -> Iterator[str]:
     """uvicorn with the application, in a thread."""
     # Named as TCP, or asyncio would leave Nagle's algorithm on and every answer would take 40 ms longer.
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
         configuration = uvicorn.Config(
-            app, log_config=None, lifespan="on", timeout_graceful_shutdown=5, **http_options(bounds)
+            app, log_config=None, lifespan="on", timeout_graceful_shutdown=5, **connection_options(open_files)
         )
         server = uvicorn.Server(configuration)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})

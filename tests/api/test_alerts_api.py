@@ -13,8 +13,7 @@ from tests.api.harness import Api, serving
 from tests.api.metrics import value
 from tests.api.notifications import alert, notification
 
-from cliffwatch.app import alerts as domain
-from cliffwatch.app.alerts import WATCHDOG, deliver_kept
+from cliffwatch.app.alerts import WATCHDOG
 from cliffwatch.journal import Event, EventType, JournalReader, files
 from cliffwatch.model.request import check_text
 from cliffwatch.model.settings import Settings, read_settings
@@ -41,7 +40,7 @@ def post(api: Api, *alerts: dict[str, Any], **changes: Any) -> dict[str, int]:
 
 def test_an_alert_becomes_an_event_of_the_run_that_it_names(api: Api) -> None:
     one, other = live(api), live(api, "other")
-    assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "kept": 0, "left_out": 0, "of_no_run": 0}
+    assert post(api, alert()) == {"received": 1, "recorded": 1, "repeated": 0, "left_out": 0, "of_no_run": 0}
     [event] = reported(one)
     assert event.name == "QueueFull"
     assert event.detail == {
@@ -63,7 +62,7 @@ def test_a_notification_that_comes_twice_is_recorded_once_also_by_another_servic
 ) -> None:
     directory = live(api)
     assert post(api, alert(), alert())["recorded"] == 1
-    assert post(api, alert()) == {"received": 1, "recorded": 0, "repeated": 1, "kept": 0, "left_out": 0, "of_no_run": 0}
+    assert post(api, alert()) == {"received": 1, "recorded": 0, "repeated": 1, "left_out": 0, "of_no_run": 0}
     elsewhere = read_settings(state_directory=tmp_path / "other", runs_directory=settings.runs_directory)
     with serving(elsewhere) as again:
         assert post(again, alert())["repeated"] == 1
@@ -100,7 +99,7 @@ def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
     journals.finish(directory)
     unknown = [alert(name) for name in ("unknown", "\0", "../../etc")]
     # The index does not know yet that the run is over; its journal does.
-    nobody = {"received": 5, "recorded": 0, "repeated": 0, "kept": 0, "left_out": 0, "of_no_run": 5}
+    nobody = {"received": 5, "recorded": 0, "repeated": 0, "left_out": 0, "of_no_run": 5}
     assert post(api, *unknown, alert(), alert(None)) == nobody
     assert reported(directory) == []
 
@@ -247,22 +246,25 @@ def full(api: Api) -> Iterator[Path]:
         subprocess.run(["umount", str(runs)], check=True)
 
 
-def test_what_a_full_disk_does_not_take_is_kept_and_written_later(api: Api, full: Path) -> None:
-    taken = post(api, alert(), alert(status="resolved"))
-    assert (taken["kept"], taken["recorded"]) == (2, 0)
-    assert post(api, alert())["repeated"] == 1
-    assert value(api, "kept_alerts") == 2
-    (full.parent / "filler").unlink()
-    # It may have ended in the meantime: it was live when they came.
-    journals.finish(full)
-    deliver_kept(api.services.database)
-    deliver_kept(api.services.database)
-    assert [event.detail["status"] for event in reported(full)] == ["firing", "resolved"]
-    assert value(api, "kept_alerts") == 0
-
-
-def test_what_can_be_put_nowhere_is_asked_for_again(api: Api, full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(domain, "KEPT_LIMIT", 1)
-    response = api.post("/alerts", notification(alert(), alert(status="resolved")))
+def test_what_a_full_disk_does_not_take_is_refused_and_taken_when_it_is_sent_again(api: Api, full: Path) -> None:
+    sent = [alert(), alert(status="resolved")]
+    response = api.post("/alerts", notification(*sent))
     assert (response.status_code, response.json()["code"]) == (503, "not_ready")
-    assert value(api, "kept_alerts") == 0
+    assert "the journal of run" in response.json()["detail"]
+    (full.parent / "filler").unlink()
+    assert post(api, *sent)["recorded"] == 2
+    assert [event.detail["status"] for event in reported(full)] == ["firing", "resolved"]
+
+
+def test_a_journal_that_cannot_be_written_keeps_no_alert_from_the_others(api: Api) -> None:
+    spoilt, well = live(api, "a-spoilt"), live(api, "b-well")
+    (spoilt / files.EVENTS).rename(spoilt / "aside")
+    (spoilt / files.EVENTS).mkdir()
+    of_none = alert(run_id=None)
+    response = api.post("/alerts", notification(of_none))
+    assert (response.status_code, response.json()["code"]) == (503, "not_ready")
+    assert "a-spoilt" in response.json()["detail"]
+    assert len(reported(well)) == 1
+    (spoilt / files.EVENTS).rmdir()
+    (spoilt / "aside").rename(spoilt / files.EVENTS)
+    assert (post(api, of_none)["recorded"], post(api, of_none)["repeated"]) == (1, 2)

@@ -167,7 +167,7 @@ PAGES = ("/runs", "/schedules", "/metrics")
 
 def _columns() -> list[tuple[str, str]]:
     tables = BaseRow.metadata.tables
-    chosen = ("runs", "workloads", "schedules", "schedule_firings", "findings", "tokens", "kept_alerts")
+    chosen = ("runs", "workloads", "schedules", "schedule_firings", "findings", "tokens")
     return [(name, column.name) for name in chosen for column in tables[name].columns]
 
 

@@ -76,7 +76,7 @@ class Notification(BaseModel):
 
 
 class AlertsTaken(BaseModel):
-    """What became of a notification: every alert is on disk, in a journal or kept for one.
+    """What became of a notification: every alert is in the journals of its runs.
 
     An alert that names no run counts once for each live run. `of_no_run` are those that no live run is concerned by;
     `left_out` are those of runs that have 2,000 alerts already.
@@ -85,7 +85,6 @@ class AlertsTaken(BaseModel):
     received: int
     recorded: int
     repeated: int
-    kept: int
     left_out: int
     of_no_run: int
 
@@ -104,7 +103,6 @@ def take_alerts(notification: Notification, services: Context, caller: Operator)
         received=len(notification.alerts),
         recorded=taken.recorded,
         repeated=taken.repeated,
-        kept=taken.kept,
         left_out=taken.left_out,
         of_no_run=taken.of_no_run,
     )

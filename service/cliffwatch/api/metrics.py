@@ -5,16 +5,14 @@ from pathlib import Path
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, ProcessCollector, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from sqlalchemy.orm import Session
 
-from cliffwatch.app.alerts import count_kept
 from cliffwatch.app.scheduler import FAILED, MISSED, QUEUED
 from cliffwatch.base.version import VERSION
 from cliffwatch.http.context import Context, Services
-from cliffwatch.http.figures import BUCKETS_SECONDS, HttpFigures
 from cliffwatch.journal import files
 from cliffwatch.model.target import parse_targets, shown_targets
 from cliffwatch.store.models import RunRow
@@ -62,7 +60,7 @@ class ServiceCollector(Collector):
             yield from _newest_runs(session)
             yield from _schedule_metrics(session)
         yield from _alert_metrics(self._services)
-        yield from _http_metrics(self._services.http)
+        yield from self._services.http.collect()
 
 
 def _run_metrics(session: Session) -> Iterator[Metric]:
@@ -148,11 +146,6 @@ def _alert_metrics(services: Services) -> Iterator[Metric]:
     for outcome, count in counts.items():
         alerts.add_metric([outcome], count)
     yield alerts
-    yield GaugeMetricFamily(
-        f"{_PREFIX}kept_alerts",
-        "Alerts that wait until their run's journal can be written.",
-        value=count_kept(services.database),
-    )
     watchdog = GaugeMetricFamily(
         f"{_PREFIX}watchdog_timestamp_seconds",
         "When the alert that always fires last came, in seconds since the epoch; absent until it does.",
@@ -165,23 +158,3 @@ def _alert_metrics(services: Services) -> Iterator[Metric]:
     for name, value in sorted(services.watch.up().items()):
         up.add_metric([name], float(value))
     yield up
-
-
-def _http_metrics(figures: HttpFigures) -> Iterator[Metric]:
-    requests, durations, sums = figures.snapshot()
-    counter = CounterMetricFamily(f"{_PREFIX}http_requests", "Requests answered.", labels=["method", "route", "status"])
-    for labels, count in sorted(requests.items()):
-        counter.add_metric(labels, count)
-    yield counter
-    histogram = HistogramMetricFamily(
-        f"{_PREFIX}http_request_duration_seconds",
-        "Time from a request's arrival to the end of its answer; of a live stream, to its end.",
-        labels=["method", "route"],
-    )
-    for pair, counts in sorted(durations.items()):
-        cumulative, buckets = 0, []
-        for bound, count in zip([*map(str, BUCKETS_SECONDS), "+Inf"], counts, strict=True):
-            cumulative += count
-            buckets.append((bound, cumulative))
-        histogram.add_metric(pair, buckets, sums[pair])
-    yield histogram

@@ -2,37 +2,27 @@
 
 An alert that names a run belongs to that run; one that names none, such as that an exporter is down, to every run that
 is live at the moment. What a journal has already is not written again: Alertmanager repeats itself, and a
-notification whose answer was lost comes twice. What cannot be written now, on a disk that is full for instance, is kept
-in the database and written later.
+notification whose answer was lost comes twice. Where a journal cannot be written now, on a disk that is full for
+instance, the notification is refused, and Alertmanager sends it again.
 """
 
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-from sqlalchemy import func, select
-from sqlalchemy.exc import SQLAlchemyError
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import Event, EventLog, EventType, files
 from cliffwatch.journal.state import status_of
 from cliffwatch.model.run_state import RunState
-from cliffwatch.store.database import Database, take_turns
-from cliffwatch.store.models import KeptAlertRow, RunRow
+from cliffwatch.store.database import Database
 from cliffwatch.store.queries import has_known_words, unfinished_runs
 
-_LOG = logging.getLogger(__name__)
 #: Always firing: that it arrives proves that alerts arrive. It is no event of any run.
 WATCHDOG = "CliffwatchWatchdog"
 INFORMATION = "info"
 FIRING, RESOLVED = "firing", "resolved"
-#: Alerts kept for all journals together; beyond it Alertmanager is asked to come again.
-KEPT_LIMIT = 10_000
-_DELIVERED_AT_ONCE = 500
 #: Alerts that begin in one run and are recorded; of each of them, its end too. More say nothing that these do not, and
 #: whoever may send alerts must not be able to fill the disk of the journals.
 RUN_LIMIT = 2_000
@@ -92,7 +82,6 @@ class IntakeResult:
 
     recorded: int = 0
     repeated: int = 0
-    kept: int = 0
     left_out: int = 0
     of_no_run: int = 0
 
@@ -112,43 +101,44 @@ class AlertIntake:
         self._database = database
         self._clock = clock
         self._lock = threading.Lock()
-        self._counts = dict.fromkeys(("recorded", "repeated", "kept", "left_out", "of_no_run"), 0)
+        self._counts = dict.fromkeys(("recorded", "repeated", "left_out", "of_no_run"), 0)
         self._watchdog_at: float | None = None
         #: Alerts of no run, by fingerprint, with the time of their last notification: those that fire, and those that
         #: are over, which one of several Alertmanagers may not have heard.
         self._standing: dict[str, tuple[float, Alert]] = {}
 
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
-        """Every alert is in a journal, or kept, when this returns. Raises Problem(not_ready) when neither can be."""
+        """Every alert is in the journals of its runs when this returns.
+
+        Raises Problem(not_ready) where one of them cannot be written; it is in the others then.
+        """
         now = self._clock.wall()
         self._remember(alerts, now)
-        deliver_kept(self._database)
         with self._database.snapshot() as session:
             rows = [row for row in unfinished_runs(session) if has_known_words(row)]
             runs = [(row.id, Path(row.directory), RunState(row.state)) for row in rows]
-        recorded = repeated = kept = left_out = 0
+        recorded = repeated = left_out = 0
         placed: set[int] = set()
+        failures: list[str] = []
         for run_id, directory, state in runs:
             wanted = [index for index, alert in enumerate(alerts) if _belongs(alert, run_id, state)]
             if not wanted:
                 continue
-            events = [alerts[index].event(now) for index in wanted]
             try:
-                found = record(directory, events)
+                found = record(directory, [alerts[index].event(now) for index in wanted])
             except (OSError, Problem) as error:
-                _LOG.warning("alerts of run %s are kept, since its journal cannot be written: %s", run_id, error)
-                added = self._keep(run_id, events)
-                kept += added
-                repeated += len(events) - added
-            else:
-                if found is None:
-                    continue
-                recorded += found.written
-                left_out += found.left_out
-                repeated += len(events) - found.written - found.left_out
+                failures.append(f"the journal of run {run_id} cannot be written: {error}")
+                continue
+            if found is None:
+                continue
+            recorded += found.written
+            left_out += found.left_out
+            repeated += len(wanted) - found.written - found.left_out
             placed.update(wanted)
-        result = IntakeResult(recorded, repeated, kept, left_out, len(alerts) - len(placed))
+        result = IntakeResult(recorded, repeated, left_out, 0 if failures else len(alerts) - len(placed))
         self._count(result, now if any(alert.name == WATCHDOG for alert in alerts) else None)
+        if failures:
+            raise Problem(Code.NOT_READY, "; ".join(failures))
         return result
 
     def figures(self) -> tuple[dict[str, int], float | None]:
@@ -182,32 +172,12 @@ class AlertIntake:
                 self._counts[name] += getattr(result, name)
             self._watchdog_at = watchdog_at or self._watchdog_at
 
-    def _keep(self, run_id: str, events: list[Event]) -> int:
-        """Keep what is not kept yet; gives how many that were."""
-        added = 0
-        try:
-            with self._database.session() as session:
-                take_turns(session, "kept alerts")
-                room = KEPT_LIMIT - (session.scalar(select(func.count()).select_from(KeptAlertRow)) or 0)
-                for event in events:
-                    key = _key_of(event)
-                    if session.get(KeptAlertRow, (run_id, *key)) is not None:
-                        continue
-                    if added >= room:
-                        raise Problem(Code.NOT_READY, f"{KEPT_LIMIT} alerts wait for journals; send this one again")
-                    session.add(KeptAlertRow(**_columns(run_id, key), received_at=event.at, event=_body(event)))
-                    added += 1
-        except SQLAlchemyError as error:
-            detail = f"neither the journal nor the database can be written: {type(error).__name__}"
-            raise Problem(Code.NOT_READY, detail) from error
-        return added
 
-
-def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> Recorded | None:
+def record(directory: Path, events: Sequence[Event]) -> Recorded | None:
     """Append alert events that the journal does not have, and a note when the first one is left out.
 
-    A run that has finished takes none, which is None, unless they were received before it did (`late`). Raises OSError
-    when the journal cannot be written, Problem(journal_unreadable) when it is not there.
+    A run that has finished takes none, which is None. Raises OSError when the journal cannot be written,
+    Problem(journal_unreadable) when it is not there.
     """
     over, left_out, noted = False, 0, 0
     if not (directory / files.EVENTS).exists():
@@ -216,7 +186,7 @@ def record(directory: Path, events: Sequence[Event], *, late: bool = False) -> R
     def decide(present: list[Event]) -> list[Event]:
         nonlocal over, left_out, noted
         status = status_of(present)
-        over = status is None or (status.state is RunState.FINISHED and not late)
+        over = status is None or status.state is RunState.FINISHED
         if over:
             return []
         known = {_key_of(event) for event in present if event.type is EventType.ALERT}
@@ -254,33 +224,6 @@ def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:
     return taken
 
 
-def deliver_kept(database: Database) -> None:
-    """Write kept alerts into their journals as far as that is possible now; those of runs that are gone are dropped."""
-    with database.snapshot() as session:
-        query = select(KeptAlertRow).order_by(KeptAlertRow.received_at).limit(_DELIVERED_AT_ONCE)
-        rows = list(session.scalars(query))
-        directories = {row.run_id: _directory(session.get(RunRow, row.run_id)) for row in rows}
-    for run_id, directory in directories.items():
-        mine = [row for row in rows if row.run_id == run_id]
-        if directory is not None:
-            try:
-                record(directory, [_event_of(row) for row in mine], late=True)
-            except (OSError, Problem):
-                continue
-        with database.session() as session:
-            for row in mine:
-                found = session.get(KeptAlertRow, (row.run_id, row.fingerprint, row.starts_at, row.status))
-                if found is not None:
-                    session.delete(found)
-        _LOG.info("%d kept alerts of run %s %s", len(mine), run_id, "are written" if directory else "are dropped")
-
-
-def count_kept(database: Database) -> int:
-    """Alerts that wait for their journals."""
-    with database.snapshot() as session:
-        return session.scalar(select(func.count()).select_from(KeptAlertRow)) or 0
-
-
 def _belongs(alert: Alert, run_id: str, state: RunState) -> bool:
     if alert.run_id is not None:
         return alert.run_id == run_id
@@ -289,19 +232,3 @@ def _belongs(alert: Alert, run_id: str, state: RunState) -> bool:
 
 def _key_of(event: Event) -> Key:
     return str(event.detail.get("fingerprint")), event.number("starts_at") or 0.0, str(event.detail.get("status"))
-
-
-def _columns(run_id: str, key: Key) -> dict[str, Any]:
-    return {"run_id": run_id, "fingerprint": key[0], "starts_at": key[1], "status": key[2]}
-
-
-def _body(event: Event) -> dict[str, Any]:
-    return {"at": event.at, "name": event.name, "detail": event.detail}
-
-
-def _event_of(row: KeptAlertRow) -> Event:
-    return Event(float(row.event["at"]), EventType.ALERT, str(row.event["name"]), dict(row.event["detail"]))
-
-
-def _directory(row: RunRow | None) -> Path | None:
-    return None if row is None else Path(row.directory)

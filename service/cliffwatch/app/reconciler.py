@@ -17,7 +17,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from cliffwatch.analysis.run_evidence import LoadEnd
 from cliffwatch.app import launcher
-from cliffwatch.app.alerts import deliver_kept
 from cliffwatch.app.capacity import active_limit
 from cliffwatch.app.hung_runs import hung_runs
 from cliffwatch.app.index import index_run
@@ -103,7 +102,6 @@ class Reconciler:
             # Whoever waits for a part of this run's target waits behind it.
             busy.append(run.target_key)
         self._reap({run.run_id for run in runs})
-        deliver_kept(self._database)
 
     def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
         """One run cannot keep the others from being looked after, whatever its journal or its disk holds."""

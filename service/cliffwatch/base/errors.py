@@ -17,8 +17,6 @@ class Code(StrEnum):
     NOT_FOUND = "not_found"
     METHOD_NOT_ALLOWED = "method_not_allowed"
     BODY_TOO_LARGE = "body_too_large"
-    REQUEST_TIMEOUT = "request_timeout"
-    TOO_MANY_CONNECTIONS = "too_many_connections"
     TOO_MANY_STREAMS = "too_many_streams"
     CONFLICT = "conflict"
     WRONG_STATE = "wrong_state"
@@ -58,8 +56,6 @@ KINDS: dict[Code, ErrorKind] = {
     Code.NOT_FOUND: ErrorKind(404, "Not found."),
     Code.METHOD_NOT_ALLOWED: ErrorKind(405, "This resource does not support that method."),
     Code.BODY_TOO_LARGE: ErrorKind(413, "The request's body is too large."),
-    Code.REQUEST_TIMEOUT: ErrorKind(408, "The request did not complete in time."),
-    Code.TOO_MANY_CONNECTIONS: ErrorKind(503, "There are too many connections."),
     Code.TOO_MANY_STREAMS: ErrorKind(429, "There are too many live streams."),
     Code.CONFLICT: ErrorKind(409, "Something else has this name."),
     Code.WRONG_STATE: ErrorKind(409, "The run's state does not allow this."),

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 
@@ -26,7 +27,6 @@ from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.cli.daemon import Daemon, remember_daemon
 from cliffwatch.cli.output import say
 from cliffwatch.cli.waiting import await_database
-from cliffwatch.http.connections import bounds_within, http_options
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.server.app import create_app
@@ -36,8 +36,9 @@ from cliffwatch.store.database import open_database, upgrade
 _SHUTDOWN_GRACE_SECONDS = 3
 #: How long another service of this state directory, which may be about to end, is waited for.
 _PATIENCE_SECONDS = 5.0
-#: More would be of no use: connections are bounded, and a run needs some ten.
+#: More would be of no use: connections are limited, and a run needs some ten.
 _OPEN_FILES = 16_384
+_CONNECTIONS = 512
 
 
 def serve_forever(settings: Settings, token_path: Path) -> None:
@@ -57,12 +58,20 @@ def serve_forever(settings: Settings, token_path: Path) -> None:
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=_SHUTDOWN_GRACE_SECONDS,
-            **http_options(bounds_within(_most_open_files())),
+            **connection_options(_most_open_files()),
         )
         server = uvicorn.Server(configuration)
         server.run(sockets=[listener])
     if not server.started:
         raise Problem(Code.NOT_READY, "the service could not be started; the reason is above")
+
+
+def connection_options(open_files: int) -> dict[str, Any]:
+    """uvicorn's options for connections, in a process that may open so many files: half are left to what answers need.
+
+    What a slow client may take of the service is limited by the proxy before it (docs/api.md).
+    """
+    return {"http": "h11", "ws": "none", "limit_concurrency": min(_CONNECTIONS, max(2, open_files // 2))}
 
 
 def _most_open_files() -> int:

@@ -1,10 +1,10 @@
 """Requests counted and timed by route template, and bodies kept below a limit: what wraps the whole application."""
 
-import threading
 import time
-from bisect import bisect_left
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 
+from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.metrics_core import Metric
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from cliffwatch.base.errors import Code, Problem
@@ -22,44 +22,46 @@ NO_ROUTE = "none"
 
 
 class HttpFigures:
-    """Counts by (method, route, class of status) and durations by (method, route)."""
+    """Requests by (method, route, class of status) and their durations by (method, route)."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._requests: dict[tuple[str, str, str], int] = {}
-        self._durations: dict[tuple[str, str], list[int]] = {}
-        self._sums: dict[tuple[str, str], float] = {}
+        self._registry = CollectorRegistry()
+        self._known: set[tuple[str, str]] = set()
+        self._requests = Counter(
+            "cliffwatch_service_http_requests",
+            "Requests answered.",
+            ["method", "route", "status"],
+            registry=self._registry,
+        )
+        self._durations = Histogram(
+            "cliffwatch_service_http_request_duration_seconds",
+            "Time from a request's arrival to the end of its answer; of a live stream, to its end.",
+            ["method", "route"],
+            registry=self._registry,
+            buckets=BUCKETS_SECONDS,
+        )
 
     def know(self, routes: Iterable[tuple[str, str]]) -> None:
         """Begin every (method, route) at zero."""
-        for method, route in routes:
-            self._know(method, route)
+        for method, route in {*routes, (NO_ROUTE, NO_ROUTE)}:
+            self._known.add((method, route))
+            self._durations.labels(method, route)
+            for status_class in STATUS_CLASSES:
+                self._requests.labels(method, route, status_class)
 
     def count(self, method: str, route: str, status: int, seconds: float) -> None:
-        with self._lock:
-            if (method, route) not in self._durations:
-                # Whatever word a client made up: it makes no series of its own.
-                method = NO_ROUTE
-                self._know(method, route)
-            status_class = STATUS_CLASSES[max(0, min(len(STATUS_CLASSES) - 1, status // 100 - 2))]
-            self._requests[(method, route, status_class)] += 1
-            self._durations[(method, route)][bisect_left(BUCKETS_SECONDS, seconds)] += 1
-            self._sums[(method, route)] += seconds
+        if (method, route) not in self._known:
+            # A client that makes up a method makes no series of it.
+            method = route = NO_ROUTE
+        status_class = STATUS_CLASSES[max(0, min(len(STATUS_CLASSES) - 1, status // 100 - 2))]
+        self._requests.labels(method, route, status_class).inc()
+        self._durations.labels(method, route).observe(seconds)
 
-    def snapshot(
-        self,
-    ) -> tuple[dict[tuple[str, str, str], int], dict[tuple[str, str], list[int]], dict[tuple[str, str], float]]:
-        """Copies of the counts, the bucket counts and the sums, of one moment."""
-        with self._lock:
-            durations = {key: list(counts) for key, counts in self._durations.items()}
-            return dict(self._requests), durations, dict(self._sums)
-
-    def _know(self, method: str, route: str) -> None:
-        if (method, route) not in self._durations:
-            for status_class in STATUS_CLASSES:
-                self._requests[(method, route, status_class)] = 0
-            self._durations[(method, route)] = [0] * (len(BUCKETS_SECONDS) + 1)
-            self._sums[(method, route)] = 0.0
+    def collect(self) -> Iterator[Metric]:
+        """For a scrape, without when each series began."""
+        for metric in self._registry.collect():
+            metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
+            yield metric
 
 
 class Measured:

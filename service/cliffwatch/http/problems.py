@@ -35,7 +35,6 @@ _PASSING = frozenset(
         Code.DATABASE_UNAVAILABLE,
         Code.JOURNAL_UNWRITABLE,
         Code.NOT_READY,
-        Code.TOO_MANY_CONNECTIONS,
         Code.TOO_MANY_STREAMS,
     }
 )

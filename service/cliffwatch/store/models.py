@@ -250,21 +250,6 @@ class FiringRow(BaseRow):
     detail: Mapped[_Words]
 
 
-class KeptAlertRow(BaseRow):
-    """An alert that was taken from Alertmanager and could not be written into its run's journal yet."""
-
-    __tablename__ = "kept_alerts"
-
-    #: No foreign key: a rebuild of the index takes runs away for a moment.
-    run_id: Mapped[str] = mapped_column(primary_key=True)
-    fingerprint: Mapped[str] = mapped_column(primary_key=True)
-    starts_at: Mapped[float] = mapped_column(primary_key=True)
-    status: Mapped[str] = mapped_column(primary_key=True)
-    received_at: Mapped[_Number]
-    #: The line for the journal, as JSON.
-    event: Mapped[_Object]
-
-
 class TokenRow(BaseRow):
     """A bearer token; only the SHA-256 of its secret is kept."""
 
