@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -13,7 +13,6 @@ from pathlib import Path
 import httpx
 import pytest
 from testkit import journals
-from testkit.waiting import wait_until
 from tests.api.harness import ORDER, WORKLOAD, Api, NoReconciler, listening, make_tokens, serving
 
 from cliffwatch.journal import JournalReader
@@ -102,29 +101,97 @@ def _workload(api: Api) -> str:
     return "steady"
 
 
-def test_a_database_that_is_deleted_is_noticed_and_written_again(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(settings) as api:
-        api.put("/runs/one", ORDER).raise_for_status()
-        for path in settings.state_directory.glob("cliffwatch.sqlite3*"):
-            path.unlink()
-        api.services.database_monitor.look()
-        assert api.client.get("/readyz").status_code == 200
-        assert "was deleted; it is there again" in caplog.text
-        api.put("/runs/two", ORDER).raise_for_status()
-        assert {run["id"] for run in api.get("/runs").json()["items"]} == {"one", "two"}
-    # Not only this process believes it.
-    with closing(sqlite3.connect(_file(settings))) as database:
-        assert {name for (name,) in database.execute("SELECT id FROM runs")} == {"one", "two"}
-        assert _file(settings).stat().st_mode & 0o077 == 0
-
-
 def _put(api: Api, name: str) -> int:
     return api.put(f"/workloads/{name}", WORKLOAD | {"name": name}).status_code
 
 
-def test_nothing_that_was_acknowledged_is_lost_while_the_database_is_deleted_again_and_again(
+def _names(path: Path) -> set[str]:
+    with closing(sqlite3.connect(path)) as database:
+        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return {name for (name,) in database.execute("SELECT name FROM workloads")}
+
+
+def _delete(settings: Settings, *suffixes: str) -> None:
+    for suffix in suffixes:
+        _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
+
+
+def _lose_file(settings: Settings) -> None:
+    _delete(settings, "")
+
+
+def _lose_all(settings: Settings) -> None:
+    _delete(settings, "", "-wal", "-shm")
+
+
+def _lose_log(settings: Settings) -> None:
+    _delete(settings, "-wal", "-shm")
+
+
+def _lose_index_of_log(settings: Settings) -> None:
+    _delete(settings, "-shm")
+
+
+def _replace(settings: Settings) -> None:
+    other = _file(settings).with_name("other")
+    other.write_bytes(b"")
+    other.replace(_file(settings))
+
+
+@pytest.mark.parametrize(
+    ("lose", "words"),
+    [
+        (_lose_file, "cliffwatch.sqlite3 is gone; put the file back, or restart the service"),
+        (_lose_all, "cliffwatch.sqlite3 is gone; put the file back, or restart the service"),
+        (_lose_log, "or its index, is gone; restart the service"),
+        (_lose_index_of_log, "or its index, is gone; restart the service"),
+        (_replace, "was replaced by another; restart the service"),
+    ],
+)
+def test_nothing_is_written_to_a_file_that_would_be_gone_with_the_service(
+    settings: Settings, caplog: pytest.LogCaptureFixture, lose: Callable[[Settings], None], words: str
+) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        lose(settings)
+        # In whichever connection: those that are open, and new ones.
+        with ThreadPoolExecutor(20) as threads:
+            assert set(threads.map(lambda number: _put(api, f"refused-{number}"), range(20))) == {503}
+        unready = api.client.get("/readyz")
+        assert (unready.status_code, unready.json()["code"]) == (503, "not_ready")
+        assert words in unready.json()["detail"]
+        for _ in range(3):
+            api.services.database_monitor.look()
+        assert sum(words in record.getMessage() for record in caplog.records if "store.monitor" in record.name) == 1
+
+
+@pytest.mark.parametrize("lose", [_lose_log, _lose_index_of_log])
+def test_a_restart_keeps_what_was_in_a_log_that_was_deleted(
+    settings: Settings, lose: Callable[[Settings], None]
+) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        lose(settings)
+        assert _put(api, "refused") == 503
+    with serving(settings) as api:
+        assert _put(api, "after") == 201
+    assert {"before", "after"} <= _names(_file(settings))
+
+
+def test_a_database_that_is_moved_away_and_back_is_written_again(settings: Settings) -> None:
+    with serving(settings) as api:
+        assert _put(api, "before") == 201
+        away = _file(settings).with_name("away")
+        _file(settings).rename(away)
+        api.services.database_monitor.look()
+        assert _put(api, "meanwhile") == 503
+        away.rename(_file(settings))
+        assert _put(api, "after") == 201
+        assert api.client.get("/readyz").status_code == 200
+    assert {"before", "after"} <= _names(_file(settings))
+
+
+def test_nothing_that_was_acknowledged_is_lost_when_the_database_is_moved_away_again_and_again(
     settings: Settings,
 ) -> None:
     with serving(settings) as api:
@@ -142,58 +209,20 @@ def test_nothing_that_was_acknowledged_is_lost_while_the_database_is_deleted_aga
         with ThreadPoolExecutor(3) as threads:
             writers = [threads.submit(put, writer) for writer in range(3)]
             try:
-                for _ in range(5):
-                    time.sleep(0.5)
-                    _file(settings).unlink()
-                    wait_until(_file(settings).exists, "the file is there again")
+                for number in range(5):
+                    time.sleep(0.3)
+                    away = _file(settings).with_name(f"away-{number}")
+                    _file(settings).rename(away)
+                    time.sleep(0.3)
+                    away.rename(_file(settings))
             finally:
                 is_over.set()
             assert [writer.exception() for writer in writers] == [None] * 3
-        api.services.database_monitor.look()
-    with closing(sqlite3.connect(_file(settings))) as database:
-        kept = {name for (name,) in database.execute("SELECT name FROM workloads")}
     assert len(acknowledged) > 20
-    assert set(acknowledged) - kept == set()
+    assert set(acknowledged) - _names(_file(settings)) == set()
 
 
-def test_a_write_ahead_log_that_is_deleted_is_noticed_and_what_it_held_is_kept(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-        for suffix in ("-wal", "-shm"):
-            _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
-        assert "the write-ahead log of the database" in api.client.get("/readyz").json()["detail"]
-        api.services.database_monitor.look()
-        assert "was deleted; it is there again" in caplog.text
-        assert api.client.get("/readyz").status_code == 200
-        assert _put(api, "after") == 201
-        copy = settings.state_directory / "as-a-crash-leaves-it"
-        copy.mkdir()
-        for path in settings.state_directory.glob("cliffwatch.sqlite3*"):
-            (copy / path.name).write_bytes(path.read_bytes())
-    with closing(sqlite3.connect(copy / "cliffwatch.sqlite3")) as database:
-        assert {name for (name,) in database.execute("SELECT name FROM workloads")} >= {"before", "after"}
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_the_index_of_a_write_ahead_log_is_missed_too(settings: Settings, caplog: pytest.LogCaptureFixture) -> None:
-    """Whoever opens the database without it makes another, and the two know nothing of each other."""
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-        _file(settings).with_name("cliffwatch.sqlite3-shm").unlink()
-        assert "or its index, is gone" in api.client.get("/readyz").json()["detail"]
-        api.services.database_monitor.look()
-        assert "was deleted; it is there again" in caplog.text
-        with closing(sqlite3.connect(_file(settings))) as other:
-            other.execute("DELETE FROM workloads WHERE name = 'before'")
-            other.commit()
-        assert _put(api, "after") == 201
-    assert "after" in _names(_file(settings))
-    assert "before" not in _names(_file(settings))
-
-
-def test_nothing_is_written_to_a_database_that_another_took_the_place_of(settings: Settings) -> None:
+def test_a_file_that_took_the_place_of_the_database_is_not_damaged_by_its_log(settings: Settings) -> None:
     with serving(settings) as api:
         assert _put(api, "old") == 201
         backup = settings.state_directory / "backup"
@@ -202,78 +231,16 @@ def test_nothing_is_written_to_a_database_that_another_took_the_place_of(setting
         # More than a write-ahead log holds, so that it begins again.
         for number in range(120):
             assert _put(api, f"later-{number}") == 201
+        away = _file(settings).with_name("away")
+        _file(settings).rename(away)
         backup.replace(_file(settings))
         api.services.database_monitor.look()
-        # None of them opens the other file either, in whichever connection.
-        with ThreadPoolExecutor(20) as threads:
-            assert set(threads.map(lambda number: _put(api, f"refused-{number}"), range(20))) == {503}
-        assert api.get("/workloads").status_code == 200
-    with closing(sqlite3.connect(_file(settings))) as database:
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        assert "old" in {name for (name,) in database.execute("SELECT name FROM workloads")}
-
-
-def _names(path: Path) -> set[str]:
-    with closing(sqlite3.connect(path)) as database:
-        assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-        return {name for (name,) in database.execute("SELECT name FROM workloads")}
-
-
-def test_a_database_that_is_put_back_is_written_again_and_has_all_that_it_had(settings: Settings) -> None:
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-        away, other = _file(settings).with_name("away"), _file(settings).with_name("other")
-        other.write_bytes(b"")
-        _file(settings).rename(away)
-        other.replace(_file(settings))
-        api.services.database_monitor.look()
-        assert _put(api, "meanwhile") == 503
-        # Without its write-ahead log, it is whole where it was moved to.
-        copy = _file(settings).with_name("copy")
-        copy.write_bytes(away.read_bytes())
-        assert "before" in _names(copy)
-        away.replace(_file(settings))
-        api.services.database_monitor.look()
-        assert _put(api, "after") == 201
-        assert api.client.get("/readyz").status_code == 200
-    assert {"before", "after"} <= _names(_file(settings))
-
-
-def test_a_database_that_is_put_back_as_it_was_is_written_again(settings: Settings) -> None:
-    with serving(settings) as api:
-        away, squatter = _file(settings).with_name("away"), _file(settings).with_name(".cliffwatch.sqlite3.restored")
-        squatter.mkdir()
-        _file(settings).rename(away)
-        api.services.database_monitor.look()
-        assert _put(api, "meanwhile") == 503
-        away.rename(_file(settings))
-        api.services.database_monitor.look()
-        assert _put(api, "after") == 201
-        squatter.rmdir()
-
-
-def test_a_new_connection_opens_no_file_that_took_the_place_of_the_database(settings: Settings) -> None:
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-        backup = settings.state_directory / "backup"
-        with closing(sqlite3.connect(_file(settings))) as source, closing(sqlite3.connect(backup)) as target:
-            source.backup(target)
-        api.services.database.reopen()
-        backup.replace(_file(settings))
         assert _put(api, "refused") == 503
+        assert api.get("/workloads").status_code == 200
+        # Without its write-ahead log, the other one is whole where it was moved to.
+        assert {f"later-{number}" for number in range(120)} <= _names(away)
+    assert "old" in _names(_file(settings))
     assert "refused" not in _names(_file(settings))
-
-
-def test_a_new_connection_makes_no_other_write_ahead_log(settings: Settings) -> None:
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-        for suffix in ("-wal", "-shm"):
-            _file(settings).with_name(f"cliffwatch.sqlite3{suffix}").unlink()
-        api.services.database.reopen()
-        assert _put(api, "meanwhile") == 503
-        api.services.database_monitor.look()
-        assert _put(api, "after") == 201
-    assert {"before", "after"} <= _names(_file(settings))
 
 
 #: Opens the database once a line comes, and closes it whole at the next.
@@ -306,57 +273,6 @@ def test_nothing_is_acknowledged_beside_a_write_ahead_log_that_another_program_m
         assert "the write-ahead log of the database" in api.client.get("/readyz").json()["detail"]
         other.stdin.write("close\n")
         assert other.stdout.readline() == "ok\n"
-
-
-def test_a_file_that_was_written_again_is_held_as_soon_as_that_can_be_done(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with serving(settings) as api:
-        assert _put(api, "before") == 201
-
-        def refuse(_: Path) -> sqlite3.Connection:
-            raise sqlite3.OperationalError("too many open files")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(monitor, "_opened", refuse)
-            _file(settings).unlink()
-            api.services.database_monitor.look()
-            assert _put(api, "between") == 201
-        api.services.database_monitor.look()
-        _file(settings).unlink()
-        api.services.database_monitor.look()
-        assert _put(api, "after") == 201
-    assert {"before", "between", "after"} <= _names(_file(settings))
-
-
-def test_a_database_that_cannot_be_written_again_is_reported(
-    settings: Settings, caplog: pytest.LogCaptureFixture
-) -> None:
-    with serving(settings) as api:
-        _file(settings).unlink()
-        # A name that cannot be taken: as on a disk that is full, or was mounted over.
-        _file(settings).with_name(".cliffwatch.sqlite3.restored").mkdir()
-        for _ in range(3):
-            api.services.database_monitor.look()
-        unready = api.client.get("/readyz")
-        assert unready.status_code == 503
-        assert "cliffwatch.sqlite3 is gone; put the file back or restart the service" in unready.json()["detail"]
-        assert sum("is gone" in record.getMessage() for record in caplog.records if "store.monitor" in record.name) == 1
-        assert not _file(settings).exists()
-        # It would be gone with the service.
-        assert _put(api, "refused") == 503
-        _file(settings).with_name(".cliffwatch.sqlite3.restored").rmdir()
-        api.services.database_monitor.look()
-        assert _put(api, "taken") == 201
-    assert "taken" in _names(_file(settings))
-
-
-def test_a_database_that_is_replaced_is_reported(settings: Settings) -> None:
-    with serving(settings) as api:
-        other = _file(settings).with_name("other")
-        other.write_bytes(b"")
-        other.replace(_file(settings))
-        assert "was replaced by another" in api.client.get("/readyz").json()["detail"]
 
 
 def test_the_same_request_at_once_makes_one_run_and_succeeds_everywhere(api: Api) -> None:

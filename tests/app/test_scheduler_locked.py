@@ -18,7 +18,7 @@ from cliffwatch.store.database import PATIENCE_SECONDS, Database
 @contextmanager
 def locked(database: Database, seconds: float) -> Iterator[None]:
     """The schedules are locked for so long, as a backup does."""
-    statement = "BEGIN EXCLUSIVE" if database.path else "LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE"
+    statement = "BEGIN EXCLUSIVE" if database.file else "LOCK TABLE schedules IN ACCESS EXCLUSIVE MODE"
     is_held = threading.Event()
 
     def hold() -> None:

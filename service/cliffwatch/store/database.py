@@ -29,7 +29,7 @@ from cliffwatch.base.version import VERSION
 from cliffwatch.store.log_growth import LIMIT_BYTES
 from cliffwatch.store.models import BaseRow
 from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
-from cliffwatch.store.sqlite_file import Identity, LogIdentities, SqliteFile
+from cliffwatch.store.sqlite_file import SqliteFile
 
 #: How long a writer waits for another one before it gives up: whoever asked is answered that the database is busy.
 PATIENCE_SECONDS = 3.0
@@ -42,28 +42,25 @@ _DAMAGE = re.compile(r"malformed|not a database|no such (?:table|column)|Undefin
 
 
 class Database:
-    """An engine and the two ways to use it."""
+    """An engine and the two ways to use it; `file` is None for a database that is elsewhere or in memory."""
 
     def __init__(self, engine: Engine, file: SqliteFile | None = None) -> None:
         self.engine = engine
-        self._file = file
-
-    @property
-    def path(self) -> Path | None:
-        """The file of a SQLite database; None for a database that is elsewhere or in memory."""
-        is_file = self.engine.dialect.name == "sqlite" and self.engine.url.database not in (None, "", ":memory:")
-        return Path(str(self.engine.url.database)) if is_file else None
+        self.file = file
 
     @contextmanager
     def session(self, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[Session]:
         """A transaction that may write: committed at the end, rolled back by an exception.
 
         SQLite lets one such transaction in at a time, so what was read in it still holds when it writes; keep it short.
-        Raises one of DATABASE_ERRORS when it is not let in within its patience.
+        Raises one of DATABASE_ERRORS when it is not let in within its patience, and where the file was deleted or
+        replaced: what is written there would be gone with it.
         """
         engine = self.engine.execution_options(**{_PATIENCE: patience_seconds})
+        self._require_file()
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
+        self._require_file()
 
     @contextmanager
     def snapshot(self) -> Iterator[Session]:
@@ -73,17 +70,12 @@ class Database:
                 yield session
             connection.rollback()
 
-    def require_file(self, identity: Identity | None, log_identities: LogIdentities | None = None) -> None:
-        """Open no other file of SQLite's from now on, and no other write-ahead log: whoever would gets an error."""
-        if self._file is not None:
-            self._file.require(identity, log_identities)
-
-    def reopen(self) -> None:
-        """Have every transaction from now on use the file that has the name now."""
-        self.engine.dispose()
-
     def close(self) -> None:
         self.engine.dispose()
+
+    def _require_file(self) -> None:
+        if self.file is not None:
+            self.file.require_well()
 
 
 def open_database(url: str, *, limits_answers: bool = True) -> Database:

@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import Dialect
+from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 #: Device and inode.
@@ -16,8 +17,8 @@ LogIdentities = tuple[Identity | None, Identity | None]
 class SqliteFile:
     """A database file that is made once: when it is gone later, an empty one must not take its place unnoticed.
 
-    Once it is known which file it is and which write-ahead log it has (`require`), no other one is opened, and no other
-    log made: what is written there would be gone with the file that has the name.
+    Once it is known which file it is and which write-ahead log it has (`require_this`), no other one is opened, and no
+    other log made: what is written there would be gone with the file that has the name.
     """
 
     def __init__(self, path: Path) -> None:
@@ -26,9 +27,33 @@ class SqliteFile:
         self._identity: Identity | None = None
         self._log_identities: LogIdentities | None = None
 
-    def require(self, identity: Identity | None, log_identities: LogIdentities | None = None) -> None:
-        """None stands for whichever is there."""
-        self._identity, self._log_identities = identity, log_identities
+    def require_this(self) -> None:
+        """From now on it is the file that has the name now, with the log that is beside it."""
+        self._identity, self._log_identities = identity_of(self.path), log_identities_of(self.path)
+
+    def fault(self) -> str | None:
+        """Why nothing may be written, and what to do; None where the file and its log are those that are required."""
+        if self._identity is None:
+            return None
+        present = identity_of(self.path)
+        if present is None:
+            remedy = "put the file back, or restart the service, which makes a new one of the journals, without"
+            return f"the database file {self.path} is gone; {remedy} schedules and tokens"
+        if present != self._identity:
+            return f"the database file {self.path} was replaced by another; restart the service, so that it is used"
+        if log_identities_of(self.path) != self._log_identities:
+            return f"the write-ahead log of the database {self.path}, or its index, is gone; restart the service"
+        return None
+
+    def require_well(self) -> None:
+        """Raises OperationalError where `fault` has a reason."""
+        if (fault := self.fault()) is not None:
+            raise OperationalError(None, None, sqlite3.OperationalError(fault))
+
+    def is_other_with_this_log(self) -> bool:
+        """Whether another file has the name, beside the log of the one that is required."""
+        is_other = identity_of(self.path) not in (None, self._identity)
+        return is_other and log_identities_of(self.path) == self._log_identities
 
     def connect(
         self, dialect: Dialect, record: ConnectionPoolEntry, arguments: list[object], options: dict[str, Any]
@@ -37,10 +62,9 @@ class SqliteFile:
         connection: sqlite3.Connection = sqlite3.connect(uri_of(self.path, self._mode), uri=True, **options)
         self._mode = "rw"
         # The file is opened by now, its log by the first statement.
-        is_other = self._identity not in (None, identity_of(self.path))
-        if is_other or self._log_identities not in (None, log_identities_of(self.path)):
+        if (fault := self.fault()) is not None:
             connection.close()
-            raise sqlite3.OperationalError(f"{self.path} is not the database that the service has open")
+            raise sqlite3.OperationalError(fault)
         return connection
 
 
