@@ -16,23 +16,102 @@ DECIDING = [
 ]
 #: Numbers that say how something is measured and decide nothing: what may stay with the code that measures.
 MEASURING = {
-    "online/channel.py": {"_RING", "_LOWEST_HOURS", "_LOCAL_BLOCKS"},
-    "online/detector.py": {"_ENDS_KEPT"},
-    "online/drift.py": {"SPANS", "_INFERRED", "_INFERRED_FROM", "_HALVES_A_DAY"},
-    "online/rare_spikes.py": {"_QUANTILES", "_LEVEL_WINDOWS", "_LEVEL_LEAST", "_BIN", "_BINS", "_KEPT"},
+    "online/channel.py": {
+        "_RING",
+        "_LOWEST_HOURS",
+        "_LOCAL_BLOCKS",
+        "_RECENT",
+        "_HALVES_KEPT",
+        "_WINDOWS_KEPT",
+        "_PHASE_WINDOWS",
+        "_SIGMA_UNKNOWN",
+        "_REFERENCE_LEAST",
+        "_COARSE",
+        "_COARSE_LOST",
+    },
+    "online/detector.py": {"_ENDS_KEPT", "_DRIFT_STRIDE"},
+    "online/drift.py": {
+        "SPANS",
+        "_INFERRED",
+        "_INFERRED_FROM",
+        "_HALVES_A_DAY",
+        "_HOURS_OF_DAY",
+        "_HOURS_KNOWN",
+        "_LOWEST",
+    },
+    "online/excursion.py": {"_MEDIAN_WINDOWS", "_PAST_KEPT"},
+    "online/rare_spikes.py": {"_QUANTILES", "_LEVEL_WINDOWS", "_LEVEL_LEAST", "_BIN", "_BINS", "_KEPT", "_BAND"},
     "online/ratios.py": {"RATIO_SPANS"},
-    "online/recurrence.py": {"_INTERVALS_MOST"},
-    "online/rising.py": {"_HOURS", "_SKEWS", "_LEAST"},
+    "online/recurrence.py": {"_INTERVALS_MOST", "_TURNS_MOST"},
+    "online/rising.py": {"_HOURS", "_SKEWS", "_LEAST", "_ERROR_LEAST"},
     "online/spikes.py": {"_KEPT", "_BINS", "_BIN"},
-    "online/steps.py": {"_STRIDE", "_PAIRED_SPAN", "_GRADUAL_BLOCKS"},
-    "offline/changes.py": {"_DRIFT_BLOCKS", "_GRADUAL_BLOCKS"},
-    "offline/onset.py": {"REACH", "_CLIENT_WEIGHT", "_DEVICE_WEIGHT", "_BEYOND", "_MEMORY_WINDOWS", "_LEFT_OPEN"},
-    "offline/recurring.py": {"_RECENT_LEVEL_BLOCKS"},
-    "offline/segments.py": {"_SEGMENT_MINIMUM", "BEFORE_BLOCKS", "AFTER_BLOCKS", "_PLACES"},
-    "causes/evidence.py": {"STRONG", "FAIR", "WEAK"},
+    "online/steps.py": {
+        "_STRIDE",
+        "_PAIRED_SPAN",
+        "_PAIRS_KEPT",
+        "_PAIRS_LEAST",
+        "_GRADUAL_BLOCKS",
+        "_GRADUAL_LEAST",
+        "_RAMP_STRIDE",
+        "_OUTLIER",
+        "_EDGE_LEAST",
+        "_PRESENT_BLOCKS",
+        "_BEFORE_BLOCKS",
+        "_FADES",
+        "_OWN_LEAST",
+        "_SHORTER_LEAST",
+        "_INFERRED_PART",
+    },
+    "offline/changes.py": {
+        "_DRIFT_BLOCKS",
+        "_GRADUAL_BLOCKS",
+        "_SKIPPED_PART",
+        "_RETURNS_PART",
+        "_RAMP_PART",
+        "_REACH_PART",
+        "_BASELINE_PART",
+        "_SMOOTH_BLOCKS",
+        "_SHAPE_POINTS",
+        "_SIDES",
+        "_MEDIAN_LEAST",
+    },
+    "offline/onset.py": {
+        "REACH",
+        "_CLIENT_WEIGHT",
+        "_DEVICE_WEIGHT",
+        "_BEYOND",
+        "_MEMORY_WINDOWS",
+        "_LEFT_OPEN",
+        "_BEYOND_SIGMAS",
+        "_MARGIN_WINDOWS",
+        "_BEFORE_LEAST",
+        "_AFTER_LEAST",
+        "_SIGMA_LEAST",
+    },
+    "offline/ramps.py": {"_MORE_LEAST", "_STARTS", "_EDGE_LEAST"},
+    "offline/recurring.py": {"_RECENT_LEVEL_BLOCKS", "_NEAR_BLOCKS"},
+    "offline/segments.py": {
+        "_SEGMENT_MINIMUM",
+        "BEFORE_BLOCKS",
+        "AFTER_BLOCKS",
+        "_PLACES",
+        "_MEANS_BLOCKS",
+        "_MEANS_LEAST",
+        "_SIGMA_UNKNOWN",
+        "_SIGMA_LEAST",
+        "_USUAL_BLOCKS",
+        "_USUAL_SIGMAS",
+        "_SEGMENTS_LEAST",
+        "_OVERLAP",
+        "_AFTER_LEAST",
+        "_LOWEST",
+    },
     "causes/diagnosis.py": {"_OTHER_CAUSES_SCORE"},
+    "causes/evidence.py": {"STRONG", "FAIR", "WEAK"},
     "sizes.py": {"LEVEL_WINDOWS", "RECENT_WINDOWS", "_BAND", "_PEAKS"},
 }
+#: Halves, doubles, signs, the first and the last, hundredths that are printed.
+ARITHMETIC = {-1, 0, 1, 2, 0.5, 100}
 
 
 def constants(path: Path) -> Iterator[str]:
@@ -51,6 +130,20 @@ def is_of_numbers(value: ast.AST) -> bool:
 def test_what_decides_is_among_the_thresholds() -> None:
     found = {str(path.relative_to(HOME)): names for path in DECIDING if (names := set(constants(path)))}
     assert found == MEASURING
+
+
+def literals(path: Path) -> Iterator[str]:
+    """Numbers in a module's functions that no arithmetic needs: what is compared, or stated, has a name."""
+    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(function, ast.FunctionDef | ast.Lambda):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Constant) and type(node.value) in (int, float) and node.value not in ARITHMETIC:
+                    yield f"{path.relative_to(HOME)}:{node.lineno}: {node.value!r}"
+
+
+def test_no_number_that_decides_stands_in_a_function() -> None:
+    rounded = {"causes/diagnosis.py:92: 3", "layers.py:150: 3"}
+    assert set(chain.from_iterable(map(literals, DECIDING))) - rounded == set()
 
 
 def test_every_threshold_is_used_and_has_one_name() -> None:

@@ -8,11 +8,14 @@ from cliffwatch.analysis.finding import Baseline, Finding, FindingKind
 from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.thresholds import (
     AFFECTED_FROM,
+    ALONE_CONFIDENCE,
     CLIFF_RATIO,
+    CORROBORATED_CONFIDENCE,
     CORROBORATED_RATIO,
     LASTED_CONFIDENCE,
     LASTED_RATIO,
     LASTED_WINDOWS,
+    UNMEASURED_CONFIDENCE,
     WITHIN_BAND_RATIO,
 )
 
@@ -40,6 +43,13 @@ def height_to_join(height: float) -> float:
     """By how much another operation rises at least to be part of a change of this height: half of it, and no more than
     what makes a cliff by itself."""
     return min(height / 2, _LEAST_HEIGHT)
+
+
+def confidence_of(is_corroborated: bool, is_device_measured: bool) -> float:
+    """How sure a change is: a device shows it too, no device was measured, or one was and does not show it."""
+    if is_corroborated:
+        return CORROBORATED_CONFIDENCE
+    return ALONE_CONFIDENCE if is_device_measured else UNMEASURED_CONFIDENCE
 
 
 def is_cliff_by_itself(raised: Finding, window_seconds: float) -> bool:

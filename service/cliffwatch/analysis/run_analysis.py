@@ -21,7 +21,7 @@ from cliffwatch.analysis.preprocessing import is_of_load, judged
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.rare import with_rare
 from cliffwatch.analysis.sizes import Rise, reported_series, rose, sized
-from cliffwatch.analysis.span_lengths import BLOCK
+from cliffwatch.analysis.span_lengths import BLOCK, SAME_MOMENT_SECONDS
 from cliffwatch.analysis.thresholds import (
     DRIFT_RUN_BLOCKS,
     EASED_WINDOWS,
@@ -102,7 +102,7 @@ def _are_one(one: Finding, other: Finding, series: Mapping[str, Series], window_
     is_same_kind = one.kind == other.kind or {one.kind, other.kind} <= SUDDEN
     are_sudden = {one.kind, other.kind} <= SUDDEN and one.series != other.series
     windows = TOGETHER_WINDOWS if are_sudden else TOGETHER_WINDOWS_OTHERWISE
-    return is_same_kind and abs(one.onset - other.onset) <= windows * window_seconds + 1e-6
+    return is_same_kind and abs(one.onset - other.onset) <= windows * window_seconds + SAME_MOMENT_SECONDS
 
 
 def _lasting(
@@ -178,9 +178,9 @@ class Meter:
         """Of a series since the onset of a finding, up to its end; None where it was not measured."""
         channel, rise, until = Channel(self._known[name]), None, finding.until
         for sample in self._samples:
-            if until is not None and sample.end > until + 1e-6:
+            if until is not None and sample.end > until + SAME_MOMENT_SECONDS:
                 break
-            if rise is None and sample.start >= finding.onset - 1e-6:
+            if rise is None and sample.start >= finding.onset - SAME_MOMENT_SECONDS:
                 baseline = channel.baseline_before(finding.onset)
                 if baseline is None:
                     return None
@@ -194,5 +194,5 @@ class Meter:
     def rose(self, name: str, onset: float) -> bool:
         """Whether a series rose at an onset, by the windows just before and after it."""
         known = [(s, math.log(s.values[name])) for s in self._samples if s.values.get(name, 0.0) > 0]
-        before = [level for sample, level in known if sample.end <= onset + 1e-6]
-        return rose(before, [level for sample, level in known if sample.start >= onset - 1e-6])
+        before = [level for sample, level in known if sample.end <= onset + SAME_MOMENT_SECONDS]
+        return rose(before, [level for sample, level in known if sample.start >= onset - SAME_MOMENT_SECONDS])

@@ -19,6 +19,10 @@ REFERENCE_MINIMUM = 30
 STEP_SPANS = (8, 12, 20, 30, 60)
 #: Windows whose median is a level for the fast detector.
 FAST = 11
+#: The power by which the spread of medians of a span falls with its length: less than 1 / 2, since windows are alike.
+NOISE_FADES = 0.3
+#: Moments that are no further apart than this are the same: they are sums of window lengths.
+SAME_MOMENT_SECONDS = 1e-6
 
 
 def log_ratio(ratio: float) -> float:

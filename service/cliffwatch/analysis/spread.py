@@ -4,7 +4,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 #: A normal distribution's standard deviation / its median absolute deviation.
-_NORMAL = 1.4826
+NORMAL = 1.4826
+#: The standard error of a median / that of a mean, of a normal distribution: sqrt(pi / 2).
+MEDIAN_ERROR = 1.25
+#: The shares of a normal distribution that are a standard deviation below and above its middle.
+ONE_SIGMA = (0.16, 0.84)
+#: What a sum of squares is divided by at least.
+TINY = 1e-12
 
 
 def middle(values: NDArray[np.float64]) -> float:
@@ -52,8 +58,8 @@ class Spread:
         if self._cached is None or self._count - self._cached_at > count // 16:
             ordered = sorted(self._values)
             centre = ordered[count // 2]
-            deviation = _NORMAL * sorted([abs(value - centre) for value in ordered])[count // 2]
-            half = (ordered[int(0.84 * (count - 1))] - ordered[int(0.16 * (count - 1))]) / 2
+            deviation = NORMAL * sorted([abs(value - centre) for value in ordered])[count // 2]
+            half = (ordered[int(ONE_SIGMA[1] * (count - 1))] - ordered[int(ONE_SIGMA[0] * (count - 1))]) / 2
             self._cached = max(deviation, half) * (1 + 1.5 / count**0.5)
             self._cached_at = self._count
         return self._cached

@@ -56,6 +56,44 @@ WITHIN_BAND_RATIO = 3.0
 #: A finding that lasts is stated again to whoever watches when it is so many times as large as was said last.
 UPDATE_FACTOR = 2.0
 
+#: A change is over when less than this part of it is left, by the median of so many blocks; what lasted less than this
+#: (4 h) teaches the run's detectors what it comes back from.
+RETURNED_PART, RETURNED_BLOCKS, TAUGHT_WINDOWS = 0.3, 10, 4 * HOUR
+
+# How sure a finding is, from 0 to 1.
+
+#: A device shows the same, none was measured, or one was and does not show it.
+CORROBORATED_CONFIDENCE, UNMEASURED_CONFIDENCE, ALONE_CONFIDENCE = 0.9, 0.6, 0.5
+#: A cliff that a device shows, drift that one shows, a stall, and what a single series shows: rare spikes, a shortfall.
+CLIFF_CONFIDENCE, DRIFT_CONFIDENCE, STALL_CONFIDENCE, LONE_CONFIDENCE = 0.95, 0.8, 0.9, 0.7
+#: A step of a whole run that a device shows: at least, more by each standard deviation, and at most.
+SEGMENT_CONFIDENCE, SEGMENT_CONFIDENCE_BY, SEGMENT_CONFIDENCE_MOST = 0.8, 0.02, 0.99
+
+# What devices and load show beside a rise of the client's.
+
+#: A level that differs by less has not moved, whatever its noise.
+LEVEL_MOVED = 1.04
+#: A device is slower over minutes: by this factor and so many of its standard deviations; and by so many where it
+#: speaks for a rise by itself.
+DEVICE_MOVED, DEVICE_SIGMAS, DEVICE_ALONE_SIGMAS = 1.12, 3.0, 4.0
+#: It speaks for a rise from this share of it on, as logarithms, or from this factor on.
+DEVICE_SHARE, DEVICE_ENOUGH = 0.25, 1.5
+#: The same in single windows, which are noisier.
+WINDOW_MOVED, WINDOW_SIGMAS, WINDOW_SHARE, WINDOW_ENOUGH = 1.15, 4.0, 0.15, 1.4
+#: The same of a whole run's level.
+SEGMENT_DEVICE_SHARE, SEGMENT_DEVICE_ENOUGH = 0.25, 1.3
+#: The same over the hours of a drift.
+DRIFT_DEVICE_MOVED, DRIFT_DEVICE_SHARE = 1.08, 0.25
+#: Another operation joins a change when it rose by so many of its standard deviations.
+JOIN_SIGMAS = 4.0
+#: There is more load than before: in the windows of a rise, over a span, and against the hours before; in standard
+#: deviations of the rate, of a span, of blocks within it, of minutes, and over a whole run.
+MORE_LOAD_AT_ONCE, MORE_LOAD = 1.03, 1.06
+MORE_LOAD_AT_ONCE_SIGMAS, MORE_LOAD_SIGMAS, BURST_SIGMAS, BUSY_SIGMAS = 3.0, 2.0, 4.0, 3.5
+SEGMENT_MORE_LOAD_SIGMAS = 2.5
+#: More load in the minutes around a spike than in the hour around it.
+SPIKES_MORE_LOAD, SPIKES_MORE_LOAD_SIGMAS = 1.05, 5.0
+
 # What healthy is.
 
 #: A run that improves by this much (a logarithm) gets a new baseline; less is noise of the hours.
@@ -89,6 +127,14 @@ SLOWER_RATIO = 1.3
 
 # Cliffs: the fast detector (online/excursion.py).
 
+#: An excursion begins above this factor and so many standard deviations, and is over below this part of that.
+ENTER_RATIO, ENTER_SIGMAS, LEAVE_PART = 1.3, 4.5, 0.6
+#: A cliff is so many standard deviations high; from this factor on it is large, and waits less where it is alone.
+CLIFF_SIGMAS, LARGE_RATIO = 5.0, 3.0
+#: Excursions from this part of a rise's height on are like it. It outlasts the longest of them by this factor, and by
+#: one of the others divided by how many there were: where another is due, and where none is.
+ALIKE_PART, OUTLAST, OUTLAST_DUE, OUTLAST_FEW = 0.6, 1.2, 1.6, 0.8
+
 #: How long a rise lasts at least, in windows, before it is called: by what speaks for it.
 CORROBORATED = FAST
 #: The same for a rise that is not much larger than what runs come back from.
@@ -117,6 +163,8 @@ RECURRENCE_SPREADS, RECURRENCE_WINDOWS_LEAST, RECURRENCE_PART_LEAST = 3.5, 12.0,
 RECURRENCE_OFF_SCHEDULE = 6.0
 #: What is due for more than this part of a period, on either side, has none.
 TOLERANCE_MOST = 0.4
+#: A single interval says little of how far off the next may be: this part of a period at least.
+RECURRENCE_PART_OF_ONE = 0.15
 
 # Cliffs that no noise explains (online/absolute.py).
 
@@ -152,6 +200,16 @@ INCONCLUSIVE_SPAN = 20
 SHARE_OF_TICK = 0.45
 #: A span from which on a device needs to show less.
 LONG_SPAN = 20
+#: The share of a step, and the standard deviations, that a device shows at least: in spans below that, and from it on.
+STEP_DEVICE_SHORT, STEP_DEVICE_LONG = (0.3, 3.5), (0.25, 2.2)
+#: A short span has to exceed what the run came back from by this factor.
+STEP_BEYOND_PAST = 1.1
+#: A step is still there: its last block as a part of it. It is neither over nor growing: its last blocks, too.
+STEP_STILL_THERE, STEP_STEADY = 0.4, (0.6, 1.7)
+#: What is no more than this times a tick of the clock may be one.
+TICK_ROOM = 1.1
+#: While an undeclared warm-up may go on, a step takes so many blocks.
+WARMING_SPAN = 30
 #: A run whose level falls by more than this (a logarithm) within an hour warms up.
 FALLING = 0.06
 #: What share of a step's error a clearly better ramp leaves.
@@ -174,6 +232,14 @@ SEGMENT_CONTRADICTED_SIGNIFICANCE, SEGMENT_CONTRADICTED_RATIO = 6.0, 1.25
 FURTHER_RATIO, FURTHER_SIGNIFICANCE = 1.5, 6.0
 #: What returns within so many blocks was no change of level (45 min).
 RETURNS_BLOCKS = 45
+#: What a further segment costs, in units of the usual penalty for one (log of the length, for each column).
+SEGMENT_PENALTY = 1.5
+#: Client and device share half of their noise: the spread of the sum of both, in standard deviations.
+SEGMENT_JOINT = math.sqrt(3)
+#: A run has so many blocks at least to be judged as a whole, and so many are before an edge.
+BLOCKS_LEAST, EDGE_BLOCKS_BEFORE = 24, 3
+#: Another series says when a change began if it moved by so much (a logarithm), and so many standard deviations more.
+ONSET_MOVED, ONSET_SIGMAS = 0.03, 1.5
 #: A device may slow down so many blocks before its client does.
 LEAD_BLOCKS = 12
 #: A change shows in so many blocks at least; a small one near the end of a run in more.
@@ -213,6 +279,10 @@ DRIFT_RUN_BLOCKS = 360
 
 # Spikes.
 
+#: A spike is a window above the recent level by this factor and so many standard deviations of windows.
+SPIKE_RATIO, SPIKE_SIGMAS = 1.5, 4.5
+#: Spikes from this part of its height on are like it.
+SPIKE_ALIKE = 0.7
 #: A rise of more windows than this is not a spike.
 SPIKE_WINDOWS = 8
 #: A new one begins after more than so many windows without: what flickers is one rise, not many spikes.
@@ -268,6 +338,22 @@ LOAD_ROSE = 1.25
 AMPLIFICATION_ROSE, AMPLIFICATION_ROSE_BY = 1.2, 0.15
 #: Free blocks that fell to this part of what they were.
 FREE_BLOCKS_FELL = 0.75
+#: And by at least this share of all; with more than the other one left, they did not run out.
+FREE_BLOCKS_FELL_BY, FREE_BLOCKS_REMAIN = 0.005, 0.2
+#: Resources count as asked for more than before, and as doubled, by these factors.
+MORE_THAN_BEFORE, DOUBLED = 1.5, 2.0
+#: Deletions started when there were no more before than this part of what there are.
+DELETIONS_STARTED = 0.1
+#: What is stored stopped growing when it grows by less than this part; less than this in bytes/s, or of TRIM, is none.
+GROWTH_STOPPED, GROWTH_BYTES, TRIM_BYTES = 0.3, 1024.0, 1024.0
+#: Write-back that grew by less is none.
+WRITEBACK_BYTES = 2.0**20
+#: An engine is behind its schedule, and a round trip is longer, by at least so many seconds.
+BEHIND_SECONDS, ROUND_TRIP_SECONDS = 0.01, 0.0003
+#: More leader changes or disconnects than before, by so many a second: one in eight minutes.
+BROKER_EVENTS_PER_SECOND = 0.002
+#: A drive's queue grew by so many requests at least.
+QUEUE_GREW_BY = 0.5
 #: Share of time, from which on held-back, waiting or stolen processor time can explain anything.
 HELD_BACK_RATIO, WAITING_RATIO, STEAL_RATIO = 0.05, 0.25, 0.03
 #: Held back by a processor limit for so much of the whole load, the client was its own limit.
@@ -278,11 +364,14 @@ BUSY_RATIO = 0.95
 NEIGHBOUR_SHARE = 0.25
 #: Share of what was written that stayed in memory before the onset, when the page cache took it.
 ABSORBED_RATIO = 0.3
+#: With less than this, before and after, it took none.
+NOT_ABSORBED_RATIO = 0.05
 #: Dirty pages so near their limit hold writers up.
 DIRTY_NEAR_LIMIT = 0.8
-#: Over its limit for so much of the time, a volume holds its requests up; below a tenth of that it does not.
-LIMIT_EXCEEDED = 0.1
+#: Over its limit for so much of the time, a volume holds its requests up; below the other one it does not.
+LIMIT_EXCEEDED, WITHIN_LIMIT = 0.1, 0.01
 #: From here on NVMe drives throttle, by their usual warning thresholds.
 HOT_CELSIUS = 70.0
-#: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it.
-NEARBY_EVENT_SECONDS = 120.0
+#: An engine that is started again, or a leader that moves, explains what begins within so many seconds after it, or as
+#: long before it is seen.
+NEARBY_EVENT_SECONDS, NEARBY_EVENT_SECONDS_AFTER = 120.0, 30.0

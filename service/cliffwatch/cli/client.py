@@ -179,7 +179,10 @@ def problem_of(response: httpx.Response) -> Problem:
 
 
 def parse_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
-    """Server-sent events (WHATWG HTML, section 9.2.6) from the lines of a stream."""
+    """Server-sent events (WHATWG HTML, section 9.2.6) from the lines of a stream.
+
+    With its comments, which libraries drop: they show that a stream without events is alive.
+    """
     name, last_id = "", ""
     data: list[str] = []
     for line in lines:

@@ -14,19 +14,35 @@ from cliffwatch.analysis.thresholds import (
     ABSORBED_RATIO,
     AMPLIFICATION_ROSE,
     AMPLIFICATION_ROSE_BY,
+    BEHIND_SECONDS,
+    BROKER_EVENTS_PER_SECOND,
     BUSY_RATIO,
+    DELETIONS_STARTED,
     DEVICE_ROSE,
     DEVICE_SAME,
     DIRTY_NEAR_LIMIT,
+    DOUBLED,
     FREE_BLOCKS_FELL,
+    FREE_BLOCKS_FELL_BY,
+    FREE_BLOCKS_REMAIN,
+    GROWTH_BYTES,
+    GROWTH_STOPPED,
     HELD_BACK_RATIO,
     HOT_CELSIUS,
     LIMIT_EXCEEDED,
     LOAD_ROSE,
+    MORE_THAN_BEFORE,
     NEARBY_EVENT_SECONDS,
+    NEARBY_EVENT_SECONDS_AFTER,
     NEIGHBOUR_SHARE,
+    NOT_ABSORBED_RATIO,
+    QUEUE_GREW_BY,
+    ROUND_TRIP_SECONDS,
     STEAL_RATIO,
+    TRIM_BYTES,
     WAITING_RATIO,
+    WITHIN_LIMIT,
+    WRITEBACK_BYTES,
 )
 from cliffwatch.base.units import (
     format_amplification,
@@ -102,9 +118,9 @@ def garbage_collection(measures: Measures) -> Iterator[Evidence]:
         present = f"{format_amplification(amplification.values[1])}{_over(measures.span_after)}"
         yield Evidence(f"Write amplification did not rise: it is {present}.", -STRONG)
     clean = measures.free_blocks_ratio
-    if clean.fell(FREE_BLOCKS_FELL, by=0.005):
+    if clean.fell(FREE_BLOCKS_FELL, by=FREE_BLOCKS_FELL_BY):
         yield Evidence(f"Free blocks fell {_from_to(clean, format_share)}.", FAIR, shows=True)
-    elif clean.values is not None and clean.values[1] > 0.2:
+    elif clean.values is not None and clean.values[1] > FREE_BLOCKS_REMAIN:
         yield Evidence(f"Free blocks remain: {format_share(clean.values[1])}.", -FAIR)
     yield from _slower_drive(measures, FAIR)
     given = measures.device_written_bytes_per_second
@@ -125,18 +141,18 @@ def retention(measures: Measures) -> Iterator[Evidence]:
     deletions = measures.deletions_per_second
     if deletions.values is not None:
         before, after = deletions.values
-        if after > 0 and before <= after / 10:
+        if after > 0 and before <= DELETIONS_STARTED * after:
             yield Evidence(f"Deletions started: {_from_to(deletions, format_rate)}.", STRONG, shows=True)
         elif after <= before * DEVICE_SAME:
             yield Evidence("No deletions started at the onset.", -STRONG)
     growth = measures.stored_growth_bytes_per_second
-    if growth.fell(0.3, by=1024.0):
+    if growth.fell(GROWTH_STOPPED, by=GROWTH_BYTES):
         yield Evidence(
             f"The amount of stored data stopped growing: {_from_to(growth, format_byte_rate)}.", FAIR, shows=True
         )
     elif growth.values is not None and growth.values[1] > 0:
         yield Evidence(f"The amount of stored data kept growing, by {format_byte_rate(growth.values[1])}.", -FAIR)
-    if measures.discarded_bytes_per_second.rose(2.0, by=1024.0):
+    if measures.discarded_bytes_per_second.rose(DOUBLED, by=TRIM_BYTES):
         words = _from_to(measures.discarded_bytes_per_second, format_byte_rate)
         yield Evidence(f"The drive received more TRIM: {words}.", WEAK)
 
@@ -158,7 +174,7 @@ def page_cache(measures: Measures) -> Iterator[Evidence]:
         if before >= ABSORBED_RATIO and after < before / 2:
             words = f"{format_share(before)} of writes stayed in memory before, {format_share(after)} after"
             yield Evidence(f"{words}: the page cache was full, and writers waited for the drive.", STRONG, True)
-        elif max(before, after) < 0.05:
+        elif max(before, after) < NOT_ABSORBED_RATIO:
             yield Evidence("Writes reached the drive before and after; the page cache did not absorb them.", -STRONG)
     dirty, limit = measures.dirty_bytes, measures.dirty_limit_bytes
     if limit and dirty.after is not None and dirty.after >= limit * DIRTY_NEAR_LIMIT:
@@ -167,32 +183,32 @@ def page_cache(measures: Measures) -> Iterator[Evidence]:
         yield Evidence(
             f"The page cache has {held} at which writers are throttled.", WEAK if near_before else FAIR, not near_before
         )
-    if measures.writeback_bytes.rose(2.0, by=2.0**20):
+    if measures.writeback_bytes.rose(DOUBLED, by=WRITEBACK_BYTES):
         yield Evidence(f"Write-back increased: {_from_to(measures.writeback_bytes, format_size)}.", WEAK)
 
 
 def client(measures: Measures) -> Iterator[Evidence]:
     throttled = measures.engine_cpu_throttled_ratio
-    if throttled.rose(1.5, by=HELD_BACK_RATIO):
+    if throttled.rose(MORE_THAN_BEFORE, by=HELD_BACK_RATIO):
         words = _from_to(throttled, format_share)
         yield Evidence(f"The engine was throttled by its CPU limit, {words} of the time.", STRONG, shows=True)
     elif throttled.is_known:
         yield Evidence("No CPU limit throttled the engine.", -WEAK)
     waiting = measures.engine_cpu_waiting_ratio
-    if waiting.rose(1.5, by=WAITING_RATIO):
+    if waiting.rose(MORE_THAN_BEFORE, by=WAITING_RATIO):
         words = _from_to(waiting, format_number)
         yield Evidence(f"The engine's threads waited for a CPU: {words} threads at a time.", FAIR, shows=True)
     pressure, busy = measures.cpu_pressure_ratio, measures.cpu_busy_ratio
-    if pressure.rose(1.5, by=WAITING_RATIO) and busy.after is not None and busy.after >= BUSY_RATIO:
+    if pressure.rose(MORE_THAN_BEFORE, by=WAITING_RATIO) and busy.after is not None and busy.after >= BUSY_RATIO:
         words = f"tasks waited for a CPU {_from_to(pressure, format_share)} of the time"
         yield Evidence(f"The machine's CPUs are {format_share(busy.after)} busy, and {words}.", FAIR, shows=True)
     debt, service = measures.schedule_debt_seconds, measures.service_latency_seconds
-    if debt.rose(2.0, by=0.01) and service.is_known and not service.rose(DEVICE_SAME):
+    if debt.rose(DOUBLED, by=BEHIND_SECONDS) and service.is_known and not service.rose(DEVICE_SAME):
         words = _from_to(debt, format_latency)
         yield Evidence(f"The engine fell behind its schedule, {words}, though its requests took no longer.", FAIR, True)
     for nearby in _near(measures, RESTART_EVENTS):
         yield Evidence(f"The engine was restarted {_when(nearby.seconds)}.", STRONG, shows=True)
-    if not measures.cpu_steal_ratio.rose(1.5, by=STEAL_RATIO):
+    if not measures.cpu_steal_ratio.rose(MORE_THAN_BEFORE, by=STEAL_RATIO):
         yield from _drive_as_before(measures)
 
 
@@ -204,14 +220,14 @@ def broker(measures: Measures) -> Iterator[Evidence]:
         (measures.leader_changes_per_second, "Partition leaders changed"),
         (measures.disconnects_per_second, "Connections to the broker were lost"),
     ):
-        if change.rose(2.0, by=0.002):
+        if change.rose(DOUBLED, by=BROKER_EVENTS_PER_SECOND):
             yield Evidence(f"{words}: {_from_to(change, format_rate)}.", STRONG, shows=True)
     yield from _drive_as_before(measures)
 
 
 def network(measures: Measures) -> Iterator[Evidence]:
     trip = measures.round_trip_seconds
-    if trip.rose(1.5, by=0.0003):
+    if trip.rose(MORE_THAN_BEFORE, by=ROUND_TRIP_SECONDS):
         yield Evidence(f"The network round-trip time rose: {_from_to(trip, format_latency)}.", STRONG, shows=True)
     elif trip.is_known:
         yield Evidence(f"The network round-trip time did not rise: {_from_to(trip, format_latency)}.", -STRONG)
@@ -230,7 +246,7 @@ def volume_limit(measures: Measures) -> Iterator[Evidence]:
         if _over_its_limit(measures):
             words = f"for {after} of the time, before for {before}"
             yield Evidence(f"More was asked for than {measures.exceeded_limit} allows, {words}.", STRONG, shows=True)
-        elif exceeded.values[1] < LIMIT_EXCEEDED / 10:
+        elif exceeded.values[1] < WITHIN_LIMIT:
             yield Evidence(f"The volume was within its limits: over one for {after} of the time.", -STRONG)
         else:
             words = f"for {before} of the time, then for {after}"
@@ -255,7 +271,7 @@ def thermal(measures: Measures) -> Iterator[Evidence]:
 
 def cpu_steal(measures: Measures) -> Iterator[Evidence]:
     steal = measures.cpu_steal_ratio
-    if steal.rose(1.5, by=STEAL_RATIO):
+    if steal.rose(MORE_THAN_BEFORE, by=STEAL_RATIO):
         words = _from_to(steal, format_share)
         yield Evidence(f"The hypervisor gave CPU time to other guests (steal): {words}.", STRONG, shows=True)
     elif steal.is_known:
@@ -287,7 +303,7 @@ def _share_of_others(measures: Measures) -> tuple[str, Change, float] | None:
 
 def _others_took_over(measures: Measures) -> bool:
     found = _share_of_others(measures)
-    return found is not None and found[1].rose(1.5) and found[2] >= NEIGHBOUR_SHARE
+    return found is not None and found[1].rose(MORE_THAN_BEFORE) and found[2] >= NEIGHBOUR_SHARE
 
 
 def neighbour(measures: Measures) -> Iterator[Evidence]:
@@ -300,7 +316,7 @@ def neighbour(measures: Measures) -> Iterator[Evidence]:
         else:
             yield Evidence(f"No other process started using the drive: {words}.", -STRONG)
     yield from _slower_drive(measures, FAIR)
-    if measures.queue_depth.rose(1.5, by=0.5):
+    if measures.queue_depth.rose(MORE_THAN_BEFORE, by=QUEUE_GREW_BY):
         yield Evidence(f"The drive's queue grew: {_from_to(measures.queue_depth, format_number)}.", WEAK)
 
 
@@ -317,7 +333,7 @@ def _near(measures: Measures, names: tuple[str, ...]) -> list[NearbyEvent]:
     found = [
         nearby
         for nearby in measures.nearby_events
-        if -NEARBY_EVENT_SECONDS <= nearby.seconds <= NEARBY_EVENT_SECONDS / 4 and nearby.name in names
+        if -NEARBY_EVENT_SECONDS <= nearby.seconds <= NEARBY_EVENT_SECONDS_AFTER and nearby.name in names
     ]
     return sorted(found, key=lambda nearby: abs(nearby.seconds))[:1]
 

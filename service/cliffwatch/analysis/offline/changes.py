@@ -6,29 +6,46 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cliffwatch.analysis.cliff import is_cliff, sudden_kind
+from cliffwatch.analysis.cliff import confidence_of, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.offline import onset, ramps, segments
 from cliffwatch.analysis.offline.recurring import recurring_spikes
 from cliffwatch.analysis.primary_series import primary_series
 from cliffwatch.analysis.run_arrays import Array, RunArrays, whole_run
-from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, log_ratio
+from cliffwatch.analysis.span_lengths import HALF_BLOCKS, HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
+from cliffwatch.analysis.spread import MEDIAN_ERROR
 from cliffwatch.analysis.thresholds import (
+    BLOCKS_LEAST,
     DRIFT_CONTRADICTED_RATIO,
+    DRIFT_DEVICE_MOVED,
+    DRIFT_DEVICE_SHARE,
     DRIFT_RATIO,
     DRIFT_RUN_BLOCKS,
     DRIFT_SHORTEST,
+    DRIFT_SIGNIFICANCE,
+    EDGE_BLOCKS_BEFORE,
     FURTHER_RATIO,
     FURTHER_SIGNIFICANCE,
     LEAD_BLOCKS,
+    LEVEL_MOVED,
+    LOAD_BEFORE_BLOCKS,
+    RETURNED_PART,
     RETURNS_BLOCKS,
     SEGMENT_ALONE_SIGNIFICANCE,
+    SEGMENT_CONFIDENCE,
+    SEGMENT_CONFIDENCE_BY,
+    SEGMENT_CONFIDENCE_MOST,
     SEGMENT_CONTRADICTED_RATIO,
     SEGMENT_CONTRADICTED_SIGNIFICANCE,
+    SEGMENT_DEVICE_ENOUGH,
+    SEGMENT_DEVICE_SHARE,
     SEGMENT_DEVICE_SIGNIFICANCE,
+    SEGMENT_JOINT,
+    SEGMENT_MORE_LOAD_SIGMAS,
     SEGMENT_OWN_SIGNIFICANCE,
     SEGMENT_SIGNIFICANCE,
     STEP_ALONE_RATIO,
+    STEP_ENOUGH,
     TAIL_BLOCKS,
     TAIL_BLOCKS_SMALL,
     WARM_UP_BLOCKS,
@@ -38,6 +55,13 @@ from cliffwatch.analysis.thresholds import (
 _DRIFT_BLOCKS = 10
 #: Blocks on each side of an edge that show whether it is one (2 h).
 _GRADUAL_BLOCKS = 120
+#: Which part of a short run is its warm-up at most, of its length an excursion, of what is around an edge a ramp at
+#: least, of its windows what is searched for an onset, and of what was before an onset its baseline.
+_SKIPPED_PART, _RETURNS_PART, _RAMP_PART, _REACH_PART, _BASELINE_PART = 6, 4, 3, 10, 3
+#: Blocks that are smoothed, and points that are left, where shapes are compared.
+_SMOOTH_BLOCKS, _SHAPE_POINTS = 5, 120
+#: How many times what is searched is looked at on either side; entries that a median is taken of at least.
+_SIDES, _MEDIAN_LEAST = 3, 3
 
 
 def analyse(
@@ -84,7 +108,7 @@ class _View:
 def _view(whole: RunArrays, name: str) -> _View | None:
     known = np.flatnonzero(np.isfinite(whole.blocks[name]))
     count = len(known)
-    if count < 24:
+    if count < BLOCKS_LEAST:
         return None
     devices = {
         one: segments.filled(whole.blocks[one])[known]
@@ -97,7 +121,7 @@ def _view(whole: RunArrays, name: str) -> _View | None:
         # The baseline phase itself is healthy: what is judged begins behind it.
         skip = int(np.searchsorted(known, whole.block_of(whole.baseline_end)))
     else:
-        skip = min(WARM_UP_BLOCKS, count // 6)
+        skip = min(WARM_UP_BLOCKS, count // _SKIPPED_PART)
     return _View(whole, name, known.astype(np.float64), whole.blocks[name][known], devices, rate, min(skip, count - 1))
 
 
@@ -106,7 +130,7 @@ def _changes(view: _View) -> list[Finding]:
     client = view.client
     main = next(iter(view.devices.values()), None)
     edges = segments.candidates([client] if main is None else [client, main])
-    edges = segments.lasting(edges, client, min(RETURNS_BLOCKS, len(client) // 4))
+    edges = segments.lasting(edges, client, min(RETURNS_BLOCKS, len(client) // _RETURNS_PART))
     findings: list[Finding] = []
     accepted: list[tuple[int, Finding]] = []
     level = np.zeros(len(client))
@@ -115,10 +139,10 @@ def _changes(view: _View) -> list[Finding]:
     for index, edge in enumerate(edges):
         previous = edges[index - 1] if index else 0
         following = edges[index + 1] if index + 1 < len(edges) else len(client)
-        if edge - previous < 3 or following - edge < 2:
+        if edge - previous < EDGE_BLOCKS_BEFORE or following - edge < 2:
             continue
         judged = segments.judge_edge(client, edge, previous, following, edges)
-        if active is not None and judged.after - healthy < 0.3 * (math.log(active.level) - healthy):
+        if active is not None and judged.after - healthy < RETURNED_PART * (math.log(active.level) - healthy):
             findings[findings.index(active)], recovery = _recovered(view, active, judged)
             findings.append(recovery)
             active = None
@@ -146,7 +170,7 @@ def _is_further(client: Array, edge: segments.Edge, since: int, following: int) 
         return False
     before, after = client[since : edge.block], client[edge.block : following][: segments.AFTER_BLOCKS]
     sigma = segments.long_run_sigma(client[since:following])
-    spread = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
+    spread = MEDIAN_ERROR * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
     return bool(edge.height >= FURTHER_SIGNIFICANCE * spread)
 
 
@@ -156,8 +180,8 @@ def _is_gradual(client: Array, edge: segments.Edge) -> bool:
     # What happens far above the change or below it says nothing of how the change came about.
     beyond = abs(edge.height) / 2
     around = np.clip(around, min(edge.before, edge.after) - beyond, max(edge.before, edge.after) + beyond)
-    smooth = segments.rolling_median(around, 5)[:: max(1, len(around) // 120)]
-    ramp = ramps.fit_ramp(smooth, len(smooth) // 3)
+    smooth = segments.rolling_median(around, _SMOOTH_BLOCKS)[:: max(1, len(around) // _SHAPE_POINTS)]
+    ramp = ramps.fit_ramp(smooth, len(smooth) // _RAMP_PART)
     return ramp is not None and ramp.is_better
 
 
@@ -175,18 +199,18 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
         previous = max((one for one in edges if one < edge.block), default=0)
         moved = segments.judge_edge(column, edge.block, previous, following, edges)
         earlier = max((one for one in edges if one < edge.block - LEAD_BLOCKS), default=0)
-        if edge.block - LEAD_BLOCKS - earlier >= 3:
+        if edge.block - LEAD_BLOCKS - earlier >= EDGE_BLOCKS_BEFORE:
             led = segments.judge_edge(column, edge.block, earlier, following, edges, edge.block - LEAD_BLOCKS)
             moved = max(moved, led, key=lambda one: one.significance)
-        share = min(0.25 * edge.height, log_ratio(1.3))
-        if moved.height >= max(share, log_ratio(1.04)) and moved.significance > SEGMENT_DEVICE_SIGNIFICANCE:
+        share = min(SEGMENT_DEVICE_SHARE * edge.height, log_ratio(SEGMENT_DEVICE_ENOUGH))
+        if moved.height >= max(share, log_ratio(LEVEL_MOVED)) and moved.significance > SEGMENT_DEVICE_SIGNIFICANCE:
             names.append(name)
             best = max(best, moved.significance)
-    joint = (min(edge.significance, 8.0) + min(best, 8.0)) / 3**0.5
+    joint = (min(edge.significance, STEP_ENOUGH) + min(best, STEP_ENOUGH)) / SEGMENT_JOINT
     if names and edge.significance >= SEGMENT_OWN_SIGNIFICANCE and joint >= SEGMENT_SIGNIFICANCE:
-        confidence = min(0.99, 0.8 + 0.02 * joint)
+        confidence = min(SEGMENT_CONFIDENCE_MOST, SEGMENT_CONFIDENCE + SEGMENT_CONFIDENCE_BY * joint)
     elif _stands_alone(view, edge, lasts):
-        confidence = 0.5 if view.devices else 0.6
+        confidence = confidence_of(False, bool(view.devices))
     else:
         return None
     base = _baseline(view, edge.block)
@@ -214,9 +238,12 @@ def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
 def _has_more_load(view: _View, edge: int, lasts: int) -> bool:
     if view.rate is None:
         return False
-    before, after = view.rate[max(0, edge - 20) : edge], view.rate[edge : edge + min(lasts, 30)]
-    sigma = 1.25 * segments.long_run_sigma(view.rate) * (1 / len(before) + 1 / len(after)) ** 0.5
-    return bool(np.median(after) - np.median(before) > max(log_ratio(1.04), 2.5 * sigma))
+    before, after = (
+        view.rate[max(0, edge - LOAD_BEFORE_BLOCKS) : edge],
+        view.rate[edge : edge + min(lasts, HALF_BLOCKS)],
+    )
+    sigma = MEDIAN_ERROR * segments.long_run_sigma(view.rate) * (1 / len(before) + 1 / len(after)) ** 0.5
+    return bool(np.median(after) - np.median(before) > max(log_ratio(LEVEL_MOVED), SEGMENT_MORE_LOAD_SIGMAS * sigma))
 
 
 def _onset_window(view: _View, edge: int) -> int:
@@ -227,15 +254,17 @@ def _onset_window(view: _View, edge: int) -> int:
         for one in whole.series
         if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name != view.name
     ]
-    reach = min(onset.REACH, len(client) // 10)
-    return onset.place(client, others, view.window(edge), reach, sides=3 * reach)
+    reach = min(onset.REACH, len(client) // _REACH_PART)
+    return onset.place(client, others, view.window(edge), reach, sides=_SIDES * reach)
 
 
 def _baseline(view: _View, until: int) -> float:
     """The declared baseline's median, else the mean of the three lowest hours before, as online detection has it."""
-    if view.whole.baseline_end and view.skip >= 3:
+    if view.whole.baseline_end and view.skip >= EDGE_BLOCKS_BEFORE:
         return float(np.median(view.client[: view.skip]))
-    return segments.lowest_level(view.client, until, min(HOUR_BLOCKS, max(3, until // 3)), view.skip)
+    return segments.lowest_level(
+        view.client, until, min(HOUR_BLOCKS, max(EDGE_BLOCKS_BEFORE, until // _BASELINE_PART)), view.skip
+    )
 
 
 def _recovered(view: _View, active: Finding, edge: segments.Edge) -> tuple[Finding, Finding]:
@@ -258,9 +287,9 @@ def _drift(view: _View, client: Array) -> Finding | None:
         return None
     first = view.skip + len(column) - count * size
     # What comes back within 45 blocks is no part of a drift either.
-    width = 2 * (RETURNS_BLOCKS // size) + 3
+    width = 2 * (RETURNS_BLOCKS // size) + _MEDIAN_LEAST
     coarse = segments.rolling_median(np.median(client[first:].reshape(count, size), axis=1), width)
-    noise = 1.25 * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
+    noise = MEDIAN_ERROR * segments.long_run_sigma(view.client) / HOUR_BLOCKS**0.5
     best: tuple[float, ramps.Ramp] | None = None
     for with_trend in (False, True):
         ramp = ramps.fit_ramp(coarse, DRIFT_SHORTEST, with_trend)
@@ -276,14 +305,14 @@ def _drift(view: _View, client: Array) -> Finding | None:
         name
         for name, device in view.devices.items()
         if _rise(np.median(device[first : len(client)].reshape(count, size), axis=1), ramp)
-        > max(log_ratio(1.08), 0.25 * rise)
+        > max(log_ratio(DRIFT_DEVICE_MOVED), DRIFT_DEVICE_SHARE * rise)
     ]
     ratio = DRIFT_CONTRADICTED_RATIO if view.devices and not names else DRIFT_RATIO
-    if rise < log_ratio(ratio) + 2 * noise:
+    if rise < log_ratio(ratio) + DRIFT_SIGNIFICANCE * noise:
         return None
     begin = first + ramp.start * size
     start = float(view.whole.starts[view.window(begin)])
-    base = _baseline(view, max(begin, view.skip + 3 * HOUR_BLOCKS))
+    base = _baseline(view, max(begin, view.skip + REFERENCE_BLOCKS))
     level = float(np.median(view.client[first + ramp.end * size - HOUR_BLOCKS // 2 :][:HOUR_BLOCKS]))
     return Finding(
         FindingKind.DRIFT,
@@ -292,7 +321,7 @@ def _drift(view: _View, client: Array) -> Finding | None:
         baseline=math.exp(base),
         level=math.exp(level),
         ratio=math.exp(level - base),
-        confidence=0.9 if names else 0.5 if view.devices else 0.6,
+        confidence=confidence_of(bool(names), bool(view.devices)),
         corroborated_by=tuple(names),
     )
 

@@ -3,6 +3,8 @@
 import numpy as np
 
 from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.spread import NORMAL, TINY
+from cliffwatch.analysis.thresholds import ONSET_MOVED, ONSET_SIGMAS
 
 #: Windows searched on each side of where the segmentation saw the change (20 min).
 REACH = 120
@@ -15,6 +17,12 @@ _BEYOND = 1.0
 _MEMORY_WINDOWS = 12
 #: Splits that explain the client's latencies worse than the best one by no more than this, in nats, are left open.
 _LEFT_OPEN = 5.0
+#: And so many standard deviations above it.
+_BEYOND_SIGMAS = 4.0
+#: Windows on either side of the change that are in neither level; values that make a level; and the least noise of one.
+_MARGIN_WINDOWS = 12
+_BEFORE_LEAST, _AFTER_LEAST = 6, 4
+_SIGMA_LEAST = 0.01
 
 
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
@@ -23,7 +31,7 @@ def evidence_of_change(column: Array, before: float, after: float, sigma: float,
     0 where nothing was measured, and where the level was far beyond both: that was an excursion.
     """
     nats = ((column - before) ** 2 - (column - after) ** 2) / (2 * sigma**2)
-    nats = np.where(column > after + max(_BEYOND * (after - before), 4 * sigma), 0.0, nats)
+    nats = np.where(column > after + max(_BEYOND * (after - before), _BEYOND_SIGMAS * sigma), 0.0, nats)
     return np.asarray(np.clip(np.nan_to_num(nats), -weight, weight))
 
 
@@ -45,7 +53,9 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
         if levels is None:
             continue
         before, after, sigma = levels
-        if after <= before or (column is not client and after - before < 1.5 * sigma / sides**0.5 + 0.03):
+        if after <= before or (
+            column is not client and after - before < ONSET_SIGMAS * sigma / sides**0.5 + ONSET_MOVED
+        ):
             continue
         weight = _DEVICE_WEIGHT if is_device else _CLIENT_WEIGHT
         evidence = evidence_of_change(column[first:last], before, after, sigma, weight)
@@ -60,23 +70,23 @@ def place(client: Array, others: list[tuple[Array, bool]], near: int, reach: int
 
 
 def _levels(column: Array, first: int, last: int, near: int, sides: int) -> tuple[float, float, float] | None:
-    before = column[max(0, first - sides) : max(first, near - 12)]
-    after = column[min(last, near + 12) : last + sides]
+    before = column[max(0, first - sides) : max(first, near - _MARGIN_WINDOWS)]
+    after = column[min(last, near + _MARGIN_WINDOWS) : last + sides]
     before, after = before[np.isfinite(before)], after[np.isfinite(after)]
-    if len(before) < 6 or len(after) < 4:
+    if len(before) < _BEFORE_LEAST or len(after) < _AFTER_LEAST:
         return None
     low, high = float(np.median(before)), float(np.median(after))
-    spread = 1.4826 * float(np.median(np.abs(before - low)))
-    spread_after = 1.4826 * float(np.median(np.abs(after - high)))
-    sigma = max(spread, min(spread_after, 2 * spread), 0.01)
+    spread = NORMAL * float(np.median(np.abs(before - low)))
+    spread_after = NORMAL * float(np.median(np.abs(after - high)))
+    sigma = max(spread, min(spread_after, 2 * spread), _SIGMA_LEAST)
     return low, high, sigma * _memory(before) ** 0.5
 
 
 def _memory(values: Array) -> float:
     """How many windows say no more than one that is independent of the others: 1 without autocorrelation."""
     count = len(values) // _MEMORY_WINDOWS
-    if count < 6:
+    if count < _BEFORE_LEAST:
         return 1.0
     rows = values[len(values) - count * _MEMORY_WINDOWS :].reshape(count, _MEMORY_WINDOWS)
     single, means = np.median(np.abs(np.diff(values))), np.median(np.abs(np.diff(rows.mean(axis=1))))
-    return float(np.clip(_MEMORY_WINDOWS * (means / max(single, 1e-9)) ** 2, 1.0, _MEMORY_WINDOWS))
+    return float(np.clip(_MEMORY_WINDOWS * (means / max(single, TINY)) ** 2, 1.0, _MEMORY_WINDOWS))

@@ -5,6 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.spread import TINY
+
+#: Entries besides the ramp; starts that are tried; and entries before a step.
+_MORE_LEAST, _STARTS, _EDGE_LEAST = 4, 48, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +35,7 @@ def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | N
     `with_trend`: on top of a straight line, such as that of a run which improves all along.
     """
     count = len(column)
-    if count < shortest + 4:
+    if count < shortest + _MORE_LEAST:
         return None
     values = column - column.mean()
     at = np.arange(count, dtype=np.float64)
@@ -47,9 +51,9 @@ def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | N
         if with_trend:
             shapes = shapes - (shapes @ line)[:, None] * line
         dots, squares = shapes @ values, (shapes**2).sum(axis=1)
-        return np.asarray(np.where(dots > 0, dots**2 / np.maximum(squares, 1e-12), 0.0))
+        return np.asarray(np.where(dots > 0, dots**2 / np.maximum(squares, TINY), 0.0))
 
-    stride = max(1, count // 48)
+    stride = max(1, count // _STARTS)
     best = (0.0, 0, count - 1)
     for start in range(0, count - shortest + 1, stride):
         ends = np.array(sorted({*range(start + shortest, count, stride), count - 1}))
@@ -57,6 +61,6 @@ def fit_ramp(column: Array, shortest: int, with_trend: bool = False) -> Ramp | N
         index = int(np.argmax(found))
         if found[index] > best[0]:
             best = (float(found[index]), start, int(ends[index]))
-    edges = np.arange(3, count - 2)
+    edges = np.arange(_EDGE_LEAST, count - 2)
     step = float(gains((at[None, :] >= edges[:, None]).astype(np.float64)).max())
     return Ramp(best[1], best[2], best[0] / power, step / power)

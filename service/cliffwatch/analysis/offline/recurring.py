@@ -4,15 +4,29 @@ import math
 
 import numpy as np
 
+from cliffwatch.analysis.cliff import confidence_of
 from cliffwatch.analysis.finding import Finding, FindingKind, Role
 from cliffwatch.analysis.offline.segments import filled, rolling_median
 from cliffwatch.analysis.online.spikes import Spike, Spikes
 from cliffwatch.analysis.run_arrays import Array, RunArrays
 from cliffwatch.analysis.span_lengths import log_ratio
-from cliffwatch.analysis.thresholds import SPIKES_MINIMUM, TRAIN_OVER_DISTANCES, TRAIN_OVER_WINDOWS
+from cliffwatch.analysis.spread import NORMAL
+from cliffwatch.analysis.thresholds import (
+    SPIKES_MINIMUM,
+    SPIKES_MORE_LOAD,
+    SPIKES_MORE_LOAD_SIGMAS,
+    TRAIN_OVER_DISTANCES,
+    TRAIN_OVER_WINDOWS,
+    WINDOW_ENOUGH,
+    WINDOW_MOVED,
+    WINDOW_SHARE,
+    WINDOW_SIGMAS,
+)
 
 #: Blocks around a window whose median is the recent level there.
 _RECENT_LEVEL_BLOCKS = 61
+#: And those whose median is what there is now.
+_NEAR_BLOCKS = 5
 
 
 def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple[float, float]]) -> list[Finding]:
@@ -23,7 +37,10 @@ def recurring_spikes(whole: RunArrays, name: str, skip: int, without: list[tuple
     devices = [one for one in whole.names(Role.DEVICE_LATENCY) if one != name]
     for device in devices:
         moved = _deviations(whole, device)
-        needed = np.maximum(max(log_ratio(1.15), 4 * _sigma(moved)), np.minimum(0.15 * deviations, log_ratio(1.4)))
+        needed = np.maximum(
+            max(log_ratio(WINDOW_MOVED), WINDOW_SIGMAS * _sigma(moved)),
+            np.minimum(WINDOW_SHARE * deviations, log_ratio(WINDOW_ENOUGH)),
+        )
         with np.errstate(invalid="ignore"):
             raised |= moved > needed
     more = _more_load(whole)
@@ -69,7 +86,7 @@ def _finding(whole: RunArrays, name: str, train: list[Spike], devices: list[str]
         baseline=math.exp(recent),
         level=math.exp(recent + height),
         ratio=math.exp(height),
-        confidence=0.9 if share > 0.5 else 0.5 if devices else 0.6,
+        confidence=confidence_of(share > 0.5, bool(devices)),
         until=float(whole.ends[train[-1].window]) if is_over else None,
         corroborated_by=tuple(devices) if share > 0.5 else (),
     )
@@ -82,7 +99,7 @@ def _deviations(whole: RunArrays, name: str) -> Array:
 
 
 def _sigma(deviations: Array) -> float:
-    return 1.4826 * float(np.nanmedian(np.abs(deviations)))
+    return NORMAL * float(np.nanmedian(np.abs(deviations)))
 
 
 def _more_load(whole: RunArrays) -> list[bool]:
@@ -91,8 +108,8 @@ def _more_load(whole: RunArrays) -> list[bool]:
     if not rates:
         return [False] * len(whole.starts)
     blocks = filled(whole.blocks[rates[0]])
-    near, recent = rolling_median(blocks, 5), rolling_median(blocks, _RECENT_LEVEL_BLOCKS)
-    sigma = 1.4826 * float(np.median(np.abs(near - recent)))
-    more = near - recent > max(log_ratio(1.05), 5 * sigma)
+    near, recent = rolling_median(blocks, _NEAR_BLOCKS), rolling_median(blocks, _RECENT_LEVEL_BLOCKS)
+    sigma = NORMAL * float(np.median(np.abs(near - recent)))
+    more = near - recent > max(log_ratio(SPIKES_MORE_LOAD), SPIKES_MORE_LOAD_SIGMAS * sigma)
     block = np.clip(np.searchsorted(whole.block_first, np.arange(len(whole.starts)), side="right") - 1, 0, None)
     return [bool(one) for one in more[block]]

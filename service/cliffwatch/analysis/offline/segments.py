@@ -7,15 +7,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.analysis.run_arrays import Array
-from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, log_ratio
-from cliffwatch.analysis.spread import middle
-from cliffwatch.analysis.thresholds import SEGMENT_RATIO
+from cliffwatch.analysis.span_lengths import HOUR_BLOCKS, REFERENCE_BLOCKS, log_ratio
+from cliffwatch.analysis.spread import MEDIAN_ERROR, NORMAL, ONE_SIGMA, middle
+from cliffwatch.analysis.thresholds import SEGMENT_PENALTY, SEGMENT_RATIO
 
 _SEGMENT_MINIMUM = 5
 #: Blocks on each side of an edge that say what the level was and is.
 BEFORE_BLOCKS, AFTER_BLOCKS = REFERENCE_BLOCKS, 90
 #: Places at most at which a run is asked how much it moves anyway.
 _PLACES = 300
+#: Blocks whose means show how noise fades, the fewest of them, and the noise where they are fewer or do not differ.
+_MEANS_BLOCKS, _MEANS_LEAST = (1, 5, 20, 30), 12
+_SIGMA_UNKNOWN, _SIGMA_LEAST = 0.1, 1e-3
+#: Blocks and standard deviations around which a column is usual; what is beyond is cut off before it is segmented.
+_USUAL_BLOCKS, _USUAL_SIGMAS = 15, 3.0
+#: Segments that a column has room for at least; places that a span after a change is moved by; blocks after a change
+#: that show how it moves anyway; and levels that make the lowest.
+_SEGMENTS_LEAST, _OVERLAP, _AFTER_LEAST, _LOWEST = 4, 4, 6, 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +61,14 @@ def rolling_median(column: Array, width: int) -> Array:
 def long_run_sigma(column: Array) -> float:
     """The standard deviation that means of many blocks go by: autocorrelation is in it, changes of level are not."""
     sigmas = []
-    for length in (1, 5, 20, 30):
+    for length in _MEANS_BLOCKS:
         count = len(column) // length
-        if count < 12:
+        if count < _MEANS_LEAST:
             break
         means = column[len(column) - count * length :].reshape(count, length).mean(axis=1)
         step = np.abs(np.diff(means))
-        sigmas.append(1.4826 * float(np.median(step)) / 2**0.5 * length**0.5)
-    return max(sigmas, default=0.1) or 1e-3
+        sigmas.append(NORMAL * float(np.median(step)) / 2**0.5 * length**0.5)
+    return max(sigmas, default=_SIGMA_UNKNOWN) or _SIGMA_LEAST
 
 
 def candidates(columns: list[Array]) -> list[int]:
@@ -70,16 +78,16 @@ def candidates(columns: list[Array]) -> list[int]:
     """
     prepared = []
     for column in columns:
-        smooth = rolling_median(column, 15)
+        smooth = rolling_median(column, _USUAL_BLOCKS)
         sigma = long_run_sigma(column)
-        prepared.append(np.clip(column, smooth - 3 * sigma, smooth + 3 * sigma) / sigma)
+        prepared.append(np.clip(column, smooth - _USUAL_SIGMAS * sigma, smooth + _USUAL_SIGMAS * sigma) / sigma)
     signal = np.column_stack(prepared)
-    if len(signal) < 4 * _SEGMENT_MINIMUM:
+    if len(signal) < _SEGMENTS_LEAST * _SEGMENT_MINIMUM:
         return []
     # It brings all of SciPy, which takes seconds to import: neither the service nor a short run needs it.
     import ruptures
 
-    penalty = (1 + len(columns)) * 1.5 * float(np.log(len(signal)))
+    penalty = (1 + len(columns)) * SEGMENT_PENALTY * float(np.log(len(signal)))
     edges = ruptures.KernelCPD(kernel="linear", min_size=_SEGMENT_MINIMUM).fit(signal).predict(pen=penalty)
     return [int(edge) for edge in edges[:-1]]
 
@@ -106,18 +114,20 @@ def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
 
 def own_spread(column: Array, before: int, after: int, away_from: list[int]) -> float | None:
     """Robust spread of the difference of medians across a block, over the run's blocks that are no candidates."""
-    stride = max(1, after // 4, len(column) // _PLACES)
+    stride = max(1, after // _OVERLAP, len(column) // _PLACES)
     at = np.arange(before, len(column) - after + 1, stride)
     edges = np.sort(np.array(away_from))
     near = np.searchsorted(edges, at + after, side="left") - np.searchsorted(edges, at - before, side="right")
     places = at[near == 0].tolist()
-    if len(places) < 12:
+    if len(places) < _MEANS_LEAST:
         return None
     values = np.array([middle(column[at : at + after]) - middle(column[at - before : at]) for at in places])
     centre = float(np.median(values))
-    deviation = 1.4826 * float(np.median(np.abs(values - centre)))
+    deviation = NORMAL * float(np.median(np.abs(values - centre)))
     independent = max(2.0, len(places) * stride / (before + after) * 2)
-    return max(deviation, float(np.quantile(values, 0.84) - np.quantile(values, 0.16)) / 2) * (1 + 1.0 / independent)
+    return max(deviation, float(np.quantile(values, ONE_SIGMA[1]) - np.quantile(values, ONE_SIGMA[0])) / 2) * (
+        1 + 1.0 / independent
+    )
 
 
 def judge_edge(
@@ -129,8 +139,9 @@ def judge_edge(
     before, after = column[first:until], column[edge:last]
     level_before, level_after = float(np.median(before)), float(np.median(after))
     sigma = long_run_sigma(column)
-    inferred = 1.25 * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
-    measured = own_spread(column, min(len(before), 60), len(after), away_from) if len(after) >= 6 else None
+    inferred = MEDIAN_ERROR * sigma * (1 / len(before) + 1 / len(after)) ** 0.5
+    is_long = len(after) >= _AFTER_LEAST
+    measured = own_spread(column, min(len(before), HOUR_BLOCKS), len(after), away_from) if is_long else None
     spread = max(inferred, measured or 0.0)
     return Edge(edge, level_before, level_after, (level_after - level_before) / spread)
 
@@ -145,4 +156,4 @@ def lowest_level(column: Array, until: int, span: int, skip: int) -> float:
     first = min(skip, max(0, until - span))
     pieces = [column[at : at + span] for at in range(first, max(first + 1, until - span + 1), max(1, span // 2))]
     medians: NDArray[np.float64] = np.array([np.median(piece[: max(1, until - first)]) for piece in pieces])
-    return float(np.sort(medians)[:3].mean())
+    return float(np.sort(medians)[:_LOWEST].mean())

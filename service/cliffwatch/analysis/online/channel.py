@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from cliffwatch.analysis.finding import Baseline, Role, Series
 from cliffwatch.analysis.preprocessing import CLOCK_TICKS, block_level, spread_over_tick, tick_below
 from cliffwatch.analysis.sizes import RECENT_WINDOWS, band, baseline_of, recent_baseline
-from cliffwatch.analysis.span_lengths import BLOCK, FAST, HALF_BLOCKS, HOUR, HOUR_BLOCKS, REFERENCE_BLOCKS
+from cliffwatch.analysis.span_lengths import (
+    BLOCK,
+    FAST,
+    HALF_BLOCKS,
+    HOUR,
+    HOUR_BLOCKS,
+    NOISE_FADES,
+    REFERENCE_BLOCKS,
+    SAME_MOMENT_SECONDS,
+)
 from cliffwatch.analysis.spread import Spread, middle
 from cliffwatch.analysis.thresholds import BELOW_LEAST, DITHERED, IMPROVEMENT
 from cliffwatch.model.phase import Phase
@@ -23,6 +32,12 @@ _BASELINE = Phase.BASELINE.value
 _LOCAL_BLOCKS = 20
 #: Series whose changes are reported with their sizes.
 _REMEMBERED = frozenset({Role.LATENCY, Role.DEVICE_LATENCY})
+#: Windows, medians of half an hour and deviations of windows that are remembered; windows of a declared baseline (8 h).
+_RECENT, _HALVES_KEPT, _WINDOWS_KEPT, _PHASE_WINDOWS = 60, 96, 256, 8 * HOUR
+#: The spread of a series of which nothing is known, as a logarithm; and blocks that say what is recent.
+_SIGMA_UNKNOWN, _REFERENCE_LEAST = 0.3, 3
+#: Values on a clock's tick that show that it is one; and what one that is not on it takes away.
+_COARSE, _COARSE_LOST = 24, 8
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -45,12 +60,12 @@ class Channel:
     def __init__(self, series: Series) -> None:
         self.series = series
         self.windows = 0
-        self.recent: deque[float] = deque(maxlen=60)
+        self.recent: deque[float] = deque(maxlen=_RECENT)
         #: Start and level of the last windows: those before a change, and those since.
         self._history: deque[tuple[float, float]] = deque(maxlen=RECENT_WINDOWS + HOUR)
         self.block_count = 0
         #: Medians of half an hour, each with its number of blocks so far and its end.
-        self.halves: deque[tuple[int, float, float]] = deque(maxlen=96)
+        self.halves: deque[tuple[int, float, float]] = deque(maxlen=_HALVES_KEPT)
         self.fast_spread = Spread()
         self.recent_level: float | None = None
         #: By how much the last minutes are below the recent level, as in a warm-up.
@@ -62,7 +77,7 @@ class Channel:
         self._ring: NDArray[np.float64] = np.zeros(2 * _RING)
         self._first: list[float] = []
         self._fast: list[float] = []
-        self._window_spread = Spread(256)
+        self._window_spread = Spread(_WINDOWS_KEPT)
         self._hours: list[_Hour] = []
         self._hour_values: list[float] = []
         self._hour_start: float | None = None
@@ -134,7 +149,7 @@ class Channel:
     def save_spreads(self) -> None:
         """Measure anew how much the series moves: it has changed."""
         self._aside = (self.fast_spread, self._window_spread)
-        self.fast_spread, self._window_spread = Spread(), Spread(256)
+        self.fast_spread, self._window_spread = Spread(), Spread(_WINDOWS_KEPT)
 
     def restore_spreads(self) -> None:
         """Go on with what was set aside."""
@@ -148,11 +163,11 @@ class Channel:
         if measured is not None:
             return measured
         single = self._window_spread.sigma()
-        return 0.3 if single is None else single * FAST**-0.3
+        return _SIGMA_UNKNOWN if single is None else single * FAST**-NOISE_FADES
 
     def window_sigma(self) -> float:
         """Standard deviation of single windows around the recent level."""
-        return self._window_spread.sigma() or 0.3
+        return self._window_spread.sigma() or _SIGMA_UNKNOWN
 
     def resolution(self) -> float:
         """What one tick of the clock makes of the level (a logarithm); 0 for a clock, or noise, that hides no level."""
@@ -176,7 +191,7 @@ class Channel:
         self._ring[slot] = self._ring[slot + _RING] = value
         self.block_count += 1
         reference = self.last_blocks(REFERENCE_BLOCKS)
-        if len(reference) >= 3 and not self.is_held:
+        if len(reference) >= _REFERENCE_LEAST and not self.is_held:
             self.recent_level = middle(reference)
             below = self.recent_level - middle(reference[-_LOCAL_BLOCKS:])
             self.below = below if below > BELOW_LEAST else 0.0
@@ -211,22 +226,24 @@ class Channel:
         """The baseline, or what stands for it at an onset while there is none."""
         if self.baseline is not None:
             return self.baseline
-        return recent_baseline(self.series.name, [each for each in self._history if each[0] < onset - 1e-6])
+        return recent_baseline(
+            self.series.name, [each for each in self._history if each[0] < onset - SAME_MOMENT_SECONDS]
+        )
 
     def levels_since(self, onset: float) -> list[float]:
         """Of the windows from an onset on, as far back as they are remembered."""
-        return [level for start, level in self._history if start >= onset - 1e-6]
+        return [level for start, level in self._history if start >= onset - SAME_MOMENT_SECONDS]
 
     def levels_before(self, onset: float) -> list[float]:
         """Of the windows up to an onset, as far back as they are remembered."""
-        return [level for start, level in self._history if start < onset - 1e-6]
+        return [level for start, level in self._history if start < onset - SAME_MOMENT_SECONDS]
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
         """A phase that was declared to be the baseline is where the baseline is taken."""
         if phase == _BASELINE:
             if not self._phase_values:
                 self._phase_start = start
-            if len(self._phase_values) < 8 * HOUR_BLOCKS * BLOCK:
+            if len(self._phase_values) < _PHASE_WINDOWS:
                 self._phase_values.append(level)
         elif self._phase_values and not self.declared and len(self._phase_values) >= FAST:
             values = np.array(self._phase_values)
@@ -248,11 +265,11 @@ class Channel:
 
     def _follow_tick(self, value: float) -> None:
         if tick := tick_below(value, (self._tick,) if self._tick else CLOCK_TICKS):
-            self._coarse_seen = min(self._coarse_seen + 1, 48)
-            if self._coarse_seen == 24:
+            self._coarse_seen = min(self._coarse_seen + 1, 2 * _COARSE)
+            if self._coarse_seen == _COARSE:
                 self._tick = tick
             return
         if self._coarse_seen:
-            self._coarse_seen = max(0, self._coarse_seen - 8)
+            self._coarse_seen = max(0, self._coarse_seen - _COARSE_LOST)
             if self._coarse_seen == 0:
                 self._tick = 0.0

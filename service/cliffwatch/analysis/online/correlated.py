@@ -12,7 +12,24 @@ from cliffwatch.analysis.online.steps import SpanStatistics
 from cliffwatch.analysis.run_arrays import Array
 from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR_BLOCKS, log_ratio
 from cliffwatch.analysis.spread import middle
-from cliffwatch.analysis.thresholds import BURST_SHARE, LOAD_BEFORE_BLOCKS, LOAD_BEFORE_MINIMUM
+from cliffwatch.analysis.thresholds import (
+    BURST_SHARE,
+    BURST_SIGMAS,
+    BUSY_SIGMAS,
+    DEVICE_MOVED,
+    DEVICE_SIGMAS,
+    DRIFT_DEVICE_MOVED,
+    DRIFT_DEVICE_SHARE,
+    LEVEL_MOVED,
+    LOAD_BEFORE_BLOCKS,
+    LOAD_BEFORE_MINIMUM,
+    MORE_LOAD,
+    MORE_LOAD_SIGMAS,
+    WINDOW_ENOUGH,
+    WINDOW_MOVED,
+    WINDOW_SHARE,
+    WINDOW_SIGMAS,
+)
 
 
 class CorrelatedSeries:
@@ -54,7 +71,7 @@ class CorrelatedSeries:
             moved, sigma = level - channel.recent_level, channel.fast_sigma()
             if device is None or moved > device:
                 device, device_sigma = moved, sigma
-            if moved > max(log_ratio(1.12), 3 * sigma):
+            if moved > max(log_ratio(DEVICE_MOVED), DEVICE_SIGMAS * sigma):
                 names.append(name)
         rate, rate_sigma = None, 0.0
         if self._rate is not None and self._rate.recent_level is not None:
@@ -73,14 +90,15 @@ class CorrelatedSeries:
         if len(before) < LOAD_BEFORE_MINIMUM:
             return False
         sigma, recent = self._rate_statistics.sigma(span) or self._rate.fast_sigma(), middle(before)
-        if middle(now) - recent > max(log_ratio(1.04), 2 * sigma):
+        if middle(now) - recent > max(log_ratio(LEVEL_MOVED), MORE_LOAD_SIGMAS * sigma):
             return True
         # A burst that is longer than the span has raised what was just before, too.
         earlier = self._rate.last_blocks(LOAD_BEFORE_BLOCKS, skip=HOUR_BLOCKS)
-        if len(earlier) >= LOAD_BEFORE_MINIMUM and middle(now) - middle(earlier) > max(log_ratio(1.06), 2 * sigma):
+        needed = max(log_ratio(MORE_LOAD), MORE_LOAD_SIGMAS * sigma)
+        if len(earlier) >= LOAD_BEFORE_MINIMUM and middle(now) - middle(earlier) > needed:
             return True
         # A burst that was over before the span's half would still have raised its share of the blocks.
-        busy = now - recent > max(log_ratio(1.06), 4 * self._rate.fast_sigma())
+        busy = now - recent > max(log_ratio(MORE_LOAD), BURST_SIGMAS * self._rate.fast_sigma())
         return float(busy.mean()) > BURST_SHARE
 
     def is_busy(self) -> bool:
@@ -89,7 +107,7 @@ class CorrelatedSeries:
             return False
         level = self._rate.level(FAST)
         return level is not None and level - self._rate.recent_level > max(
-            log_ratio(1.06), 3.5 * self._rate.fast_sigma()
+            log_ratio(MORE_LOAD), BUSY_SIGMAS * self._rate.fast_sigma()
         )
 
     def is_device_raised(self, present: Mapping[str, float], deviation: float) -> bool:
@@ -98,7 +116,8 @@ class CorrelatedSeries:
             level = present.get(name)
             if level is None or channel.recent_level is None:
                 continue
-            needed = max(log_ratio(1.15), 4 * channel.window_sigma(), min(0.15 * deviation, log_ratio(1.4)))
+            noise = WINDOW_SIGMAS * channel.window_sigma()
+            needed = max(log_ratio(WINDOW_MOVED), noise, min(WINDOW_SHARE * deviation, log_ratio(WINDOW_ENOUGH)))
             if level - channel.recent_level > needed:
                 return True
         return False
@@ -112,13 +131,13 @@ class CorrelatedSeries:
                 found[name] = np.asarray(np.interp(ends, times, levels))
         return found
 
-    def risen(self, span: int, rise: float, share: float = 0.25) -> tuple[str, ...]:
+    def risen(self, span: int, rise: float, share: float = DRIFT_DEVICE_SHARE) -> tuple[str, ...]:
         """The devices whose last `span` blocks are above their baseline by that share of `rise`."""
         names = []
         for name, channel in self.devices.items():
             blocks = channel.last_blocks(span)
             if channel.baseline is not None and len(blocks) == span:
                 moved = middle(blocks) - math.log(channel.baseline.level)
-                if moved > max(log_ratio(1.08), share * rise):
+                if moved > max(log_ratio(DRIFT_DEVICE_MOVED), share * rise):
                     names.append(name)
         return tuple(names)

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from cliffwatch.analysis.cliff import cliff_height, is_cliff, is_within_baseline, sudden_kind
+from cliffwatch.analysis.cliff import cliff_height, confidence_of, is_cliff, sudden_kind
 from cliffwatch.analysis.finding import SUDDEN, Baseline, Finding, FindingKind, Notice, Role, Sample, Series
 from cliffwatch.analysis.online.channel import Channel
 from cliffwatch.analysis.online.correlated import CorrelatedSeries
@@ -24,23 +24,31 @@ from cliffwatch.analysis.online.together import joins_another, take_in_affected,
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.primary_series import primary_series, rank_of
 from cliffwatch.analysis.sizes import Sizing
-from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, log_ratio
+from cliffwatch.analysis.span_lengths import BLOCK, FAST, HOUR, STEP_SPANS, log_ratio
 from cliffwatch.analysis.spread import middle
 from cliffwatch.analysis.thresholds import (
     AFTER_LOAD,
     ALONE_WINDOWS,
+    CLIFF_CONFIDENCE,
+    DRIFT_CONFIDENCE,
     EXCURSION_WINDOWS,
     FAR_BEYOND,
     FURTHER_EXCURSION,
     FURTHER_STEP,
+    LONG_SPAN,
     RECOVERY_WINDOWS,
+    RETURNED_BLOCKS,
+    RETURNED_PART,
     SETTLING,
     SEVERE_RATIO,
+    TAUGHT_WINDOWS,
     WARM_UP,
+    WARMING_SPAN,
 )
 from cliffwatch.model.phase import Phase
 
-_ENDS_KEPT = 720
+#: Ends of windows that are remembered; and blocks between two looks for drift, which takes hours.
+_ENDS_KEPT, _DRIFT_STRIDE = 720, 5
 
 
 class OnlineDetector:
@@ -52,11 +60,9 @@ class OnlineDetector:
         self._channels = {one.name: Channel(one) for one in series}
         self._correlated = CorrelatedSeries(list(self._channels.values()))
         primary = primary_series(series)
-        others = [
-            one.name for one in series if one.role in (Role.LATENCY, Role.DEVICE_LATENCY) and one.name not in primary
-        ]
-        self._judges = [Judge(self._channels[name], True) for name in primary]
-        self._judges += [Judge(self._channels[name], False) for name in others]
+        latencies = [one.name for one in series if one.role in (Role.LATENCY, Role.DEVICE_LATENCY)]
+        others = [name for name in latencies if name not in primary]
+        self._judges = [Judge(self._channels[name], name in primary) for name in (*primary, *others)]
         self._mask = Mask(notices)
         self._explained_until = 0
         #: Up to here the hour before has a burst of load in it.
@@ -113,7 +119,7 @@ class OnlineDetector:
         channel = judge.channel
         is_block = channel.windows % BLOCK == 0
         if is_block:
-            evidence = self._evidence(8 * BLOCK)
+            evidence = self._evidence(STEP_SPANS[0] * BLOCK)
             if evidence.more_load:
                 self._burst_until = self._mask.window + HOUR
             if evidence.more_load or self._correlated.is_busy():
@@ -149,9 +155,9 @@ class OnlineDetector:
             evidence = self._evidence(min(judge.excursions.windows, FAST), judge.excursions.windows)
             factor = FURTHER_EXCURSION if self._has_degraded() else 1.0
             is_change = judge.excursions.is_change(height / factor, sigma, evidence, channel.windows, channel.declared)
-            if is_change and not self._is_within_baseline(judge, height):
-                confidence = 0.95 if evidence.corroborates(height, sigma) else 0.6 if evidence.device is None else 0.5
-                names = evidence.device_names
+            if is_change and not judge.is_within_baseline(height):
+                is_sure, names = evidence.corroborates(height, sigma), evidence.device_names
+                confidence = CLIFF_CONFIDENCE if is_sure else confidence_of(False, evidence.device is not None)
                 yield from self._found(judge, sample, height, judge.excursions.windows, names, confidence)
                 return
         yield from follow_spikes(judge, deviation, self._present_for_spikes(sample, deviation))
@@ -163,26 +169,18 @@ class OnlineDetector:
         ):
             yield from self._slow(judge, sample)
 
-    def _is_within_baseline(self, judge: Judge, height: float) -> bool:
-        """Whether the present excursion is no more than what the baseline itself did."""
-        baseline = judge.channel.baseline
-        if baseline is None or judge.channel.recent_level is None:
-            return False
-        level = math.exp(judge.channel.recent_level + height)
-        return is_within_baseline(level, level / baseline.level, baseline, judge.excursions.windows)
-
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
         """A rise that no noise explains, in a run in which nothing has changed yet."""
         more_load = self._mask.window < self._explained_until
-        level, is_first = self._present[judge.name], partial(self._is_first, judge)
-        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, is_first)
+        level = self._present[judge.name]
+        rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, partial(self._is_first, judge))
         if rise is None:
             return None
         levels = [math.log(one.active.level) for one in self._judges if one.is_primary and one.active is not None]
         if levels and (judge.active is None or rise.level < max(levels) + log_ratio(FAR_BEYOND)):
             return None
         height = cliff_height(rise.level - (judge.channel.recent_level or 0.0))
-        confidence = 0.9 if rise.devices else 0.5 if self._correlated.devices else 0.6
+        confidence = confidence_of(bool(rise.devices), bool(self._correlated.devices))
         finding = self._changed(judge, sample, height, rise.windows, rise.devices, confidence)
         if judge.active is not None:
             # The recent level may have risen with it.
@@ -223,31 +221,30 @@ class OnlineDetector:
             return
         if self._has_degraded() or any(one.excursions.is_open for one in self._judges if one.is_primary):
             return
-        yield self._changed(judge, sample, height, excursions.windows, (), 0.5)
+        yield self._changed(judge, sample, height, excursions.windows, (), confidence_of(False, True))
 
     def _slow(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         channel, devices = judge.channel, self._correlated.statistics
         at = sample.start / self._window_seconds
-        shortest = 0 if channel.declared or channel.windows >= WARM_UP else 30
+        shortest = 0 if channel.declared or channel.windows >= WARM_UP else WARMING_SPAN
 
         def may_fire(span: int, height: float) -> bool:
             if span < shortest or self._correlated.more_load(span):
                 return False
-            if height > judge.excursions.enter and not judge.excursions.is_open:
-                return False
             excursions = judge.excursions
+            if height > excursions.enter and not excursions.is_open:
+                return False
             began = excursions.start if excursions.is_open else at - blocks_since(channel, span) * BLOCK
-            outlast = excursions.to_outlast(began, height, 0.6 * height if devices else None)
-            return span * BLOCK >= min(1.2 * outlast, 60 * BLOCK)
+            return excursions.is_outlasted(span * BLOCK, began, height, bool(devices))
 
         factor = FURTHER_STEP if self._has_degraded() else 1.0
         step = find_step(judge.statistics, devices, factor, channel.resolution(), may_fire)
         if step is not None and not is_gradual(channel):
-            confidence = 0.9 if step.corroborated else 0.5 if step.has_device else 0.6
+            confidence = confidence_of(step.corroborated, step.has_device)
             windows = blocks_since(channel, step.span) * BLOCK
             yield from self._found(judge, sample, step.height, windows, step.device_names, confidence)
         elif (
-            channel.block_count % 5 == 0
+            channel.block_count % _DRIFT_STRIDE == 0
             and self._mask.window >= self._burst_until
             and channel.baseline is not None
             and judge.active is None
@@ -257,7 +254,7 @@ class OnlineDetector:
     def _drift(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         base = judge.base() if judge.floor is None else judge.floor
         channel = judge.channel
-        drift = find_drift(channel, base, judge.statistics.sigma(20), self._correlated)
+        drift = find_drift(channel, base, judge.statistics.sigma(LONG_SPAN), self._correlated)
         if drift is None and channel.halves and channel.halves[-1][1] > judge.course_end:
             judge.course_end = channel.halves[-1][1]
             drift = find_joint_drift(channel, base, self._correlated)
@@ -271,7 +268,7 @@ class OnlineDetector:
             baseline=math.exp(base),
             level=math.exp(base + drift.rise),
             ratio=math.exp(drift.rise),
-            confidence=0.8 if drift.devices else 0.5,
+            confidence=DRIFT_CONFIDENCE if drift.devices else confidence_of(False, True),
             detected=sample.end,
             corroborated_by=drift.devices,
         )
@@ -350,13 +347,18 @@ class OnlineDetector:
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
         """A change that has come back is over."""
-        recent = judge.channel.last_blocks(10)
-        if judge.active is None or len(recent) < 10 or self._mask.window - judge.found_window < SETTLING // 2:
+        recent = judge.channel.last_blocks(RETURNED_BLOCKS)
+        if (
+            judge.active is None
+            or len(recent) < RETURNED_BLOCKS
+            or self._mask.window - judge.found_window < SETTLING // 2
+        ):
             return
         jump, present = math.log(judge.active.level) - judge.healthy, middle(recent)
-        if present - judge.healthy > 0.3 * jump:
+        if present - judge.healthy > RETURNED_PART * jump:
             return
-        until = sample.end - 5 * BLOCK * self._window_seconds
+        back = RETURNED_BLOCKS // 2 * BLOCK
+        until = sample.end - back * self._window_seconds
         ended, judge.active = judge.sized(replace(judge.active, until=until)), None
         judge.sizing = None
         yield ended
@@ -364,10 +366,10 @@ class OnlineDetector:
             for one in self._judges:
                 one.restore_state()
         windows = round((until - ended.onset) / self._window_seconds)
-        if windows < 4 * HOUR:
+        if windows < TAUGHT_WINDOWS:
             judge.excursions.learn(ended.onset / self._window_seconds, windows, jump, jump)
             judge.statistics.learn(jump, windows // BLOCK)
-        judge.channel.begin_regime(5 * BLOCK)
+        judge.channel.begin_regime(back)
         if windows >= RECOVERY_WINDOWS:
             yield replace(
                 ended,

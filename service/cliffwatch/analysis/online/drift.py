@@ -38,6 +38,9 @@ SPANS = ((60, 0), (120, 0), (60, 2), (60, 3), (60, 4), (60, 6), (60, 8))
 _INFERRED = 1.3
 _INFERRED_FROM = 20
 _HALVES_A_DAY = 48
+_HOURS_OF_DAY = 24
+#: Hours that a drift is taken to have lasted which the baseline shows, and lowest half hours that make a level.
+_HOURS_KNOWN, _LOWEST = 4, 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
             if len(before) < HOUR_BLOCKS:
                 continue
             rise = now - max(base, middle(before))
-            swing = 2 * SWING * math.sin(math.pi * hours / 24)
+            swing = 2 * SWING * math.sin(math.pi * hours / _HOURS_OF_DAY)
             needed = log_ratio(1 + swing) + DRIFT_MARGIN + DRIFT_SIGNIFICANCE_BEFORE * noise
         devices = correlated.risen(span, rise)
         # Two that rise together are less likely to be noise than one.
@@ -74,7 +77,7 @@ def find_drift(channel: Channel, base: float, sigma: float | None, correlated: C
         if rise < needed:
             continue
         if devices or not correlated.devices or rise >= needed + log_ratio(DRIFT_CONTRADICTED_BY):
-            return Drift(now - base, (hours or 4) * HOUR_BLOCKS, devices)
+            return Drift(now - base, (hours or _HOURS_KNOWN) * HOUR_BLOCKS, devices)
     return None
 
 
@@ -85,7 +88,7 @@ def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries
     if len(halves) < JOINT_DRIFT_HALVES:
         return None
     ends, levels = np.array(halves).T
-    first = int(np.argmax(levels <= np.sort(levels)[:6].mean() + COLD))
+    first = int(np.argmax(levels <= np.sort(levels)[:_LOWEST].mean() + COLD))
     ends, levels = ends[first:], levels[first:]
     if len(levels) < JOINT_DRIFT_HALVES:
         return None
@@ -104,7 +107,7 @@ def find_joint_drift(channel: Channel, base: float, correlated: CorrelatedSeries
         for name, trajectory in trajectories.items()
         if float(shape @ trajectory) * share > JOINT_DRIFT_DEVICE_SHARE * client.rise
     )
-    lasting = float(levels[-2:].min()) - float(np.sort(levels)[:6].mean())
+    lasting = float(levels[-2:].min()) - float(np.sort(levels)[:_LOWEST].mean())
     risen = float(levels[-1]) - base
     if risen < log_ratio(JOINT_DRIFT_RATIO_MINIMUM) or lasting < client.rise / 2 or (trajectories and not devices):
         return None

@@ -11,15 +11,31 @@ from dataclasses import dataclass
 
 from cliffwatch.analysis.cliff import is_cliff
 from cliffwatch.analysis.online.recurrence import Recurrence, schedule_of
-from cliffwatch.analysis.span_lengths import FAST, log_ratio
+from cliffwatch.analysis.span_lengths import FAST, HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
+    ALIKE_PART,
     ALONE,
+    CLIFF_SIGMAS,
     CONTRADICTED,
     CORROBORATED,
     CORROBORATED_SMALL,
+    DEVICE_ALONE_SIGMAS,
+    DEVICE_ENOUGH,
+    DEVICE_MOVED,
+    DEVICE_SHARE,
+    DEVICE_SIGMAS,
     DURING_MORE_LOAD,
+    ENTER_RATIO,
+    ENTER_SIGMAS,
     EXCURSION_TOGETHER,
+    LARGE_RATIO,
+    LEAVE_PART,
+    MORE_LOAD_AT_ONCE,
+    MORE_LOAD_AT_ONCE_SIGMAS,
     OFF_SCHEDULE,
+    OUTLAST,
+    OUTLAST_DUE,
+    OUTLAST_FEW,
     PATIENCE,
     PATIENCE_OTHERWISE,
     RETURN_SETTLING,
@@ -29,6 +45,9 @@ from cliffwatch.analysis.thresholds import (
     UNLEARNED,
     WARM_UP,
 )
+
+#: Windows whose median begins and ends an excursion; excursions that are remembered.
+_MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,34 +80,39 @@ class ExcursionEvidence:
 
     def corroborates(self, client: float, client_sigma: float) -> bool:
         """The device slowed down by a share of what the client saw, and both together by more than their noise."""
-        if self.device is None or self.device < max(log_ratio(1.12), min(0.25 * client, log_ratio(1.5))):
+        share = min(DEVICE_SHARE * client, log_ratio(DEVICE_ENOUGH))
+        if self.device is None or self.device < max(log_ratio(DEVICE_MOVED), share):
             return False
-        if self.device >= 4 * self.device_sigma:
+        if self.device >= DEVICE_ALONE_SIGMAS * self.device_sigma:
             return True
         own = min(client / client_sigma, 2 * EXCURSION_TOGETHER) if client_sigma > 0 else 0.0
-        return self.device >= 3 * self.device_sigma and own + self.device / self.device_sigma >= EXCURSION_TOGETHER
+        if self.device < DEVICE_SIGMAS * self.device_sigma:
+            return False
+        return own + self.device / self.device_sigma >= EXCURSION_TOGETHER
 
     @property
     def contradicts(self) -> bool:
         """The device is measured, and is as fast as before."""
-        return self.device is not None and self.device < max(log_ratio(1.12), 3 * self.device_sigma)
+        return self.device is not None and self.device < max(log_ratio(DEVICE_MOVED), DEVICE_SIGMAS * self.device_sigma)
 
     @property
     def more_load(self) -> bool:
         """The client asked for more than before, which explains a rise."""
-        return self.rate is not None and self.rate > max(log_ratio(1.03), 3 * self.rate_sigma)
+        return self.rate is not None and self.rate > max(
+            log_ratio(MORE_LOAD_AT_ONCE), MORE_LOAD_AT_ONCE_SIGMAS * self.rate_sigma
+        )
 
 
 class Excursions:
     """The present excursion of one series, and the run's excursions. Memory is bounded."""
 
     def __init__(self) -> None:
-        self._last: deque[float] = deque(maxlen=5)
+        self._last: deque[float] = deque(maxlen=_MEDIAN_WINDOWS)
         self._span: deque[float] = deque(maxlen=FAST)
-        self._past: deque[PastExcursion] = deque(maxlen=64)
+        self._past: deque[PastExcursion] = deque(maxlen=_PAST_KEPT)
         self.windows = 0
         self.start = 0.0
-        self.enter = log_ratio(1.3)
+        self.enter = log_ratio(ENTER_RATIO)
         #: How many windows ago that which has just come back began; 0 when nothing has.
         self.returned = 0
         self._peak = 0.0
@@ -110,10 +134,10 @@ class Excursions:
         self.returned = 0
         self._last.append(deviation)
         self._span.append(deviation)
-        if len(self._last) < 5:
+        if len(self._last) < _MEDIAN_WINDOWS:
             return None
         level = sorted(self._last)[2]
-        self.enter = enter = max(log_ratio(1.3), 4.5 * sigma)
+        self.enter = enter = max(log_ratio(ENTER_RATIO), ENTER_SIGMAS * sigma)
         if not self.windows:
             if level <= enter:
                 self._settle()
@@ -121,7 +145,7 @@ class Excursions:
             self._open(at, sum(value > enter / 2 for value in self._last))
         else:
             self.windows += 1
-            if level < 0.6 * enter:
+            if level < LEAVE_PART * enter:
                 self._closed = PastExcursion(
                     self.start, self.windows, self._peak, self._device_peak, self._had_more_load
                 )
@@ -179,7 +203,7 @@ class Excursions:
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
-        if self.windows < CORROBORATED or not is_cliff(height) or height < 5 * sigma:
+        if self.windows < CORROBORATED or not is_cliff(height) or height < CLIFF_SIGMAS * sigma:
             return False
         if sorted(self._last)[2] < STILL_THERE * self._highest and self.windows < PATIENCE:
             return False
@@ -194,7 +218,7 @@ class Excursions:
             least = CORROBORATED if height >= log_ratio(SMALL_RATIO) else CORROBORATED_SMALL
             least = least if is_learned else UNLEARNED
         elif evidence.device is None:
-            least = ALONE if height >= log_ratio(3) else 2 * ALONE
+            least = ALONE if height >= log_ratio(LARGE_RATIO) else 2 * ALONE
         else:
             least = CONTRADICTED
         return max(least, learned)
@@ -221,7 +245,13 @@ class Excursions:
             and not schedule.is_due(start, OFF_SCHEDULE)
         ):
             return 0
-        return round((1.2 + (1.6 if is_due else 0.8) / seen) * longest) + 2
+        return round((OUTLAST + (OUTLAST_DUE if is_due else OUTLAST_FEW) / seen) * longest) + 2
+
+    def is_outlasted(self, windows: int, start: float, height: float, has_device: bool) -> bool:
+        """Whether a step that began at the window `start`, and has lasted for so many, is none of the excursions."""
+        return windows >= min(
+            OUTLAST * self.to_outlast(start, height, ALIKE_PART * height if has_device else None), HOUR
+        )
 
     def schedule(self, height: float, device: float | None) -> Recurrence | None:
         """The schedule of those excursions that were alike, and no shorter than the present excursion."""
@@ -238,5 +268,6 @@ class Excursions:
         return [
             one
             for one in self._past
-            if one.client >= 0.6 * height and (device is None or (one.device >= 0.6 * device and not one.had_more_load))
+            if one.client >= ALIKE_PART * height
+            and (device is None or (one.device >= ALIKE_PART * device and not one.had_more_load))
         ]

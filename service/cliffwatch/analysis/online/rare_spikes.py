@@ -18,6 +18,7 @@ from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.span_lengths import HOUR, log_ratio
 from cliffwatch.analysis.thresholds import (
     LOAD_ROSE,
+    LONE_CONFIDENCE,
     RARE_FROM_START,
     RARE_GAPS,
     RARE_RATIO,
@@ -39,6 +40,8 @@ _BINS = 400
 _LOWEST_BIN = int(log_ratio(RARE_RATIO) / _BIN)
 #: The heights, lengths and distances of the last so many are stated.
 _KEPT = 200
+#: Nine of ten windows lie between these quantiles.
+_BAND = (0.05, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +203,7 @@ class _Watched:
     def _stated(self, apart: Sequence[_Spike], times: int, recent: float, onset: float, sample: Sample) -> Finding:
         heights = [one.height for one in apart]
         level, worst = math.exp(recent + median(heights)), math.exp(recent + max(heights))
-        low, high = (math.exp(self._level.quantile(share) or recent) for share in (0.05, 0.95))
+        low, high = (math.exp(self._level.quantile(share) or recent) for share in _BAND)
         baseline = Baseline(self.series.name, math.exp(recent), self._begin or 0.0, sample.end, low, high)
         distances = [after.start - before.start for before, after in pairwise(apart)]
         assert self._begin is not None, "there was a window before"
@@ -220,7 +223,7 @@ class _Watched:
             baseline=baseline.level,
             level=level,
             ratio=level / baseline.level,
-            confidence=0.7,
+            confidence=LONE_CONFIDENCE,
             detected=detected,
             size=Size(baseline, level, worst),
             recurrence=recurrence,

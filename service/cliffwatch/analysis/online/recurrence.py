@@ -13,6 +13,7 @@ from cliffwatch.analysis.thresholds import (
     INTERVALS_LEAST,
     RECURRENCE_OFF_SCHEDULE,
     RECURRENCE_PART_LEAST,
+    RECURRENCE_PART_OF_ONE,
     RECURRENCE_SPREADS,
     RECURRENCE_WINDOWS_LEAST,
     TOLERANCE_MOST,
@@ -20,6 +21,8 @@ from cliffwatch.analysis.thresholds import (
 
 #: The last so many are looked at.
 _INTERVALS_MOST = 12
+#: Turns over which what is off adds up at most.
+_TURNS_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Recurrence:
         """
         since = at - self.last
         turns = max(1, round(since / self.period))
-        return abs(since - turns * self.period) <= slack * self.tolerance * math.sqrt(min(turns, 3))
+        return abs(since - turns * self.period) <= slack * self.tolerance * math.sqrt(min(turns, _TURNS_MOST))
 
 
 def schedule_of(starts: Sequence[float]) -> Recurrence | None:
@@ -60,7 +63,7 @@ def schedule_of(starts: Sequence[float]) -> Recurrence | None:
     spread = (sum(one * one for one in regular) / len(regular)) ** 0.5 * (1 + 2 / len(off))
     tolerance = max(RECURRENCE_SPREADS * spread, RECURRENCE_WINDOWS_LEAST, RECURRENCE_PART_LEAST * period)
     if len(intervals) == 1:
-        tolerance = max(tolerance, 0.15 * period)
+        tolerance = max(tolerance, RECURRENCE_PART_OF_ONE * period)
     if tolerance > TOLERANCE_MOST * period:
         return None
     return Recurrence(starts[-1], period, tolerance, len(intervals) >= INTERVALS_LEAST)

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from cliffwatch.analysis.run_arrays import Array
+from cliffwatch.analysis.spread import TINY
 from cliffwatch.analysis.thresholds import FITTED_SWING
 
 #: So many hours at which a swing may be highest are tried, and forms of it: it rises as fast as it falls, or not.
 _HOURS, _SKEWS = 24, (0.0, 0.4, -0.4)
 #: A rise takes so many entries at least, and follows as many that are level.
 _LEAST = 4
+#: The squared error of an entry that is perfectly described.
+_ERROR_LEAST = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +44,9 @@ def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
         values, slope = _without(levels, at, line)
         others, slopes = _without_each(shapes, at, line)
         squares, dots = (others**2).sum(axis=1), others @ values
-        gains = np.where((dots > 0) & (squares > 0), dots**2 / np.maximum(squares, 1e-12), 0.0)
+        gains = np.where((dots > 0) & (squares > 0), dots**2 / np.maximum(squares, TINY), 0.0)
         index = int(np.argmax(gains))
-        height = float(dots[index] / max(squares[index], 1e-12))
+        height = float(dots[index] / max(squares[index], TINY))
         if line and slope - height * slopes[index] > 0:
             continue
         error = float(values @ values) - float(gains[index])
@@ -52,7 +55,7 @@ def fit_rising(levels: Array, entries_a_day: float) -> Rising | None:
     if best is None:
         return None
     error, index, rise = best
-    floor = 1e-6 * count
+    floor = _ERROR_LEAST * count
     by_swing = _swing_error(levels, at, entries_a_day) / max(error, floor)
     return Rising(int(starts[index]), rise, by_swing, shapes[index])
 
@@ -66,7 +69,7 @@ def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
         values, slope = _without(levels, at, line)
         shapes, slopes = _without_each(waves, at, line)
         squares, dots = (shapes**2).sum(axis=1), shapes @ values
-        heights = np.clip(dots / np.maximum(squares, 1e-12), 0, FITTED_SWING)
+        heights = np.clip(dots / np.maximum(squares, TINY), 0, FITTED_SWING)
         errors = float(values @ values) - 2 * heights * dots + heights**2 * squares
         least = min(least, float(np.where(slope <= heights * slopes, errors, math.inf).min()))
     return least

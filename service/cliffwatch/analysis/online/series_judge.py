@@ -2,6 +2,7 @@
 
 import math
 
+from cliffwatch.analysis.cliff import is_within_baseline
 from cliffwatch.analysis.finding import Finding
 from cliffwatch.analysis.online.absolute import Absolute
 from cliffwatch.analysis.online.channel import Channel
@@ -54,6 +55,14 @@ class Judge:
         if self.channel.baseline is not None:
             return math.log(self.channel.baseline.level)
         return self.channel.recent_level or 0.0
+
+    def is_within_baseline(self, height: float) -> bool:
+        """Whether the present excursion, of this height (a logarithm), is no more than what the baseline itself did."""
+        baseline, recent = self.channel.baseline, self.channel.recent_level
+        if baseline is None or recent is None:
+            return False
+        level = math.exp(recent + height)
+        return is_within_baseline(level, level / baseline.level, baseline, self.excursions.windows)
 
     def sized(self, finding: Finding) -> Finding:
         """A version of what is active, with the sizes that it has by now."""

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from cliffwatch.analysis.cliff import confidence_of
 from cliffwatch.analysis.finding import Finding, FindingKind, Sample
 from cliffwatch.analysis.online.series_judge import Judge
 from cliffwatch.analysis.online.spikes import Spike
@@ -76,7 +77,7 @@ def _begin(judge: Judge, train: Sequence[Spike], present: Present) -> Finding:
         baseline=math.exp(base),
         level=math.exp(level),
         ratio=math.exp(level - base),
-        confidence=0.9 if is_corroborated else 0.6,
+        confidence=confidence_of(is_corroborated, False),
         detected=present.sample.end,
         corroborated_by=present.devices if is_corroborated else (),
     )

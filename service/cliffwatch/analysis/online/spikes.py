@@ -12,9 +12,12 @@ from cliffwatch.analysis.span_lengths import log_ratio
 from cliffwatch.analysis.thresholds import (
     CHANCE_OF_TWO,
     HEIGHT_OF_TWO,
+    SPIKE_ALIKE,
     SPIKE_CHANCE,
     SPIKE_CHANCE_CORROBORATED,
     SPIKE_QUIET,
+    SPIKE_RATIO,
+    SPIKE_SIGMAS,
     SPIKE_WINDOWS,
     SPIKES_APART,
 )
@@ -49,7 +52,7 @@ class Spikes:
 
     def follow(self, window: int, start: float, deviation: float, sigma: float, device_raised: bool) -> Spike | None:
         """Take a window's deviation from the recent level; a spike when one has just ended."""
-        threshold = max(log_ratio(1.5), 4.5 * sigma)
+        threshold = max(log_ratio(SPIKE_RATIO), SPIKE_SIGMAS * sigma)
         if deviation > threshold:
             if window - self._last_raised > SPIKE_QUIET:
                 self._open_window, self._open_start, self._corroborated = window, start, False
@@ -101,7 +104,7 @@ class Spikes:
                 break
             height = min(one.height for one in chosen)
             past = self._past[corroborated]
-            seen = sum(past[max(0, int(0.7 * height / _BIN)) :])
+            seen = sum(past[max(0, int(SPIKE_ALIKE * height / _BIN)) :])
             expected = (seen + 1) / max(1, chosen[0].window) * (last.window - chosen[0].window + 1)
             if count == 2:
                 # The first two of a kind that this run never had, close together, and the device has them too.

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from cliffwatch.analysis.online.channel import Channel
-from cliffwatch.analysis.span_lengths import REFERENCE_BLOCKS, REFERENCE_MINIMUM, STEP_SPANS, log_ratio
+from cliffwatch.analysis.span_lengths import (
+    HALF_BLOCKS,
+    HOUR_BLOCKS,
+    NOISE_FADES,
+    REFERENCE_BLOCKS,
+    REFERENCE_MINIMUM,
+    STEP_SPANS,
+    log_ratio,
+)
 from cliffwatch.analysis.spread import Spread, lower_middle, middle
 from cliffwatch.analysis.thresholds import (
     ALONE_SPAN,
@@ -20,23 +28,40 @@ from cliffwatch.analysis.thresholds import (
     CONTRADICTED_SPAN,
     FALLING,
     INCONCLUSIVE_SPAN,
+    LEVEL_MOVED,
     LONG_SPAN,
     QUARANTINE,
     SHARE_OF_TICK,
     STEP_ALONE_RATIO,
     STEP_ALONE_SIGNIFICANCE,
+    STEP_BEYOND_PAST,
+    STEP_DEVICE_LONG,
+    STEP_DEVICE_SHORT,
     STEP_ENOUGH,
     STEP_OWN_SIGNIFICANCE,
     STEP_RATIOS,
     STEP_SIGNIFICANCE,
+    STEP_STEADY,
+    STEP_STILL_THERE,
+    TICK_ROOM,
 )
 
 #: How many spans fit between two values of a spread: half of them overlap.
 _STRIDE = 2
 #: The span whose statistics are held against each other to see what noise client and device share.
 _PAIRED_SPAN = 12
-#: The blocks in which a step and a ramp are compared.
-_GRADUAL_BLOCKS = 150
+#: Pairs of them that are kept, and the fewest that say anything.
+_PAIRS_KEPT, _PAIRS_LEAST = 96, 24
+#: The blocks in which a step and a ramp are compared, the fewest of them, and the blocks between two ramps.
+_GRADUAL_BLOCKS, _GRADUAL_LEAST, _RAMP_STRIDE = 150, 3 * REFERENCE_MINIMUM, 15
+#: What is further from the middle than so many median deviations is cut off; blocks before a step.
+_OUTLIER, _EDGE_LEAST = 5, 3
+#: Blocks that are what there is now; and blocks before two spans, in which a step is placed.
+_PRESENT_BLOCKS, _BEFORE_BLOCKS = 3, 12
+#: What a healthy run came back from is forgotten by this factor with each value.
+_FADES = 0.999
+#: Values from which on a span's own spread counts, and a shorter one's for it; and what part of theirs is enough then.
+_OWN_LEAST, _SHORTER_LEAST, _INFERRED_PART = 10, 12, 0.75
 
 
 class SpanStatistics:
@@ -65,7 +90,7 @@ class SpanStatistics:
             recent = middle(reference)
             value = lower_middle(channel.last_blocks(span)) - recent
             if span == STEP_SPANS[0]:
-                last = channel.last_blocks(3)
+                last = channel.last_blocks(_PRESENT_BLOCKS)
                 self.present, self.last = middle(last) - recent, float(last[-1]) - recent
             self.values[span] = value
             if falling:
@@ -80,7 +105,7 @@ class SpanStatistics:
             while waiting and waiting[0][0] <= channel.block_count - QUARANTINE:
                 _, aged, peak = waiting.popleft()
                 self._spreads[span].add(aged)
-                self._largest[span] = max(0.999 * self._largest.get(span, 0.0), peak)
+                self._largest[span] = max(_FADES * self._largest.get(span, 0.0), peak)
 
     def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
         """Keep what this and the devices' statistics are at the same time, now and then."""
@@ -92,12 +117,12 @@ class SpanStatistics:
         for name, device in devices.items():
             other = device.values.get(_PAIRED_SPAN)
             if other is not None:
-                self._pairs.setdefault(name, deque(maxlen=96)).append((mine, other))
+                self._pairs.setdefault(name, deque(maxlen=_PAIRS_KEPT)).append((mine, other))
 
     def shared_noise(self, name: str) -> float:
         """The correlation of this with a device's statistic while nothing was wrong; one half while it is not known."""
         pairs = self._pairs.get(name)
-        if pairs is None or len(pairs) < 24:
+        if pairs is None or len(pairs) < _PAIRS_LEAST:
             return 0.5
         # Of signs, which outliers do not rule; an estimate from few is taken to be too small.
         values = np.array(pairs)
@@ -108,8 +133,8 @@ class SpanStatistics:
     @staticmethod
     def _trend(channel: Channel) -> float | None:
         """The last half hour against the half hour before the last: what a warm-up does is no part of the spread."""
-        before = channel.last_blocks(30, skip=60)
-        return middle(channel.last_blocks(30)) - middle(before) if len(before) == 30 else None
+        before = channel.last_blocks(HALF_BLOCKS, skip=HOUR_BLOCKS)
+        return middle(channel.last_blocks(HALF_BLOCKS)) - middle(before) if len(before) == HALF_BLOCKS else None
 
     def discard_recent(self) -> None:
         """What was measured since a change began is not healthy."""
@@ -139,13 +164,13 @@ class SpanStatistics:
             sigma, count = self._spreads[other].sigma(), len(self._spreads[other])
             if sigma is None:
                 continue
-            if other > span or (other == span and count >= 10):
+            if other > span or (other == span and count >= _OWN_LEAST):
                 own = max(own, sigma)
-            elif other == span or count >= 12:
-                shorter.append(sigma * math.pow(other / span, 0.3))
-        known = len(self._spreads[span]) >= 10
+            elif other == span or count >= _SHORTER_LEAST:
+                shorter.append(sigma * math.pow(other / span, NOISE_FADES))
+        known = len(self._spreads[span]) >= _OWN_LEAST
         inferred = max(shorter, default=0.0)
-        return max(own, 0.75 * inferred if known else inferred) or None
+        return max(own, _INFERRED_PART * inferred if known else inferred) or None
 
     def largest(self, span: int) -> float:
         """The largest value that the run came back from."""
@@ -180,12 +205,13 @@ def find_step(
         value, sigma = client.values.get(span), client.sigma(span)
         if value is None or sigma is None or value < factor * log_ratio(STEP_RATIOS[span]):
             continue
-        if span < ALONE_SPAN and value < 1.1 * client.largest(span):
+        if span < ALONE_SPAN and value < STEP_BEYOND_PAST * client.largest(span):
             continue
         # A step is still there, and is not still growing.
-        if client.last < 0.4 * value or not 0.6 * value < client.present < 1.7 * value:
+        is_steady = STEP_STEADY[0] * value < client.present < STEP_STEADY[1] * value
+        if client.last < STEP_STILL_THERE * value or not is_steady:
             continue
-        step = _significant(client, span, value, sigma, devices, factor, value <= 1.1 * resolution)
+        step = _significant(client, span, value, sigma, devices, factor, value <= TICK_ROOM * resolution)
         if step is not None and may_fire(span, value):
             return step
     return None
@@ -201,7 +227,7 @@ def _significant(
     is_tick: bool,
 ) -> Step | None:
     own = value / sigma
-    share, least = (0.3, 3.5) if span < LONG_SPAN else (0.25, 2.2)
+    share, least = STEP_DEVICE_SHORT if span < LONG_SPAN else STEP_DEVICE_LONG
     share = SHARE_OF_TICK if is_tick else share
     joint, names = 0.0, []
     contradicted = False
@@ -210,7 +236,7 @@ def _significant(
         if moved is None or spread is None:
             continue
         contradicted = contradicted or moved < share * value
-        if moved < max(share * value, log_ratio(1.04)):
+        if moved < max(share * value, log_ratio(LEVEL_MOVED)):
             continue
         if moved / spread > least and own > STEP_OWN_SIGNIFICANCE:
             names.append(name)
@@ -231,7 +257,7 @@ def _significant(
 
 def blocks_since(channel: Channel, span: int) -> int:
     """How many blocks ago the step that the last `span` blocks show began: where a step explains most."""
-    values = channel.last_blocks(2 * span + 12)
+    values = channel.last_blocks(2 * span + _BEFORE_BLOCKS)
     values = values - values.mean()
     count = len(values)
     sizes = np.arange(2, count - 1, dtype=np.float64)
@@ -243,19 +269,19 @@ def is_gradual(channel: Channel) -> bool:
     """Whether the last hours are clearly better described by a line that begins to rise than by a step."""
     values = channel.last_blocks(_GRADUAL_BLOCKS)
     count = len(values)
-    if count < 3 * REFERENCE_MINIMUM:
+    if count < _GRADUAL_LEAST:
         return False
     centre = middle(values)
-    reach = 5 * middle(np.abs(values - centre))
+    reach = _OUTLIER * middle(np.abs(values - centre))
     values = np.clip(values, centre - reach, centre + reach)
     values = values - values.mean()
     at = np.arange(count, dtype=np.float64)
     # What a shape explains of the sum of squares.
-    left = np.cumsum(values)[2:-3]
-    sizes = np.arange(3, count - 2, dtype=np.float64)
+    left = np.cumsum(values)[2:-_EDGE_LEAST]
+    sizes = np.arange(_EDGE_LEAST, count - 2, dtype=np.float64)
     step = float((left**2 / sizes + left**2 / (count - sizes)).max())
     ramp = 0.0
-    for start in range(0, count - STEP_SPANS[-1] + 1, 15):
+    for start in range(0, count - STEP_SPANS[-1] + 1, _RAMP_STRIDE):
         line = np.clip(at - start, 0, None)
         line -= line.mean()
         ramp = max(ramp, float(line @ values) ** 2 / float(line @ line))

@@ -7,7 +7,7 @@ from cliffwatch.analysis.finding import SUDDEN
 from cliffwatch.analysis.online.series_judge import Judge
 from cliffwatch.analysis.sizes import LEVEL_WINDOWS, rose
 from cliffwatch.analysis.span_lengths import HOUR
-from cliffwatch.analysis.thresholds import JOIN_WINDOWS
+from cliffwatch.analysis.thresholds import JOIN_SIGMAS, JOIN_WINDOWS
 
 
 def together_with(
@@ -21,7 +21,7 @@ def together_with(
         level, recent = one.channel.level(min(windows, HOUR)), one.channel.recent_level
         if one is judge or not one.is_primary or level is None or recent is None:
             continue
-        needed = max(height_to_join(height), 4 * one.channel.fast_sigma())
+        needed = max(height_to_join(height), JOIN_SIGMAS * one.channel.fast_sigma())
         if one.name in present and level - recent > needed:
             found.append(one)
     return found

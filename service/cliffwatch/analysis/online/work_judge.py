@@ -16,12 +16,14 @@ from cliffwatch.analysis.finding import Finding, FindingKind, LimitedBy, Notice,
 from cliffwatch.analysis.preprocessing import Mask
 from cliffwatch.analysis.span_lengths import FAST, HOUR
 from cliffwatch.analysis.thresholds import (
+    LONE_CONFIDENCE,
     RATE_WINDOWS,
     SHORTFALL_OVER,
     SHORTFALL_RATIO,
     SHORTFALL_SECONDS,
     SHORTFALL_WINDOWS,
     SLOWER_RATIO,
+    STALL_CONFIDENCE,
     STALL_OPERATIONS,
     STALL_SECONDS,
     STALLS_APART,
@@ -125,7 +127,7 @@ class WorkJudge:
                 baseline=median(self._rates),
                 level=0.0,
                 ratio=0.0,
-                confidence=0.9,
+                confidence=STALL_CONFIDENCE,
                 detected=sample.end,
                 undone=Undone(0.0, 0),
             )
@@ -201,7 +203,7 @@ class _Shortfall:
             baseline=healthy,
             level=level,
             ratio=level / healthy,
-            confidence=0.7,
+            confidence=LONE_CONFIDENCE,
             detected=sample.end,
             undone=Undone(seconds, limited_by=LimitedBy.CLIENT),
         )
