@@ -16,24 +16,23 @@ def proc_with(tmp_path: Path, *lines: str) -> Path:
     return tmp_path
 
 
-def test_every_field_is_read_in_base_units(tmp_path: Path) -> None:
+def test_every_field_is_read(tmp_path: Path) -> None:
     proc = proc_with(tmp_path, "   8       0 sda 1 1 1 1 1 1 1 1 1 1 1", f" {CURRENT}")
     assert read_counters(["259:0", "8:16"], proc) == {
         "259:0": DeviceCounters(
             read_operations=11,
             read_bytes=13 * 512,
-            read_time_seconds=14.0,
+            read_milliseconds=14000,
             write_operations=15,
             write_bytes=17 * 512,
-            write_time_seconds=18.0,
+            write_milliseconds=18000,
             discard_operations=22,
             discard_bytes=24 * 512,
-            discard_time_seconds=25.0,
+            discard_milliseconds=25000,
             flush_operations=26,
-            flush_time_seconds=27.0,
+            flush_milliseconds=27000,
             in_flight=3,
-            io_time_seconds=20.0,
-            weighted_io_time_seconds=21.0,
+            weighted_milliseconds=21000,
         )
     }
 
@@ -66,8 +65,8 @@ def test_a_drive_with_paths_counts_what_they_count_and_nothing_twice(tmp_path: P
     counters = read_counters(["259:0", "259:13"], proc)
     assert counters["259:0"].write_operations == 15
     head = counters["259:13"]
-    assert (head.write_operations, head.write_bytes, head.write_time_seconds) == (20, 800 * 512, 0.06)
-    assert (head.in_flight, head.weighted_io_time_seconds) == (4, 0.1)
+    assert (head.write_operations, head.write_bytes, head.write_milliseconds) == (20, 800 * 512, 60)
+    assert (head.in_flight, head.weighted_milliseconds) == (4, 100)
 
 
 def test_a_direct_write_is_counted_to_the_byte(drive: LoopDrive) -> None:
@@ -85,12 +84,12 @@ def test_in_flight_stays_a_state() -> None:
 
 
 def test_times_that_wrapped_at_32_bits_of_milliseconds_go_on() -> None:
-    earlier, later = DeviceCounters(write_time_seconds=4_294_967.0), DeviceCounters(write_time_seconds=0.5)
-    assert (later - earlier).write_time_seconds == pytest.approx(0.796)
-    assert (earlier - earlier).write_time_seconds == 0.0
+    earlier, later = DeviceCounters(write_milliseconds=4_294_967_000), DeviceCounters(write_milliseconds=500)
+    assert (later - earlier).write_milliseconds == 796
+    assert (earlier - earlier).write_milliseconds == 0
     # The same holds for sums of which only one part wrapped.
-    others = DeviceCounters(write_time_seconds=4_000_000.1)
-    assert ((later + others) - (earlier + others)).write_time_seconds == pytest.approx(0.796)
+    others = DeviceCounters(write_milliseconds=4_000_000_100)
+    assert ((later + others) - (earlier + others)).write_milliseconds == 796
 
 
 def test_counters_of_another_device_are_not_differenced() -> None:
@@ -101,5 +100,5 @@ def test_counters_of_another_device_are_not_differenced() -> None:
 def test_devices_add_up(tmp_path: Path) -> None:
     proc = proc_with(tmp_path, CURRENT, CURRENT.replace("259 0 nvme0n1", "259 4 nvme1n1"))
     total = sum_counters(read_counters(["259:0", "259:4"], proc))
-    assert (total.write_bytes, total.write_time_seconds, total.in_flight) == (2 * 17 * 512, 36.0, 6)
+    assert (total.write_bytes, total.write_milliseconds, total.in_flight) == (2 * 17 * 512, 36_000, 6)
     assert sum_counters([]) == DeviceCounters()

@@ -27,43 +27,41 @@ class CountersReset(ValueError):
 class DeviceCounters:
     """Totals of one device since it appeared, of several added up, or what was counted between two readings.
 
-    Times are sums over requests except `io_time_seconds`, during which at least one was in flight; `in_flight` is a
-    state and not a total. Times of one reading alone may have wrapped; differences are right while less than 49 days
-    of request time lie between.
+    Times are sums over requests, in the kernel's milliseconds; `weighted_milliseconds` is the sum over time of the
+    requests in flight, and `in_flight` is a state and no total. Times of one reading alone may have wrapped;
+    differences are right while less than 49 days of request time lie between.
     """
 
     read_operations: int = 0
     read_bytes: int = 0
-    read_time_seconds: float = 0.0
+    read_milliseconds: int = 0
     write_operations: int = 0
     write_bytes: int = 0
-    write_time_seconds: float = 0.0
+    write_milliseconds: int = 0
     discard_operations: int = 0
     discard_bytes: int = 0
-    discard_time_seconds: float = 0.0
+    discard_milliseconds: int = 0
     flush_operations: int = 0
-    flush_time_seconds: float = 0.0
+    flush_milliseconds: int = 0
     in_flight: int = 0
-    io_time_seconds: float = 0.0
-    weighted_io_time_seconds: float = 0.0
+    weighted_milliseconds: int = 0
 
     def __add__(self, other: "DeviceCounters") -> "DeviceCounters":
         return DeviceCounters(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __sub__(self, earlier: "DeviceCounters") -> "DeviceCounters":
         """What was counted since `earlier`; `in_flight` stays the later one. Raises CountersReset."""
-        values: list[float] = []
-        for each in fields(self):
-            now, before = getattr(self, each.name), getattr(earlier, each.name)
+        values: list[int] = []
+        for each, now, before in zip(fields(self), astuple(self), astuple(earlier), strict=True):
             if each.name == "in_flight":
                 values.append(now)
-            elif isinstance(now, float):
-                values.append(round((now - before) * 1000) % _TIME_WRAP_MILLISECONDS / 1000)
+            elif each.name.endswith("_milliseconds"):
+                values.append((now - before) % _TIME_WRAP_MILLISECONDS)
             elif now < before:
                 raise CountersReset(f"{each.name} went from {before} to {now}")
             else:
                 values.append(now - before)
-        return DeviceCounters(*values)  # type: ignore[arg-type] # the values keep the fields' types
+        return DeviceCounters(*values)
 
 
 def read_counters(major_minors: Iterable[str], proc: Path = Path("/proc")) -> dict[str, DeviceCounters]:
@@ -95,22 +93,21 @@ def sum_counters(counters: Iterable[DeviceCounters] | Mapping[str, DeviceCounter
 
 def _counters(numbers: Sequence[int]) -> DeviceCounters:
     # Kernels before 4.18 count no discards, those before 5.5 no flushes.
-    reads, _, read_sectors, read_time, writes, _, write_sectors, write_time, in_flight, io_time, weighted = numbers[:11]
+    reads, _, read_sectors, read_time, writes, _, write_sectors, write_time, in_flight, _, weighted = numbers[:11]
     discards, _, discard_sectors, discard_time = numbers[11:15] if len(numbers) >= 15 else (0, 0, 0, 0)
     flushes, flush_time = numbers[15:17] if len(numbers) >= 17 else (0, 0)
     return DeviceCounters(
         read_operations=reads,
         read_bytes=read_sectors * _SECTOR_BYTES,
-        read_time_seconds=read_time / 1000,
+        read_milliseconds=read_time,
         write_operations=writes,
         write_bytes=write_sectors * _SECTOR_BYTES,
-        write_time_seconds=write_time / 1000,
+        write_milliseconds=write_time,
         discard_operations=discards,
         discard_bytes=discard_sectors * _SECTOR_BYTES,
-        discard_time_seconds=discard_time / 1000,
+        discard_milliseconds=discard_time,
         flush_operations=flushes,
-        flush_time_seconds=flush_time / 1000,
+        flush_milliseconds=flush_time,
         in_flight=in_flight,
-        io_time_seconds=io_time / 1000,
-        weighted_io_time_seconds=weighted / 1000,
+        weighted_milliseconds=weighted,
     )

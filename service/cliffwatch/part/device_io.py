@@ -48,11 +48,11 @@ class DeviceIo:
                 "device_read_bytes": total.read_bytes,
                 "device_write_operations": total.write_operations,
                 "device_read_operations": total.read_operations,
-                "device_write_milliseconds": _milliseconds(total.write_time_seconds),
-                "device_read_milliseconds": _milliseconds(total.read_time_seconds),
+                "device_write_milliseconds": total.write_milliseconds,
+                "device_read_milliseconds": total.read_milliseconds,
                 **_rare(total),
             },
-            {"device_queue_depth": four_digits(total.weighted_io_time_seconds / seconds)},
+            {"device_queue_depth": four_digits(total.weighted_milliseconds / 1000 / seconds)},
         )
         if len(moved) > 1:
             _add_each(interval, moved, seconds)
@@ -68,10 +68,10 @@ def _rare(total: DeviceCounters) -> dict[str, int]:
     """What most windows have none of, and then do not mention."""
     counts = {
         "device_flush_operations": total.flush_operations,
-        "device_flush_milliseconds": _milliseconds(total.flush_time_seconds),
+        "device_flush_milliseconds": total.flush_milliseconds,
         "device_discard_operations": total.discard_operations,
         "device_discarded_bytes": total.discard_bytes,
-        "device_discard_milliseconds": _milliseconds(total.discard_time_seconds),
+        "device_discard_milliseconds": total.discard_milliseconds,
     }
     return {name: count for name, count in counts.items() if count}
 
@@ -81,15 +81,10 @@ def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: 
     for number, drive in moved.items():
         counts = {
             "written_bytes": drive.write_bytes,
-            "write_milliseconds": _milliseconds(drive.write_time_seconds),
+            "write_milliseconds": drive.write_milliseconds,
             "read_operations": drive.read_operations,
-            "read_milliseconds": _milliseconds(drive.read_time_seconds),
+            "read_milliseconds": drive.read_milliseconds,
         }
         interval.counters[f"{number}.write_operations"] = drive.write_operations
         interval.counters.update({f"{number}.{name}": count for name, count in counts.items() if count})
-        interval.gauges[f"{number}.queue_depth"] = four_digits(drive.weighted_io_time_seconds / seconds)
-
-
-def _milliseconds(seconds: float) -> int:
-    """The kernel counts whole milliseconds."""
-    return round(seconds * 1000)
+        interval.gauges[f"{number}.queue_depth"] = four_digits(drive.weighted_milliseconds / 1000 / seconds)
