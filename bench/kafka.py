@@ -68,7 +68,7 @@ def measured(command: Sequence[str]) -> tuple[str, float, list[int], float]:
     memory, largest = [], 0
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(command, stdout=printed, stderr=subprocess.DEVNULL)
-        # Not by rusage alone: its largest memory is that of whoever started the process, when that had more.
+        # Not by rusage alone: its largest memory is that of the parent process, when that had more.
         while os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             memory.append(resident(process.pid, "VmRSS"))
             largest = max(largest, resident(process.pid, "VmHWM"))

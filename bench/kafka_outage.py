@@ -23,7 +23,7 @@ from cliffwatch.report.build import build
 PARTITIONS, RATE = 288, 2000
 #: The outage fills several windows, so that it differs from a momentary disturbance.
 WINDOW_SECONDS = 2
-#: Brokers that have just started are slow, which is nobody's baseline.
+#: Brokers that have just started are slow, which must not be in the baseline.
 WARM_UP_SECONDS, BASELINE_SECONDS, SOAK_SECONDS = 60, 120, 420
 #: Of the first broker's absence, and for how long it stays away.
 KILL_AFTER_SECONDS, AWAY_SECONDS = 300, 60

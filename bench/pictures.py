@@ -42,7 +42,7 @@ def main(run_directory: Path) -> None:
 
 
 def _take_in(service: Service, run_directory: Path) -> str:
-    """Put a copy of the run among the service's own, as somebody does who was sent one."""
+    """Put a copy of the run among the service's own, as a user does with one from elsewhere."""
     run_id = run_directory.name
     shutil.copytree(run_directory, service.state_directory / "runs" / run_id)
     service.rebuild_index()

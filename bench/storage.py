@@ -121,7 +121,7 @@ def engine_work(pattern: Pattern, directory: Path) -> Work:
 
 def _compare(pattern: Pattern, base: Path) -> list[Figure]:
     throughput, cpu = [], []
-    # Whoever is first takes pages from what the page cache held before, or from a hypervisor. That is neither's cost.
+    # The first to run takes pages from what the page cache held before, or from a hypervisor. That is neither's cost.
     for warm_up in (fio_work, engine_work):
         warm_up(pattern, base / "data")
     for number in range(PAIRS):

@@ -25,7 +25,7 @@ _RULE = "=" * 79
 
 @dataclass(frozen=True, slots=True, order=True)
 class Part:
-    """Somebody else's work: `licence` is an SPDX expression, `digest` its archive's SHA-256 where that is known."""
+    """Third-party work: `licence` is an SPDX expression, `digest` its archive's SHA-256 where that is known."""
 
     name: str
     version: str

@@ -26,7 +26,7 @@ class Ticking:
         return 0.0
 
     def sleep(self, seconds: float) -> None:
-        raise AssertionError("nobody waits here")
+        raise AssertionError("nothing waits on this clock")
 
 
 def captured_interval(directory: Path) -> Interval:

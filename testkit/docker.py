@@ -1,6 +1,6 @@
 """A Docker engine of the tests' own, started from Debian's docker.io and ended by process id.
 
-It has mounts and processes of its own: what it mounts is seen by nobody else, and no container outlives it. Its kernel,
+It has mounts and processes of its own: what it mounts is not seen elsewhere, and no container outlives it. Its kernel,
 cgroups and network are this machine's; so are its programs, unless another release of Debian is asked for: then they
 lie in a root of that release, which the engine shares with its clients. Images and build caches are kept for the
 next time, of whichever checkout.

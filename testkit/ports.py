@@ -1,6 +1,6 @@
-"""Ports of loopback that nobody else takes: not another test, not another process of the tests, not a connection.
+"""Reserved ports of loopback: no other test, no other process of the tests and no connection takes them.
 
-A port that is bound, read and released again may be given to somebody else before the program under test binds it:
+A port that is bound, read and released again may be given to another process before the program under test binds it:
 the kernel takes the source ports of connections from the same range. So ports come from below that range, and each is
 locked for as long as the process lives that asked for it, in a file that all checkouts of a machine share.
 """
@@ -22,7 +22,7 @@ _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 
 
 def free_port() -> int:
-    """A port that nobody listens on, and that is given to nobody else for as long as this process lives."""
+    """A port without a listener, reserved for this process for as long as it lives."""
     ledger = _ledger()
     for port in ledger.untried:
         if ledger.lock(port) and _is_closed(port):
@@ -41,7 +41,7 @@ def free_address() -> str:
 
 
 class _Ledger:
-    """The file whose byte at a port's number is locked by whoever uses the port, and the ports still to be tried."""
+    """The file whose byte at a port's number is locked by the port's user, and the ports still to be tried."""
 
     def __init__(self) -> None:
         end = int(_RANGE.read_text().split()[0])

@@ -70,7 +70,7 @@ class PostgresqlServer:
                 os.kill(pid, signal.SIGCONT)
 
     def new_database_url(self, encoding: str = "UTF8") -> str:
-        """The URL of an empty database that nobody else uses."""
+        """The URL of a new, empty database."""
         name = f"test_{uuid.uuid4().hex}"
         with self._connected() as connection:
             connection.execute(f"CREATE DATABASE {name} ENCODING '{encoding}' LOCALE 'C' TEMPLATE template0")

@@ -6,7 +6,7 @@ had never been; of a directory, each name by itself, but for a file that got ano
 File systems promise more in places (ext4 keeps the name of a new file that is synced), and this asks for none of it.
 
 A `Disk` watches the calls by which its own process changes the files below a directory, and can forget the fsyncs of
-one `Site`: what nothing notices then is a sync that nobody needs, or a test that is missing.
+one `Site`: what nothing notices then is a needless sync, or a missing test.
 """
 
 import os
@@ -214,7 +214,7 @@ def _site(path: Path, frame: FrameType | None) -> Site:
             if module not in _HELPERS:
                 return nearest
         frame = frame.f_back
-    assert nearest is not None, f"{path} is synced by nobody in the service"
+    assert nearest is not None, f"{path} is not synced by the service"
     return nearest
 
 

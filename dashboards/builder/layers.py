@@ -105,7 +105,7 @@ def together() -> Iterator[Panel]:
     yield graph(
         "Gap between client and drives",
         """What an operation's mean time is more than its requests took in queue and drive. Bad: it grows while the
-        drives' part does not: look at CPU, locks, page cache, network. Below zero: requests that nobody waited for,
+        drives' part does not: look at CPU, locks, page cache, network. Below zero: requests that no client waited for,
         such as write-back.""",
         "s",
         [Query(_gap(), "above the block layer, per operation"), Query(_waited(), "until it began, per operation")],

@@ -231,7 +231,7 @@ def rates() -> Iterator[Panel]:
     )
     yield graph(
         "Throughput: target and achieved",
-        """The same in bytes. Bad: achieved falls while nobody changed the load: an engine without a rate of its own
+        """The same in bytes. Bad: achieved falls while the load is unchanged: an engine without a rate of its own
         gets what the drives take.""",
         "Bps",
         [

@@ -93,7 +93,7 @@ fn main() -> ExitCode {
         Ok(text) if text.is_empty() => ExitCode::SUCCESS,
         Ok(text) => match writeln!(std::io::stdout(), "{text}") {
             Ok(()) => ExitCode::SUCCESS,
-            // Whoever read the output has stopped reading: nothing to say, and nobody to say it to.
+            // Broken pipe: exit without a message.
             Err(_) => ExitCode::FAILURE,
         },
         Err(error) => {

@@ -214,7 +214,7 @@ static long publish_group(__u32 index, struct publication *publication)
 	return 0;
 }
 
-/* 1 while the timer is set, so that what is added meanwhile is published without anybody else setting it. */
+/* 1 while the timer is set, so that what is added meanwhile is published without setting it again. */
 __u32 armed;
 
 static int publish(void *map, __u32 *key, struct publishing *value)

@@ -242,7 +242,7 @@ def _filled_in(settings: dict[str, str]) -> str:
 
 
 def _locked_memory() -> dict[str, str]:
-    """A lower limit where nobody may raise it here: docs/compose.md says so for such engines."""
+    """A lower limit where it cannot be raised here: docs/compose.md says so for such engines."""
     asked = ["prlimit", "--memlock=unlimited:unlimited", "true"]
     may = subprocess.run(asked, capture_output=True, check=False).returncode == 0
     return {} if may else {"CLIFFWATCH_LOCKED_MEMORY": LITTLE_LOCKED_MEMORY}

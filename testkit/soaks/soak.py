@@ -50,7 +50,7 @@ class Soak:
         return (first - float(self.times[0])) / 3600
 
     def only(self, *names: str) -> "Soak":
-        """The same soak as somebody who measured less would have seen it."""
+        """The same soak with only these series measured."""
         columns = {name: self.columns[name] for name in names}
         return Soak(
             self.seed, self.generator, self.times, columns, self.window_seconds, self.notices, self.truths, self.healthy

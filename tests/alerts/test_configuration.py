@@ -159,7 +159,7 @@ def test_the_examples_are_valid_once_uncommented_and_hold_no_secret(tmp_path: Pa
     text = ALERTMANAGER.read_text(encoding="utf-8")
     uncommented = with_people(text)
     document = yaml.safe_load(uncommented)
-    assert [receiver["name"] for receiver in document["receivers"]] == ["nobody", "cliffwatch", "on-call", "team"]
+    assert [receiver["name"] for receiver in document["receivers"]] == ["none", "cliffwatch", "on-call", "team"]
     assert [route["receiver"] for route in document["route"]["routes"]][:2] == ["on-call", "team"]
     check_alertmanager(uncommented, tmp_path)
     assert not re.search(r"^[ #]*(api_url|routing_key|service_key|auth_password):", text, re.MULTILINE)

@@ -37,7 +37,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
 
 
 @pytest.mark.timing(why="the cliff is dated to half a second")
-def test_a_cliff_pages_somebody_and_the_page_stands_in_the_journal(machine: Machine) -> None:
+def test_a_cliff_raises_a_critical_alert_that_stands_in_the_journal(machine: Machine) -> None:
     path = machine.directory / "falls.yaml"
     path.write_text(json.dumps(WORKLOAD))
     done = machine.run("run", "start", str(path), "--target", f"synthetic:{RUN_ID}", "--id", RUN_ID)

@@ -58,7 +58,7 @@ def test_a_slow_device_is_named_although_most_of_the_time_is_spent_waiting_for_i
     assert "the rest is queueing upstream, most of it waiting until the engine began" in comparison.sentence
 
 
-def test_time_above_the_block_layer_is_named_and_so_are_requests_that_nobody_waits_for() -> None:
+def test_time_above_the_block_layer_is_named_and_so_are_requests_that_no_client_waits_for() -> None:
     assert "remaining 8 ms lie above the block layer" in describe_gap(times(10.0, 2.0))
     assert "5 ms passed before the engine began it" in describe_gap(times(10.0, 5.0, service_seconds=5.0))
     assert "12 ms more than the client waited" in describe_gap(times(4.0, 2.0, requests=8.0))

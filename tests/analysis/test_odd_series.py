@@ -1,4 +1,4 @@
-"""Series as nobody would wish them: detection says something finite of them, or nothing, and never breaks."""
+"""Degenerate series: detection says something finite of them, or nothing, and never breaks."""
 
 import math
 

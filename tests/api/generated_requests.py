@@ -33,8 +33,8 @@ Operation = APIOperation[Any, Any, Any, Any]
 GeneratedCase = Case[Any]
 DOCUMENT = json.loads(GOLDEN.read_text())
 SCOPES = ("read", "operate", "admin")
-#: Whoever has no token that counts.
-STRANGERS = ("nobody", "revoked")
+#: Callers without a valid token.
+STRANGERS = ("no token", "revoked")
 SECONDS = 30
 _CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 #: Answers that never end, of runs that are there.
@@ -163,7 +163,7 @@ class Caller:
             assert answer.status_code not in (401, 403), answer.text
 
     def there(self) -> dict[str, list[str]]:
-        """What whoever may not change anything must not have changed."""
+        """What a caller without the right to change anything must not have changed."""
         return {
             kind: sorted(f"{item.get('id', item.get('name'))} {item.get('version')}" for item in self._items(kind))
             for kind in ("runs", "workloads", "schedules", "tokens")

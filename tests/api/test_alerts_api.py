@@ -99,8 +99,8 @@ def test_what_is_of_no_live_run_is_counted_and_no_error(api: Api) -> None:
     journals.finish(directory)
     unknown = [alert(name) for name in ("unknown", "\0", "../../etc")]
     # The index does not know yet that the run is over; its journal does.
-    nobody = {"received": 5, "recorded": 0, "repeated": 0, "left_out": 0, "of_no_run": 5}
-    assert post(api, *unknown, alert(), alert(None)) == nobody
+    counted = {"received": 5, "recorded": 0, "repeated": 0, "left_out": 0, "of_no_run": 5}
+    assert post(api, *unknown, alert(), alert(None)) == counted
     assert reported(directory) == []
 
 

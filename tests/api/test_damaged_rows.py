@@ -195,7 +195,7 @@ def test_nothing_that_a_row_can_hold_breaks_a_list(settings: Settings, bad: str)
             session.add(FiringRow(schedule_id=made.json()["id"], due_at=1.0, outcome="missed", detail=""))
         for table, column in _columns():
             if (table, column) == ("tokens", "hash"):
-                continue  # nobody could ask any more
+                continue  # no token would be accepted any more
             kept = other.execute(f"SELECT rowid, {column} FROM {table}").fetchall()  # noqa: S608  our own names
             # Of one row, since some must differ.
             one = f"WHERE rowid = (SELECT min(rowid) FROM {table})"  # noqa: S608

@@ -23,7 +23,7 @@ WITH_BODY = [
     operation for operation in PROTECTED if "application/json" in operation[2].get("requestBody", {}).get("content", {})
 ]
 #: Ids that are well formed and of nothing.
-NOBODY = {"{run_id}": "nobody", "{name}": "nothing", "{schedule_id}": "00000000", "{token_id}": "00000000"}
+ABSENT = {"{run_id}": "absent", "{name}": "nothing", "{schedule_id}": "00000000", "{token_id}": "00000000"}
 
 
 def name_of(value: object) -> str:
@@ -31,7 +31,7 @@ def name_of(value: object) -> str:
 
 
 def fill(path: str) -> str:
-    for place, value in NOBODY.items():
+    for place, value in ABSENT.items():
         path = path.replace(place, value)
     return path.removeprefix("/api/v1")
 
@@ -181,9 +181,9 @@ def test_a_path_that_is_none_is_not_found(lasting_api: Api, path: str) -> None:
         ("/runs?workload=A%00B", "workload"),
         ("/runs/UPPER", "run_id"),
         ("/runs/a%00b", "run_id"),
-        ("/runs/nobody/events?after=-1", "after"),
-        ("/runs/nobody/windows?after=99999999999999999999", "after"),
-        ("/runs/nobody/windows?histograms=perhaps", "histograms"),
+        ("/runs/absent/events?after=-1", "after"),
+        ("/runs/absent/windows?after=99999999999999999999", "after"),
+        ("/runs/absent/windows?histograms=perhaps", "histograms"),
         ("/workloads/w?version=0", "version"),
         ("/schedules/not-an-id", "schedule_id"),
     ],

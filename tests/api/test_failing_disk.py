@@ -1,4 +1,4 @@
-"""The disk of journals and database takes nothing more: whoever asks learns why, and what to do."""
+"""The disk of journals and database is full: answers say why, and what to do."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Whatever is asked, by whomever: the answer is what the API's document says, and nobody does what they may not."""
+"""Generated requests in every role: answers are as the API's document says, and no role exceeds its rights."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

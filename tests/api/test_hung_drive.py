@@ -1,4 +1,4 @@
-"""A drive that hangs keeps nobody from the service, and is named by whatever would need it."""
+"""A drive that hangs keeps no client from the service, and is named by whatever would need it."""
 
 import os
 import signal

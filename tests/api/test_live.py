@@ -120,7 +120,7 @@ def test_streams_of_a_token_are_bounded_and_a_place_is_free_again_when_one_ends(
         assert (refused.status_code, refused.json()["code"]) == (429, "too_many_streams")
         assert f"{STREAMS_OF_A_TOKEN_LIMIT} live streams are open with this token" in refused.json()["detail"]
         assert refused.headers["retry-after"] == "5"
-        # Somebody else's are none of it.
+        # Streams of another token do not count.
         open_streams(api, 1, "operate", held)
         streams[0].close()
 

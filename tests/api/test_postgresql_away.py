@@ -35,7 +35,7 @@ def test_runs_go_on_without_the_database_and_are_in_it_again(tmp_path: Path, mon
 
 
 def check_away(service: Service, going: str, stopped: str) -> None:
-    """Whoever asks gets an answer that says so, and what does not need the database is done."""
+    """Requests get an answer that says so, and what does not need the database is done."""
     unready = service.client.get("/readyz")
     assert (unready.status_code, unready.json()["code"]) == (503, "not_ready"), unready.text
     for path in ("/api/v1/runs", f"/api/v1/runs/{going}"):
@@ -50,7 +50,7 @@ def check_away(service: Service, going: str, stopped: str) -> None:
     assert windows_of(service, stopped) > 2
 
 
-def test_a_server_that_hangs_keeps_nobody_waiting_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_that_hangs_keeps_no_client_waiting_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connections stay, and TCP acknowledges for it, so that no other limit of time is ever reached."""
     with running_server() as server:
         monkeypatch.setenv("CLIFFWATCH_DATABASE_URL", server.new_database_url())

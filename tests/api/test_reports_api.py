@@ -107,7 +107,7 @@ def test_a_run_that_goes_on_has_a_report_of_what_there_is_so_far(api: Api) -> No
 @pytest.mark.parametrize(
     ("method", "path", "place"), [("POST", "report", "reports"), ("GET", "report.png", "matplotlib")]
 )
-def test_those_who_wait_for_reports_keep_nobody_else_waiting(
+def test_requests_that_wait_for_reports_do_not_block_others(
     method: str, path: str, place: str, api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each who waits holds a thread, of those that answer all requests."""

@@ -181,14 +181,14 @@ def test_schedules_that_are_due_at_once_wait_for_one_another_to_ask_their_broker
 
         def start(number: int) -> Code:
             with pytest.raises(Problem) as caught:
-                api.services.runs.submit(order, "somebody", schedule_id=f"schedule-{number}")
+                api.services.runs.submit(order, "operator", schedule_id=f"schedule-{number}")
             return caught.value.code
 
         # Each asked for itself, and none is refused since others did.
         assert set(schedules.map(start, range(6))) == {Code.TARGET_MISSING}
 
 
-def test_brokers_that_say_nothing_keep_nobody_from_other_targets(api: Api) -> None:
+def test_brokers_that_say_nothing_do_not_block_other_targets(api: Api) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(12) as clients:
         order = _order_at(silent)
         begun = time.monotonic()

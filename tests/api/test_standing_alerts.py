@@ -18,7 +18,7 @@ def send_alerts(api: Api, *fingerprints: str, status: str = "firing") -> None:
     api.post("/alerts", notification(*alerts, status=status)).raise_for_status()
 
 
-def test_an_alert_that_nobody_repeats_is_forgotten_and_a_flood_of_them_is_bounded(settings: Settings) -> None:
+def test_an_alert_that_is_not_repeated_is_forgotten_and_a_flood_of_them_is_bounded(settings: Settings) -> None:
     clock = VirtualClock(journals.START)
     with serving(settings, clock) as api:
         send_alerts(api, "a1", "a2")

@@ -83,7 +83,7 @@ def test_a_run_waits_for_the_run_that_has_its_drive(api: Api, drive: Path) -> No
     [node] = [each["node"] for each in api.get("/drives").json()["items"] if each["backing_file"] == str(drive)]
     descriptor = os.open(node, os.O_RDWR | os.O_EXCL)
     try:
-        # As long as no run of ours has it, whoever holds the drive is a stranger.
+        # As long as no run of ours has the drive, its holder is a foreign process.
         assert api.put("/runs/second", order(target)).json()["code"] == "target_unsafe"
         other = journals.queue(api.settings.runs_directory, "active", submission=Submission(target_key, ""))
         journals.start(other)

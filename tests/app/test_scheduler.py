@@ -87,7 +87,7 @@ def test_a_schedule_has_one_run_in_the_queue_at_most(
 @pytest.mark.parametrize(
     ("refusal", "words"),
     [
-        (Problem(Code.TARGET_UNSAFE, "somebody needs this drive"), "somebody needs this drive"),
+        (Problem(Code.TARGET_UNSAFE, "the drive is in use"), "the drive is in use"),
         (OSError(28, "No space left on device"), "No space left"),
     ],
 )

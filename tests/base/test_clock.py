@@ -6,7 +6,7 @@ from cliffwatch.base.clock import RunClock, VirtualClock, wait_until
 
 
 class SettableClock(VirtualClock):
-    """A machine whose wall clock somebody sets, and that sleeps."""
+    """A machine whose wall clock is set, and that sleeps."""
 
     def __init__(self, start: float) -> None:
         super().__init__(start)

@@ -1,4 +1,4 @@
-"""A file is there whole or not at all, and what somebody named that is no plain file is not destroyed."""
+"""A file is there whole or not at all, and a path that is no plain file is not destroyed."""
 
 import os
 import stat

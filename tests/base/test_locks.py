@@ -70,7 +70,7 @@ def test_a_wait_for_a_lock_ends_and_says_how_long_it_was(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("patience_seconds", [60.0, float("inf")])
-def test_whoever_waits_has_the_lock_when_the_other_lets_go(tmp_path: Path, patience_seconds: float) -> None:
+def test_a_waiting_process_has_the_lock_when_it_is_released(tmp_path: Path, patience_seconds: float) -> None:
     path = tmp_path / "lock"
     with another_holds(path) as holder:
         released = threading.Event()

@@ -50,7 +50,7 @@ def test_its_output_may_go_elsewhere_and_descriptors_may_be_inherited(tmp_path: 
     assert (tmp_path / "output").read_text().startswith("True ")
 
 
-def test_nobody_complains_of_one_that_was_let_go(tmp_path: Path) -> None:
+def test_a_disowned_process_causes_no_warning(tmp_path: Path) -> None:
     with open_log(tmp_path / "log") as log:
         process = start_detached(["sleep", "600"], log, tmp_path)
     pid = process.pid

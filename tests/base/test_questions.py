@@ -1,4 +1,4 @@
-"""Whoever asks what may never answer waits no longer than was said, and does not wait twice."""
+"""Questions that may never be answered are waited for no longer than was said, and not twice."""
 
 import threading
 import time
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 0.2
 
 @pytest.fixture
 def answer() -> Iterator[threading.Event]:
-    """Until it is set, whoever waits for it is silent."""
+    """Until it is set, what waits for it is silent."""
     event = threading.Event()
     yield event
     event.set()
@@ -45,7 +45,7 @@ def test_what_is_silent_is_not_asked_again_until_it_has_answered(answer: threadi
     assert len(asked) == 1
     assert questions.ask("another", lambda: 7) == 7
     answer.set()
-    wait_until(lambda: _is_answered(questions), "the answer that nobody waits for any more")
+    wait_until(lambda: _is_answered(questions), "the answer to the abandoned question")
 
 
 def test_those_that_ask_the_same_at_once_take_turns(answer: threading.Event) -> None:

@@ -72,9 +72,7 @@ def test_what_was_never_begun_can_be_stopped() -> None:
     Rounds("test", 0.01, lambda: None, "").stop()
 
 
-def test_whoever_watches_over_the_database_goes_on_when_a_look_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_database_monitor_goes_on_when_a_look_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"sqlite:///{tmp_path / 'database'}"
     upgrade(url)
     looks: list[int] = []

@@ -69,7 +69,7 @@ def neighbours() -> Iterator["list[subprocess.Popen[bytes]]"]:
 
 
 def hammer(drive: AgingDrive) -> "subprocess.Popen[bytes]":
-    """A fio of somebody else, which writes to the same drive as fast as it can."""
+    """A foreign fio, which writes to the same drive as fast as it can."""
     job = "--name=other --rw=write --bs=64k --size=256m --direct=1 --ioengine=psync --numjobs=4 --thread"
     command = ["fio", *job.split(), "--time_based", "--runtime=60", f"--directory={drive.mount_point}"]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

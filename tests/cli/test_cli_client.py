@@ -65,7 +65,7 @@ def test_something_else_on_the_port_is_named() -> None:
     assert "not a Cliffwatch service" in problem.detail
 
 
-def test_nobody_on_the_port_says_how_to_start_the_service() -> None:
+def test_a_port_without_a_listener_says_how_to_start_the_service() -> None:
     with ApiClient("http://127.0.0.1:1", "token") as api, pytest.raises(Problem, match="cliffwatch up") as caught:
         api.get("/runs")
     assert caught.value.code is Code.SERVICE_UNREACHABLE

@@ -1,4 +1,4 @@
-"""The logs of a service that is up: nobody can fill the journals' disk with them."""
+"""The logs of a service that is up: no client can fill the journals' disk with them."""
 
 import socket
 

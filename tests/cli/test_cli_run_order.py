@@ -110,7 +110,7 @@ def test_a_plan_for_brokers_does_not_say_that_nothing_is_written(capsys: pytest.
 
 
 class Terminal(io.StringIO):
-    """Somebody who types."""
+    """Input that is typed at a terminal."""
 
     def isatty(self) -> bool:
         return True

@@ -10,7 +10,7 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.cli.daemon import start_daemon
 
 
-def test_a_service_that_nobody_would_find_again_is_not_left_running(tmp_path: Path) -> None:
+def test_a_service_that_could_not_be_found_again_is_not_left_running(tmp_path: Path) -> None:
     with mounted("tmpfs", tmp_path / "state", "-t", "tmpfs", "-o", "size=256k,mode=700") as state:
         room = os.statvfs(state)
         (state / "full").write_bytes(bytes(room.f_bavail * room.f_frsize))

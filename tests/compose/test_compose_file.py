@@ -106,7 +106,7 @@ def test_what_is_the_hosts_is_read_only(name: str) -> None:
 
 
 def test_nothing_is_mounted_from_the_repository() -> None:
-    """Its modes are those of whoever checked it out, and a container's user is another."""
+    """Its modes are those of the user who checked it out, and a container's user is another."""
     assert [source for name in ALL for source, _, _ in mounts(service(name)) if source.startswith(str(ROOT))] == []
 
 
@@ -144,7 +144,7 @@ def test_what_waits_for_another_waits_until_that_is_ready() -> None:
     for (name, other), condition in conditions.items():
         ends = other == "configuration"
         assert condition == ("service_completed_successfully" if ends else "service_healthy"), (name, other)
-        assert "profiles" not in service(other), f"{name} would wait for {other} where nobody starts it"
+        assert "profiles" not in service(other), f"{name} would wait for {other} where it is not started"
 
 
 def test_a_run_has_the_time_to_end_in() -> None:

@@ -127,7 +127,7 @@ def test_nothing_is_fetched_before_the_pinned_bases() -> None:
 
 
 def test_modes_in_the_image_do_not_depend_on_those_of_the_checkout() -> None:
-    """Where git lets nobody but their owner read files, COPY keeps that, and the service is not their owner. A wheel's
+    """Where git lets only their owner read files, COPY keeps that, and the service is not their owner. A wheel's
     files have modes of their own."""
     assert copied_from_repository("service") == [], "every copy is another layer once its modes are changed"
     [beside] = [copy for copy in STAGES["packages"].copies if copy.sources[0].startswith("deploy/")]

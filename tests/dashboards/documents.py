@@ -102,7 +102,7 @@ def variables(document: dict[str, Any]) -> list[Variable]:
 
 
 def choices_by_hand(document: dict[str, Any]) -> dict[str, str]:
-    """The defaults of variables that nobody is asked for."""
+    """The defaults of variables whose choices are listed and not queried."""
     return {
         variable["name"]: variable["current"]["value"]
         for variable in document["templating"]["list"]

@@ -62,8 +62,8 @@ def test_every_file_that_a_document_names_is_there() -> None:
 
 
 def test_a_file_that_is_not_there_is_noticed() -> None:
-    text = "see `engines/nobody.py`, `mine.yaml` and docs/runs.md; `gone.rs` became `alerts/rules/nobody.yaml`"
-    assert named_files(text) == ["engines/nobody.py", "docs/runs.md", "gone.rs", "alerts/rules/nobody.yaml"]
+    text = "see `engines/absent.py`, `mine.yaml` and docs/runs.md; `gone.rs` became `alerts/rules/absent.yaml`"
+    assert named_files(text) == ["engines/absent.py", "docs/runs.md", "gone.rs", "alerts/rules/absent.yaml"]
     assert [name for name in named_files(text) if is_there(name)] == ["docs/runs.md"]
     assert is_there("engines/<name>/__init__.py")
 
@@ -81,7 +81,7 @@ def test_every_directory_of_the_tree_is_in_the_tables_of_the_tree() -> None:
 
 
 @pytest.mark.parametrize("floor", ["api", "http", "web"])
-def test_nobody_above_app_opens_a_transaction_or_a_journal_for_writing(floor: str) -> None:
+def test_no_module_above_app_opens_a_transaction_or_a_journal_for_writing(floor: str) -> None:
     # The linter holds the modules, which readers and writers share.
     writes = re.compile(r"\b(EventLog|WindowLog)\b|\.session\(")
     found = {path.name: writes.findall(path.read_text(encoding="utf-8")) for path in (PACKAGE / floor).rglob("*.py")}

@@ -56,7 +56,7 @@ INSTEAD = (
     (r"(?<=what-if )field-report", "my-drive.yaml"),
     (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
 )
-#: Commands that are refused here, with the exit status and why: nobody has these machines or these runs.
+#: Commands that are refused here, with the exit status and why: these machines and these runs do not exist.
 REFUSED = {
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
     # As the page says: the volume is smaller than this load needs. tests/engines/storage has those that fit.
@@ -87,7 +87,7 @@ STORAGE = SHORT | {
 
 
 class Reader:
-    """Somebody who follows a page: a machine, and what the page takes for granted."""
+    """A user who follows a page: a machine, and what the page takes for granted."""
 
     def __init__(self, machine: Machine, drive: Path, volume: Path) -> None:
         self.machine = machine

@@ -177,7 +177,7 @@ def _leave_an_order(disk: Path, beside: Path) -> None:
 
 
 def _ask_again(disk: Path, beside: Path, promises: Promises) -> None:
-    """It does, and is killed before it syncs that; whoever asked for the run asks again."""
+    """It does, and is killed before it syncs that; the client asks for the run again."""
     (disk / ".new-first").rename(disk / "first")
     with _service(disk, beside) as submit:
         submit("first")
@@ -296,7 +296,7 @@ def _claim(disk: Path, beside: Path, promises: Promises) -> None:
 
 
 def _lost_claim(image: Path, promises: Promises) -> str | None:
-    """What the run itself made is never taken for somebody else's, which would be neither used nor removed."""
+    """What the run itself made is never taken for foreign, which would be neither used nor removed."""
     found = ownership(run_directory(image, "run"), "run")
     return "its own directory carries no mark" if found == "foreign" else None
 

@@ -1,4 +1,4 @@
-"""order.json, facts.json and worker.json: whatever they say, a report is made, and nobody is signalled by mistake."""
+"""order.json, facts.json and worker.json: whatever they say, a report is made, and no wrong process is signalled."""
 
 import json
 import signal
@@ -75,7 +75,7 @@ def test_a_document_is_an_object_or_a_problem(content: bytes) -> None:
 
 
 @holds(examples=60, content=changed(files.WORKER))
-def test_a_worker_that_is_not_understood_is_nobody(content: bytes) -> None:
+def test_a_worker_that_is_not_understood_is_no_process(content: bytes) -> None:
     with journal(worker_json=content) as directory, bounded():
         found = Heartbeat.read(directory)
         for identity in (found.worker, found.engine) if found else ():
@@ -93,7 +93,7 @@ def test_a_phase_whose_times_are_none_is_where_its_event_is(moment: str) -> None
 
 
 @pytest.mark.parametrize("summary", [{"count": 1, "max": 1e308, "p99": 0.1}, {"count": 1, "p99": 0.1}])
-def test_a_latency_that_nobody_can_have_measured_is_a_gap(summary: dict[str, float]) -> None:
+def test_a_latency_that_cannot_have_been_measured_is_a_gap(summary: dict[str, float]) -> None:
     first, *others = journal_files()[files.WINDOWS].splitlines(keepends=True)
     body = json.loads(first) | {"latency": {"publish": summary}}
     del body["crc32"]
@@ -116,7 +116,7 @@ def test_a_detail_that_is_no_number_is_as_if_it_were_not_there(kind: str, name: 
 
 
 @pytest.mark.parametrize("pid", [-1, 0, 2**31, 2**64])
-def test_a_pid_that_is_none_is_nobody(pid: int) -> None:
+def test_a_pid_that_is_none_is_no_worker(pid: int) -> None:
     body = json.loads(journal_files()[files.WORKER])
     body["worker"]["pid"] = pid
     with journal(worker_json=json.dumps(body).encode()) as directory:
@@ -135,5 +135,5 @@ def test_documents_at_random() -> None:
         test_a_report_is_made_whatever_the_documents_say,
         test_a_report_is_made_whatever_the_lines_say,
         test_a_document_is_an_object_or_a_problem,
-        test_a_worker_that_is_not_understood_is_nobody,
+        test_a_worker_that_is_not_understood_is_no_process,
     )

@@ -1,4 +1,4 @@
-"""A drive, and a file system on one, for whoever asks whether it may be written to."""
+"""A drive, and a file system on one, for tests of whether it may be written to."""
 
 from testkit.drives import drive, volume
 

@@ -46,7 +46,7 @@ def _answer(device: int, size_bytes: int) -> None:
         try:
             request = os.read(device, 1 << 20)
         except OSError:
-            return  # It is unmounted, and nobody has the file open any more.
+            return  # It is unmounted, and no process has the file open any more.
         _, operation, unique, node = _ASKED.unpack_from(request)[:4]
         if operation in _UNANSWERED:
             continue

@@ -1,4 +1,4 @@
-"""The safety gate in front of block devices: real loop devices, and on them what makes a device somebody's."""
+"""The safety gate in front of block devices: real loop devices, and on them what shows that a device is in use."""
 
 import os
 import stat
@@ -147,7 +147,7 @@ def test_a_mount_in_another_namespace_is_named_with_a_process_that_sees_it(drive
 
 
 def test_a_mount_whose_name_is_no_text_hides_none_and_is_shown(drive: LoopDrive, tmp_path: Path) -> None:
-    """Anybody may make such a mount in a namespace of his own."""
+    """Any user may make such a mount in a namespace of their own."""
     command("mkfs.ext4", "-q", drive.node)
     with mounted(drive.node, tmp_path / os.fsdecode(b"x\xff\xc2\x85")):
         examination = examine(drive.target(), "r1")
@@ -215,7 +215,9 @@ threading.Timer(0.2, os.close, [descriptor]).start()
 
 
 @pytest.mark.parametrize("flags", [os.O_RDONLY | os.O_EXCL, os.O_RDWR], ids=["exclusively", "for writing"])
-def test_whoever_only_looks_whether_a_drive_is_free_does_not_make_it_in_use(drive: LoopDrive, flags: int) -> None:
+def test_a_process_that_only_looks_whether_a_drive_is_free_does_not_make_it_in_use(
+    drive: LoopDrive, flags: int
+) -> None:
     with helper(FOR_AN_INSTANT, drive.node, str(flags)):
         assert examine(drive.target(), "r1").objections == ()
 

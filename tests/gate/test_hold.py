@@ -49,7 +49,7 @@ def test_a_drive_that_was_taken_after_the_examination_is_not_held(drive: LoopDri
         pass
 
 
-def test_a_drive_that_somebody_else_looks_at_is_held_an_instant_later(drive: LoopDrive) -> None:
+def test_a_drive_that_another_process_looks_at_is_held_an_instant_later(drive: LoopDrive) -> None:
     examination = examine(drive.target(), "r1")
     script = "import threading\ndescriptor = os.open(sys.argv[1], os.O_RDONLY | os.O_EXCL)\n"
     with (

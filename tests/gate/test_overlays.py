@@ -34,7 +34,7 @@ def test_a_file_that_is_mounted_by_its_name_on_an_overlay_is_not_overwritten(tmp
             assert examine(drive.target(), "r1").objections == ()
 
 
-def test_a_file_that_an_overlay_copied_up_and_somebody_writes_to_is_not_overwritten(tmp_path: Path) -> None:
+def test_a_file_that_an_overlay_copied_up_and_a_process_writes_to_is_not_overwritten(tmp_path: Path) -> None:
     """The overlay gives it the inode number that it had in the lower layer."""
     below, above, work = (tmp_path / name for name in ("below", "above", "work"))
     for directory in (below, above, work):

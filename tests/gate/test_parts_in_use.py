@@ -109,7 +109,7 @@ def test_an_array_of_partitions_leaves_the_other_partitions_to_others(tree: Tree
     tree.mount(40, "259:2", "/", "ext4", "/dev/nvme0n1p2")
     mapped(tree, 2, "CW-2", [other])
     assert codes(examined(tree, "CW-1")) == NO_PROOF
-    # Whoever has the whole disk has the partition.
+    # A use of the whole disk is a use of the partition.
     mapped(tree, 3, "CW-3", [disk])
     assert codes(examined(tree, "CW-1")) == {"holder_dm", *NO_PROOF}
 

@@ -1,4 +1,4 @@
-"""One set of blocks under two names: whoever uses it by the other name uses the target."""
+"""One set of blocks under two names: a use of the other name is a use of the target."""
 
 import fcntl
 import mmap
@@ -49,7 +49,7 @@ def test_a_file_that_is_mounted_by_another_name_is_not_overwritten(drive: LoopDr
         mounted(drive.node, tmp_path / "mounted") as mount_point,
         loop_drive(other) as twin,
     ):
-        # As a new label over the old one: nothing on the device itself says any more that somebody needs it.
+        # As a new label over the old one: nothing on the device itself says any more that it is in use.
         command("wipefs", "--all", "--force", "--quiet", twin.node)
         examination = examine(twin.target(), "r1")
         assert {"mounted", "in_use"} <= codes(examination)
@@ -69,7 +69,7 @@ def test_runs_on_two_loop_devices_of_one_file_take_turns(drive: LoopDrive, tmp_p
             assert targets_overlap(alone.target_key, second.target_key)
             with hold(second):
                 assert codes(examine(drive.target(), "r1")) == {"in_use"}
-                # Nobody can mount the file by its other name while the run goes on.
+                # The file cannot be mounted by its other name while the run goes on.
                 with pytest.raises(OSError, match="busy"):
                     os.open(drive.node, os.O_RDONLY | os.O_EXCL)
     assert examine(drive.target(), "r1").objections == ()

@@ -18,7 +18,7 @@ from cliffwatch.model.run_state import RunState
 
 SOURCES = Path(cliffwatch.__file__).parent
 LOADS = SOURCES.parents[1] / "load"
-#: Of an engine's event nobody knows the fields.
+#: The fields of an engine's event are not known beforehand.
 ANY_DETAIL: dict[str, Any] = {
     "series": "publish.p99",
     "kind": "not_leader",

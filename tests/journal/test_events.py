@@ -55,7 +55,7 @@ def test_a_torn_line_is_closed_off_and_reported(tmp_path: Path) -> None:
 
 
 def test_a_line_that_lacks_nothing_but_its_end_counts_for_all_or_for_none(tmp_path: Path) -> None:
-    """Whoever would say it again is refused, and then everybody sees why."""
+    """A process that would record the same again is refused, and from then on every reader sees the line."""
     log = EventLog(tmp_path)
     log.append(Event(1.0, EventType.STATE, "queued"))
     with (tmp_path / files.EVENTS).open("ab") as file:

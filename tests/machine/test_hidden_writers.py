@@ -108,7 +108,7 @@ def test_a_swap_file_is_known_whatever_its_name_is(tmp_path: Path, separator: st
 
 
 def test_a_file_system_elsewhere_in_the_file_is_found_under_the_other_name(drive: LoopDrive, tmp_path: Path) -> None:
-    # Nobody has it mounted, and nothing at the beginning of the file says that it is there.
+    # It is not mounted, and nothing at the beginning of the file says that it is there.
     offset = command("losetup", "--offset", "1MiB", "--find", "--show", drive.file).strip()
     try:
         command("mkfs.ext4", "-q", offset)

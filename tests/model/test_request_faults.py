@@ -111,7 +111,7 @@ def test_a_suggestion_is_close_or_none() -> None:
     assert did_you_mean("Quick_Soak", ["quick-soak", "drill"]) == "; did you mean 'quick-soak'?"
     assert did_you_mean("xyz", ["quick-soak", "drill"]) == ""
     assert did_you_mean("xyz", []) == ""
-    # To compare what is long takes minutes, and nobody mistyped it.
+    # Comparing long names takes minutes, and such a name is not mistyped.
     name = "a" * 100
     assert did_you_mean(name, [name]) == f"; did you mean {name!r}?"
     assert did_you_mean(f"{name}a", [name]) == ""

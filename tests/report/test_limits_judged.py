@@ -89,7 +89,7 @@ def test_where_nothing_is_completed_the_oldest_operation_breaks_a_limit_by_its_a
     # The minute that ends with the window 35 holds nothing but what waits, for 60 s by then and 120 s at the end.
     assert [(span["start_seconds"], span["end_seconds"]) for span in p99["broken"]] == [(350.0, 420.0)]
     assert [span["worst"] for span in longest["broken"]] == ["120 s"]
-    # Which operation it is that waits, nobody says.
+    # Which operation it is that waits is not recorded.
     assert (of_an_operation["held"], high["held"]) == (True, True)
 
 
@@ -163,7 +163,7 @@ def test_what_was_not_measured_has_not_held(tmp_path: Path) -> None:
     assert any("could not be judged" in reason for reason in document["verdict"]["reasons"])
 
 
-def test_a_limit_did_not_hold_while_nobody_measured(tmp_path: Path) -> None:
+def test_a_limit_did_not_hold_while_nothing_was_measured(tmp_path: Path) -> None:
     plan = JournalPlan(missing=range(20, 40))
     document, (row, broken) = judged(tmp_path, plan, "p99 <= 20ms over any 1m", "p99 <= 1ms over any 1m")
     assert not row["held"]

@@ -1,4 +1,4 @@
-"""report.png as the service gives it: drawn once for each report, whoever asks and wherever the disk stands."""
+"""report.png as the service gives it: drawn once for each report, for every client and in every state of the disk."""
 
 import contextlib
 import os
@@ -65,7 +65,7 @@ def test_the_service_draws_it_when_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def on_page(api: Api) -> bytes:
-    """The same for whoever logged in with a browser."""
+    """The same for a user who logged in with a browser."""
     origin = {"Origin": str(api.client.base_url).rstrip("/")}
     api.client.post("/login", data={"token": api.tokens["read"]}, headers=origin)
     answer = api.client.get(f"/runs/{PLAN.run_id}/report.png")
@@ -114,7 +114,7 @@ def fill(path: Path) -> None:
             pass
 
 
-def test_a_full_disk_keeps_no_picture_and_nobody_from_it(small_disk: Path, cache: Path) -> None:
+def test_a_full_disk_keeps_no_picture_but_it_is_served(small_disk: Path, cache: Path) -> None:
     directory = make_journal(small_disk / PLAN.run_id, PLAN)
     (directory / files.REPORT_JSON).write_text("{}")
     fill(small_disk / "filling")
@@ -123,7 +123,7 @@ def test_a_full_disk_keeps_no_picture_and_nobody_from_it(small_disk: Path, cache
     assert left_over(directory) == []
 
 
-def test_a_disk_that_only_reads_keeps_nobody_from_the_picture(small_disk: Path, cache: Path) -> None:
+def test_a_picture_is_served_from_a_disk_that_only_reads(small_disk: Path, cache: Path) -> None:
     directory = make_journal(small_disk / PLAN.run_id, PLAN)
     (directory / files.REPORT_JSON).write_text("{}")
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)

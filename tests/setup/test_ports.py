@@ -26,9 +26,9 @@ def test_processes_that_ask_at_once_are_given_different_ports() -> None:
     assert len(set(given)) == 5 * 200
 
 
-def test_a_port_that_somebody_listens_on_is_given_to_nobody() -> None:
+def test_a_port_with_a_listener_is_not_given() -> None:
     with socket.socket() as listener:
-        # The next one in turn: it would be given if nobody looked.
+        # The next one in turn: it would be given without the check.
         port = free_port() + 1
         while listener.connect_ex((HOST, port)) == 0:
             port += 1

@@ -97,7 +97,7 @@ class Machine:
         self._restart_at = self.world.now + RESTART_SECONDS
 
     def ask_to_stop(self, run_id: str, force: bool) -> None:
-        """Somebody asks the service for it, which may have to say no."""
+        """A client asks the service for it, which may have to refuse."""
         service, runs = self.service, self.service_runs
         if service is None or not service.is_alive or runs is None:
             return
@@ -178,7 +178,7 @@ class Machine:
         return database
 
     def _begin(self, connection: Connection) -> None:
-        """Whoever waits for a writer waits in this world: SQLite itself would do so in the real one."""
+        """Wait for a writer by this world's clock: SQLite itself would wait by the real one."""
         if self.world.current() is None:
             return BEGIN(connection)
         self.world.call("begin")

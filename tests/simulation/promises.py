@@ -85,7 +85,7 @@ class Promises:
 
 
 def _follows(reason: str, windows: int) -> bool:
-    """Whether the verdict is of so many windows, or says that nobody looked at them."""
+    """Whether the verdict is of so many windows, or says that they were not analysed."""
     if windows == 0 and reason == stopped_after(0.0):
         return True
     return reason == f"{windows} windows" or reason.startswith("The analysis could not be made")

@@ -18,7 +18,7 @@ from tests.simulation.machine import CHANGING, RUNS, Machine, database_template
 CALM_AFTER, PATIENCE = 60.0, 6000.0
 #: How often something goes wrong, on average.
 STRIKE_SECONDS = 4.0
-#: How often somebody looks whether all is over.
+#: How often it is checked whether all runs are over.
 LOOK_SECONDS = 3.0
 #: Of each call that changes the disk, how often it is the last one of its process, or the last before a power cut.
 KILLED_IN_CALL, CUT_IN_CALL = 0.006, 0.003

@@ -83,7 +83,7 @@ def _call(world: World, name: str, real: Callable[..., Any]) -> Callable[..., An
 
 
 def _write(world: World, real: Callable[[int, bytes], int]) -> Callable[[int, bytes], int]:
-    """The system may take less than it is given, and whoever gave it may not come to give it the rest."""
+    """A write may be short, and its process may be killed before it writes the rest."""
 
     def call(descriptor: int, content: bytes) -> int:
         if world.current() is None or len(content) < 2 or world.random.random() >= world.torn_writes:
@@ -186,7 +186,7 @@ class _Threading:
         self._world = world
 
     def Lock(self) -> Any:  # noqa: N802 (as in threading)
-        return mock.MagicMock()  # nobody else runs until whoever holds it calls the system
+        return mock.MagicMock()  # no other process runs until the holder calls the system
 
     def Event(self) -> "_Event":  # noqa: N802
         return _Event(self._world)

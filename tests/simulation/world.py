@@ -125,7 +125,7 @@ class World:
             self._main.switch()
 
     def current(self) -> Process | None:
-        """The process that makes the present call; None for whoever is no process of this world."""
+        """The process that makes the present call; None for a caller that is no process of this world."""
         task = self._task()
         return None if task is None else task.process
 

@@ -130,7 +130,7 @@ def test_what_is_not_there_is_named_with_its_remedy(machine: Machine, monkeypatc
     assert set(watchers(machine.settings)) == {component.name for component in COMPONENTS}
 
 
-def test_a_port_that_is_somebody_else_s_is_named_with_its_variable(machine: Machine) -> None:
+def test_a_port_of_another_process_is_named_with_its_variable(machine: Machine) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", machine.ports["node_exporter"]))
         other.listen()

@@ -97,7 +97,7 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
         wait_until(partial(changed, steady, name, DOWN_NOTE), f"{name} is down")
     assert JournalReader(steady).last_window() is not None
     before = JournalReader(steady).last_window()
-    wait_until(lambda: JournalReader(steady).last_window() != before, "a window while nobody watches")
+    wait_until(lambda: JournalReader(steady).last_window() != before, "a window without watchers")
 
     machine.process(hung).send(signal.SIGCONT)
     assert machine.run("up").returncode == 0

@@ -43,7 +43,7 @@ def test_a_snapshot_does_not_wait_for_a_writer_and_sees_what_was_committed(datab
 
 def test_nothing_refers_to_a_run_that_does_not_exist(database: Database) -> None:
     with pytest.raises(IntegrityError), database.session() as session:
-        session.add(FindingRow(run_id="nobody", event_id=1, at=1.0, name="cliff", detail={}))
+        session.add(FindingRow(run_id="absent", event_id=1, at=1.0, name="cliff", detail={}))
 
 
 def test_writers_take_turns(database: Database) -> None:

@@ -29,7 +29,7 @@ def slam(connection: socket.socket, over: threading.Event) -> None:
     """Close without a word."""
 
 
-def somebody_else(connection: socket.socket, over: threading.Event) -> None:
+def another_server(connection: socket.socket, over: threading.Event) -> None:
     """A web server, but not Prometheus."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n<html>Hi</html>")
 
@@ -48,7 +48,7 @@ def huge(connection: socket.socket, over: threading.Event) -> None:
 
 
 def lie(connection: socket.socket, over: threading.Event) -> None:
-    """Have the version of Prometheus, and samples of a time that nobody asked for."""
+    """Have the version of Prometheus, and samples of a time that was not asked for."""
     body = (
         b'{"status":"success","data":{"version":"2.42.0","resultType":"matrix",'
         b'"result":[{"metric":{"__name__":"x"},"values":[[1,"1"],[0,"NaN"]]}]}}'

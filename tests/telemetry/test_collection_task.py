@@ -86,7 +86,7 @@ def test_an_attempt_that_takes_too_long_is_killed(tmp_path: Path, monkeypatch: p
 
 
 def finish(directory: Path) -> None:
-    """Whoever starts a worker waits for it; its exit status must be 0."""
+    """Start a worker and wait for it; its exit status must be 0."""
     assert start_worker(directory).wait(60) == 0
 
 
@@ -173,4 +173,4 @@ def test_a_real_run_takes_home_what_a_real_prometheus_scraped(tmp_path: Path, mo
     assert operations.values[-1] > 0
     assert operations.labels["run_id"] == "real"
     load_stop = list(JournalReader(directory).windows())[-1].end
-    assert operations.times[-1] <= load_stop - 1, "what nobody scraped is not made up"
+    assert operations.times[-1] <= load_stop - 1, "what was not scraped is not made up"

@@ -57,7 +57,7 @@ def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusS
     assert replace(reported["loop2"], write_amplification=None) == aging
     assert reported["nvme0n1"] == DriveHealth(
         answers=1.0, temperature_celsius=41.0, percentage_used_ratio=1.02, spare_ratio=0.97, media_errors=0.0
-    ), "a drive that nobody wrote to has no write amplification"
+    ), "a drive that was not written to has no write amplification"
     assert reported["nvme1n1"] == DriveHealth(answers=0.0)
     assert set(reported) == {"loop2", "nvme0n1", "nvme1n1"}
 

@@ -17,7 +17,7 @@ BEHAVIOURS = [
     (hostile_server.drip, "took too long"),
     (hostile_server.garbage, "does not answer"),
     (hostile_server.slam, "does not answer"),
-    (hostile_server.somebody_else, "not Prometheus"),
+    (hostile_server.another_server, "not Prometheus"),
     (hostile_server.not_ready, "not ready (503)"),
     (hostile_server.huge, "longer than 1 MiB"),
     (hostile_server.lie, "makes no sense"),

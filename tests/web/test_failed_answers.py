@@ -41,7 +41,7 @@ def _without_table(service: Service, name: str) -> Iterator[None]:
 
 @contextmanager
 def _with_a_defect(page: Page) -> Iterator[None]:
-    """The answer to what nobody foresaw, which the service cannot be made to give."""
+    """The answer to an unforeseen error, which the service cannot be made to give."""
     problem = {
         "type": "urn:cliffwatch:problem:internal",
         "title": "The service failed to handle the request.",
@@ -93,7 +93,7 @@ def test_a_check_that_fails_leaves_the_answer_before_it(
     expect(page.locator("#lost")).not_to_be_visible()
 
 
-def test_whoever_is_logged_out_by_a_revoked_token_is_led_to_the_login(page: Page, service: Service, run: str) -> None:
+def test_a_user_whose_token_is_revoked_is_led_to_the_login(page: Page, service: Service, run: str) -> None:
     made = service.client.post("/api/v1/tokens", json={"name": "brief", "scope": "read"}).json()
     page.goto(f"/runs/{run}")
     page.get_by_label("Token").fill(made["token"])

@@ -171,9 +171,9 @@ def test_brokers_are_soaked_by_the_clock_too(page: Page, service: Service) -> No
 
 def test_a_page_that_is_not_there_says_so_once(page: Page, service: Service) -> None:
     log_in(page, service, "/runs")
-    page.goto("/runs/nobody")
+    page.goto("/runs/absent")
     expect(page.get_by_role("heading")).to_have_text("Not found")
-    expect(page.get_by_role("alert")).to_have_text("there is no run nobody")
+    expect(page.get_by_role("alert")).to_have_text("there is no run absent")
 
 
 def test_a_reader_sees_and_cannot_change(page: Page, service: Service) -> None:

@@ -132,7 +132,7 @@ def test_a_runs_drive_shows_what_prometheus_knows_of_it(
         context = browser.new_context(base_url=f"http://127.0.0.1:{service.port}")
         page = context.new_page()
         log_in(page, service, f"/runs/{run_id}")
-        # Nobody scrapes it yet: the page says so, and what would help.
+        # It is not scraped yet: the page says so, and what would help.
         expect(page.locator("#drives-missing")).to_contain_text("cliffwatch up")
         with prometheus:
             for words in ("1.5", "8 %", "41 °C"):

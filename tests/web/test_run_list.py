@@ -222,7 +222,7 @@ def test_an_open_list_shows_new_runs_and_that_the_service_is_gone(page: Page, se
     expect(schedules.get_by_role("row").filter(has_text="now-and-then")).to_be_visible()
     run_id = start_run(service, steady("came-later", "5m"))
     row = page.locator(f"#row-{run_id}")
-    # Nobody loads the page again; what has the focus keeps it while its row changes.
+    # The page is not loaded again; what has the focus keeps it while its row changes.
     expect(row).to_contain_text("running")
     row.get_by_role("link").focus()
     expect(row).to_contain_text("last window")

@@ -44,7 +44,7 @@ def set_fault(**fault: object) -> Callable[[EmulatedDrive], object]:
 #: What is done to the drive, and what the first engine that met it said of it.
 FAILURES: dict[str, tuple[Callable[[EmulatedDrive], object], tuple[str, ...]]] = {
     "no write is taken": (set_fault(failing=["write"]), ("Input/output error",)),
-    # A file system's own writes fail first, and it may let nobody write before a load's writes do.
+    # A file system's own writes fail first, and it may be read-only before a load's writes fail.
     "no flush is done": (set_fault(failing=["flush"]), ("Input/output error", "Read-only file system")),
     "nothing but reads": (set_fault(read_only=True), ("Input/output error", "Read-only file system")),
     "it is gone": (lambda drive: os.kill(drive.pid, signal.SIGKILL), ("Input/output error", "Read-only file system")),
@@ -117,7 +117,7 @@ def test_a_drive_that_stalls_for_long_does_not_pass_however_rarely_it_does(tmp_p
 
 
 def test_a_drive_that_hangs_is_waited_for_and_nothing_is_lost(tmp_path: Path) -> None:
-    """Its process is stopped: the kernel gets no answer, and whoever waits for one cannot even be killed."""
+    """Its process is stopped: the kernel gets no answer, and a process that waits for one cannot even be killed."""
     with loaded_drive(tmp_path, "10s") as (drive, runs):
         os.kill(drive.pid, signal.SIGSTOP)
         try:

@@ -103,7 +103,7 @@ def test_a_worker_that_is_frozen_alone_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.timing(why="a worker that gets no processor is frozen too")
-def test_a_target_that_stalls_freezes_nobody(tmp_path: Path) -> None:
+def test_a_target_that_stalls_freezes_no_process(tmp_path: Path) -> None:
     """A file system that lets no write through for a while: the engines run, and what they wait for is measured."""
     with loop_drive(tmp_path / "image", 512 * MIB) as drive:
         command("mkfs.ext4", "-q", drive.node)

@@ -124,7 +124,7 @@ def test_an_engine_that_goes_on_with_a_load_late_leaves_a_gap_and_ends_when_that
     assert coverage["asked_seconds"] == RESUMED_SECONDS
 
 
-def test_a_worker_that_comes_back_when_the_load_is_over_says_from_when_nobody_measured(tmp_path: Path) -> None:
+def test_a_worker_that_comes_back_when_the_load_is_over_says_from_when_nothing_was_measured(tmp_path: Path) -> None:
     journal = queue(tmp_path, "synthetic", {}, "away", SOAK_SECONDS)
     worker = start_worker(journal)
     wait_until(lambda: window_count(journal) >= 1, "a first window")

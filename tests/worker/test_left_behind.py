@@ -81,7 +81,7 @@ def test_files_on_a_file_system_that_is_not_mounted_any_more_are_named(tmp_path:
             journal = begin(tmp_path, volume, soak="3s")
             directory = volume / "cliffwatch-run"
             # Its engine ends soon after its worker.
-            wait_until(lambda: subprocess.run(["umount", volume], check=False).returncode == 0, "nobody in the volume")
+            wait_until(lambda: subprocess.run(["umount", volume], check=False).returncode == 0, "an unused volume")
             try:
                 # Its time is over by then: no directory is made anew.
                 load_stop = status(journal).load_stop

@@ -347,7 +347,7 @@ def test_a_drive_that_is_used_while_an_engine_waits_for_its_window_is_not_writte
     assert names(journal, "engine").count("started") == 1
 
 
-def test_an_engine_is_started_again_on_a_drive_that_nobody_else_uses(tmp_path: Path) -> None:
+def test_an_engine_is_started_again_on_a_drive_without_other_users(tmp_path: Path) -> None:
     with loop_drive(tmp_path / "drive.img") as drive:
         journal = queue_run(tmp_path / "run", FIO, drive.target(), engine="fio", window="1s", phases={"soak": "10m"})
         # Looked at by another name, it is not used by it.

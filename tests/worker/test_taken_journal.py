@@ -1,4 +1,4 @@
-"""Somebody takes a file out of the journal while its run goes on: what is measured from then on is not lost with it."""
+"""A file is moved out of the journal while its run goes on: what is measured from then on is not lost with it."""
 
 import shutil
 import time

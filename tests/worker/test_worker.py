@@ -174,7 +174,7 @@ def test_a_journal_that_cannot_be_reached_by_its_name_for_a_while_gets_all_its_w
 
 
 def test_a_worker_whose_journal_was_removed_ends_with_its_engine(tmp_path: Path) -> None:
-    """Nobody will read what it measures, and the load must not go on for hours unseen."""
+    """What it measures will not be read, and the load must not go on for hours unseen."""
     directory = queue_run(tmp_path / "run", {"time": "real"}, window="1s", phases={"soak": "10m"})
     worker = start_worker(directory)
     wait_until(lambda: window_count(directory) >= 2, "the second window")

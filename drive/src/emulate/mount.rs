@@ -106,7 +106,7 @@ pub fn mount(arguments: &Mount, settings: Settings) -> Result<()> {
         "url": format!("http://{address}"),
         "pid": std::process::id(),
     });
-    // Whoever started the drive may not care to read this.
+    // The process that started the drive need not read this: an error is ignored.
     let _ = writeln!(std::io::stdout(), "{ready}");
     wait(&session, signals, &point);
     let joined = session.join();
@@ -213,8 +213,8 @@ fn start_session(directory: &Path, shared: Arc<DriveState>, threads: u8) -> Resu
     session.spawn().map_err(system("starting a thread", "end some other processes"))
 }
 
-/// Waits until the drive has been unmounted, by somebody else or because of a signal. While something uses the drive it
-/// cannot be, and goes on serving: losing it would be worse than not stopping.
+/// Waits until the drive has been unmounted, by another process or because of a signal. While something uses the drive
+/// it cannot be, and goes on serving: losing it would be worse than not stopping.
 fn wait(session: &BackgroundSession, mut signals: Signals, directory: &Path) {
     while !session.guard.is_finished() {
         if signals.pending().next().is_some()

@@ -223,7 +223,7 @@ mod tests {
 
     impl Fixture {
         fn new(is_protected: bool, cut: &PowerCut) -> Self {
-            // SAFETY: the name is a string that ends with a zero; the descriptor that is returned belongs to nobody else.
+            // SAFETY: the name is a string that ends with a zero; the descriptor that is returned has no other owner.
             let backing = unsafe {
                 use std::os::fd::FromRawFd;
                 File::from_raw_fd(libc::memfd_create(c"drive".as_ptr(), 0))

@@ -23,7 +23,7 @@ pub struct DriveIdentity {
     pub program_bytes_per_second: f64,
 }
 
-/// Faults are a few hundred bytes; nobody may make the drive read more.
+/// Limit of what is read of a request's body. Faults are a few hundred bytes.
 const LARGEST_BODY_BYTES: u64 = 64 << 10;
 
 /// Serves in a thread of its own until the process ends. Returns the address, with the port that was chosen for port 0.

@@ -148,8 +148,8 @@ impl<V: VictimPolicy> Ftl<V> {
         self.victims.add(block, self.valid_pages[block as usize], self.closed_count);
     }
 
-    /// Opens a clean superblock. All its pages count as valid from here on: nobody asks before they are written, and
-    /// each that is overwritten before the superblock is closed is taken off like any other.
+    /// Opens a clean superblock. All its pages count as valid from here on: that is not read before they are written,
+    /// and each that is overwritten before the superblock is closed is taken off like any other.
     #[expect(clippy::expect_used, reason = "the reserve that Shape::check demands keeps the pool from running dry")]
     pub(super) fn open(&mut self, frontier: usize) {
         let block = self.clean.pop_front().expect("a clean superblock");

@@ -1,7 +1,7 @@
-//! What the translation layer does to the flash, as reported to whoever accounts for the time that it takes.
+//! Flash operations of the translation layer, as reported to the code that accounts for the time that they take.
 
 /// Receives every operation in the order in which the layer decides on it. Nothing here flows back: the layer's decisions
-/// are the same whoever listens, and who does not say otherwise does not listen.
+/// are the same for every implementation. The default methods do nothing.
 pub(crate) trait Media {
     /// A page of the host was put at `offset` of the superblock that `frontier` fills.
     #[inline(always)]

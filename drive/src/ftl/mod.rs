@@ -20,7 +20,7 @@ use crate::memory::{announce, available_bytes, table};
 use cleaning::Cleaning;
 use std::collections::VecDeque;
 
-/// The address of a logical page that holds nothing, and the owner of a physical page that belongs to nobody.
+/// The address of a logical page that holds nothing, and the owner of a physical page that has none.
 const NOWHERE: u32 = u32::MAX;
 
 /// What the layer has done since it was made, in pages unless said otherwise.

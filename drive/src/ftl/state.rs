@@ -16,7 +16,7 @@ pub struct SavedLayer {
     /// The next and the last address of each frontier.
     frontiers: Vec<[u32; 2]>,
     /// Bytes that the host wrote, which its pages only bound where it writes parts of them. The layer does not know them:
-    /// whoever saves sets them.
+    /// the caller that saves sets them.
     pub host_bytes: u64,
     /// Logical page → physical address.
     #[serde(skip)]

@@ -2,7 +2,7 @@
 //!
 //! Operations go to the layer in units and come back with what the layer did. So many units are on the way that
 //! neither waits for the other. Which unit holds what, and in which order they are looked at, does not depend on which
-//! thread is faster, so neither does the result. The layer is a few units ahead when the run ends; nobody looks at those.
+//! thread is faster, so neither does the result. The layer is a few units ahead when the run ends; those are ignored.
 
 use super::accounts::{Accounts, Snapshot};
 use super::tape::{Player, Tape};

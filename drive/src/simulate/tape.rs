@@ -35,7 +35,7 @@ struct Position {
     offset: u32,
 }
 
-/// Writes events down. What the host does is known to whoever reads them, so it is not on the tape.
+/// Writes events down. The reader of a tape has the host's operations already, so they are not on it.
 #[derive(Default)]
 pub(super) struct Tape {
     words: Vec<u32>,

@@ -31,11 +31,11 @@ fn without_root_a_test_fails_in_ci_and_elsewhere_says_that_it_was_not_run() {
     fs::set_permissions(&place, fs::Permissions::from_mode(0o755)).unwrap();
     let copy = place.join("emulated");
     fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
-    let run_as_nobody = |ci: &str| {
+    let run_unprivileged = |ci: &str| {
         let test = "faults_come_and_go_on_command";
         Command::new(&copy).args(["--exact", test]).env("CI", ci).uid(65_534).current_dir("/").output().unwrap()
     };
-    let (in_ci, elsewhere) = (run_as_nobody("true"), run_as_nobody(""));
+    let (in_ci, elsewhere) = (run_unprivileged("true"), run_unprivileged(""));
     fs::remove_dir_all(&place).unwrap();
     assert!(!in_ci.status.success(), "{in_ci:?}");
     let said = String::from_utf8_lossy(&elsewhere.stderr);
@@ -236,11 +236,7 @@ fn power_is_cut_and_comes_back() {
     file.write_all_at(&page(2), 16384).unwrap();
     file.sync_all().unwrap();
     let code = |result: std::io::Result<()>| result.unwrap_err().raw_os_error();
-    assert_eq!(
-        code(file.write_all_at(&page(3), 32768)),
-        Some(libc::EIO),
-        "nobody is answered by a drive without power"
-    );
+    assert_eq!(code(file.write_all_at(&page(3), 32768)), Some(libc::EIO), "a drive without power completes no request");
     assert_eq!(code(file.read_exact_at(&mut [0; 16384], 0)), Some(libc::EIO));
     assert_eq!(code(file.sync_all()), Some(libc::EIO));
     assert_eq!(drive.ask("DELETE", "/faults", "").0, 200);

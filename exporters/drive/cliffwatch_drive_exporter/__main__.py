@@ -80,7 +80,7 @@ def _arguments(words: list[str]) -> argparse.Namespace:
 def main(words: list[str]) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     given = _arguments(words)
-    # Before there are threads, so that these signals are nobody's but this one's, which waits for them.
+    # Before there are threads, which inherit the mask: only this one, which waits for them, takes these signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     drives = Drives(SystemClock(), given.interval, sys=given.sys, program=given.program, timeout_seconds=given.timeout)
     registry = CollectorRegistry()

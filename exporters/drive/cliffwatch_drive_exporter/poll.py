@@ -162,7 +162,7 @@ class Drives:
                     threading.Thread(target=self._ask, args=(drive, gone), name=controller.name, daemon=True).start()
 
     def end(self) -> None:
-        """Ask nobody any more."""
+        """Stop polling."""
         with self._lock:
             for _, gone in self._drives.values():
                 gone.set()

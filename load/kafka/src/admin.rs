@@ -228,7 +228,7 @@ pub(crate) fn offsets(
         .collect())
 }
 
-/// A producer id and epoch that nobody else has.
+/// A producer id and epoch that no other producer has.
 ///
 /// # Errors
 /// `Error::Broker` with the broker's reason.

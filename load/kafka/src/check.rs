@@ -13,7 +13,7 @@ use crate::run::{BAD_INPUT, COMPLETED, connections};
 use crate::session::{Address, Dialer, Session};
 use crate::topics;
 
-/// Somebody waits for the answer: what takes longer than this does not answer.
+/// A server that takes longer than this counts as not answering: the caller waits for the result.
 const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Prints one JSON object: `servers` and `brokers` with the address of each and why it does not answer (null when it

@@ -77,7 +77,7 @@ impl LoadController {
         }
     }
 
-    /// The run's time goes on as before when somebody sets the clock: that is reported, once.
+    /// Reports, once, that the wall clock was set: the run's time goes on as before.
     fn watch_wall_clock(&self, now: u64) {
         let mut steps = self.steps.borrow_mut();
         if !steps.is_due(now) {

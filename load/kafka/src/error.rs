@@ -1,4 +1,4 @@
-//! What can go wrong, in words for whoever started the engine.
+//! What can go wrong, in words for the user who started the load.
 
 /// The result of anything here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;

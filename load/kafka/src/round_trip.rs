@@ -69,7 +69,7 @@ fn median(recent: &VecDeque<f64>) -> Option<f64> {
     sorted.get(sorted.len() / 2).copied()
 }
 
-/// By the kernel's own measure; None when nobody answers.
+/// By the kernel's own measure; None when the address does not answer.
 fn round_trip_seconds(address: &Address) -> Option<f64> {
     let socket = (address.host.as_str(), address.port).to_socket_addrs().ok()?.next()?;
     let stream = TcpStream::connect_timeout(&socket, PATIENCE).ok()?;
@@ -90,10 +90,10 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn a_round_trip_takes_as_long_as_the_network_whoever_listens_or_sleeps() {
+    fn a_round_trip_takes_as_long_as_the_network_though_it_is_not_accepted() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = Address { host: "127.0.0.1".to_owned(), port: listener.local_addr().unwrap().port() };
-        // Nobody accepts it.
+        // No thread accepts it.
         let seconds = round_trip_seconds(&address).unwrap();
         assert!(seconds < PATIENCE.as_secs_f64(), "{seconds}");
         drop(listener);

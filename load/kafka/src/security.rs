@@ -248,7 +248,7 @@ where
     if !(1..=ROUNDS_MAX).contains(&rounds) {
         return None;
     }
-    // The server's nonce begins with ours, or somebody plays an old exchange again.
+    // The server's nonce begins with ours, or an old exchange is replayed.
     if !nonce.starts_with(bare.split_once(",r=")?.1) {
         return None;
     }

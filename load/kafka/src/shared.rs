@@ -48,7 +48,7 @@ pub(crate) struct Shared {
     pub(crate) producing: AtomicU32,
     /// The offset of the next record of each partition, by id; -1 where nothing was read.
     pub(crate) positions: Vec<AtomicI64>,
-    /// What became of the records of partitions that are nobody's at the moment, by id.
+    /// What became of the records of partitions that no consumer owns at the moment, by id.
     pub(crate) parked: Mutex<BTreeMap<usize, Track>>,
     /// How far each producer is behind its schedule, in nanoseconds.
     pub(crate) debts: Vec<AtomicU64>,
@@ -98,7 +98,7 @@ impl Shared {
         (acknowledged.0.saturating_sub(consumed.0), acknowledged.1.saturating_sub(consumed.1))
     }
 
-    /// What is nobody's at the moment.
+    /// State of the partitions that no consumer owns at the moment.
     pub(crate) fn parked(&self) -> MutexGuard<'_, BTreeMap<usize, Track>> {
         self.parked.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -102,7 +102,7 @@ impl Track {
         }
     }
 
-    /// Reading begins with this record of a producer whose earlier ones nobody will read.
+    /// Reading begins with this record of a producer: its earlier ones are not read.
     pub(crate) fn begins(&mut self, producer: u32, sequence: u64) {
         if self.streams.iter().all(|stream| stream.producer != producer) {
             self.streams.push(ProducerStream { producer, next: sequence, ..ProducerStream::default() });
@@ -136,7 +136,7 @@ impl Track {
         remembered + count.saturating_sub(within(span, unacknowledged))
     }
 
-    /// How many records of `producer` before `end` nobody has seen since records were skipped: they were no longer kept.
+    /// How many records of `producer` before `end` were not read since records were skipped: they were no longer kept.
     #[must_use]
     pub(crate) fn expired_at_the_end(&self, producer: u32, end: u64, unacknowledged: &[Sequences]) -> u64 {
         let (skips, tail) = self.stream(producer).map_or((0, (0, end)), |stream| (stream.skips, stream.tail(end)));

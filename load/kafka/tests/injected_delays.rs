@@ -42,7 +42,7 @@ mod wall_clock {
 
     /// Odd, so that there is a median.
     const MEASUREMENTS: usize = 3;
-    /// So many are made at most, to have those of them that nobody disturbed.
+    /// So many are made at most, until `MEASUREMENTS` of them are undisturbed.
     const ATTEMPTS: usize = 5;
     /// A measurement during which a hypervisor took more of the processors than this is of the hypervisor.
     const STOLEN_LIMIT: f64 = 0.01;
@@ -75,8 +75,8 @@ mod wall_clock {
 
     /// The median of undisturbed measurements: a client that is wrong more often than not fails, however well it does once.
     ///
-    /// A hypervisor takes processors away from whoever comes first, too. What was measured meanwhile does not count; where it
-    /// never stops, the least difference is judged, and a client that is always wrong fails.
+    /// A hypervisor takes processors away from threads of any priority. What was measured meanwhile does not count;
+    /// where it never stops, the least difference is judged, and a client that is always wrong fails.
     fn judged(mut measure: impl FnMut() -> f64) -> f64 {
         let (mut undisturbed, mut all) = (Vec::new(), Vec::new());
         while undisturbed.len() < MEASUREMENTS && all.len() < ATTEMPTS {

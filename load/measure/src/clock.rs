@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// wall clock may have been set since that time began.
 pub const OFFSET_VARIABLE: &str = "CLIFFWATCH_RUN_TIME_OFFSET_NANOSECONDS";
 
-/// Nanoseconds since the epoch on a time line that nobody can set.
+/// Nanoseconds since the epoch on a time line that cannot be set.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     source: Source,
@@ -37,7 +37,7 @@ impl Clock {
         Self { source: Source::Machine { epoch_nanoseconds, anchor: Instant::now() } }
     }
 
-    /// One that shows the nanoseconds since the epoch that somebody sets, never to less than before: a simulation's.
+    /// One that shows the nanoseconds since the epoch that a simulation sets `moment` to, never to less than before.
     pub fn set_by(moment: &'static AtomicU64) -> Self {
         Self { source: Source::Set(moment) }
     }

@@ -14,7 +14,7 @@ pub enum Error {
         /// What is wrong and what to do.
         advice: String,
     },
-    /// Whoever reads the windows has gone.
+    /// The reader of the windows has gone.
     #[error("the windows cannot be written: {0}")]
     Output(#[from] std::io::Error),
     /// A histogram could not be written down.

@@ -1,4 +1,4 @@
-//! Records that say who they are, so that whoever reads them back can find what was lost, repeated, moved or changed.
+//! Self-describing records: reading them back shows what was lost, repeated, moved or changed.
 //!
 //! A record begins with a header of 32 bytes, little-endian: CRC-32C of all that follows it (4), length of the whole
 //! record (4), producer (4), partition (4), sequence (8), microseconds since the epoch (8). The payload follows.

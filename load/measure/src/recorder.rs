@@ -112,7 +112,7 @@ impl Tally {
         self.looked = Some(Observation { at: now, oldest });
     }
 
-    /// How old the oldest operations were at `moment`; None where nobody looks after that.
+    /// How old the oldest operations were at `moment`; None where no thread observes that.
     pub(crate) fn ages_at(&self, moment: u64) -> Option<Ages> {
         self.looked.map(|look| Ages {
             outstanding: look.age_at(look.oldest.outstanding, moment),

@@ -25,7 +25,7 @@ impl Stop {
         self.asked.store(true, Ordering::Release);
     }
 
-    /// True from the moment that somebody asked.
+    /// True once a stop was requested.
     pub fn is_requested(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn sequences_that_nobody_gives_are_counted_as_far_as_numbers_go() {
+    fn sequences_that_no_producer_gives_are_counted_as_far_as_numbers_go() {
         let mut verifier = Verifier::default();
         for stream in [STREAM, (1, 1)] {
             verifier.begins(stream, 0);

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_what_nobody_looks_after() {
+    fn ages_that_no_thread_observes_are_absent() {
         let (mut windows, kept, _) = windows(1);
         windows.recorder().unwrap();
         windows.run(&Stop::default(), || ()).unwrap();

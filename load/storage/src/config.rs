@@ -206,7 +206,7 @@ pub(crate) struct ReaderSettings {
     /// Consumers that follow the end of every partition.
     #[serde(default)]
     pub tailing: u32,
-    /// Bytes a second, all consumers together, read from the oldest segments on; 0: nobody does.
+    /// Bytes a second, all consumers together, read from the oldest segments on; 0: none are.
     #[serde(default)]
     pub catch_up_bytes_per_second: f64,
     /// The longest read.

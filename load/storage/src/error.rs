@@ -101,7 +101,7 @@ impl Error {
                     path,
                     what,
                     source,
-                    advice: "after an error of its drive a file system lets nobody write; the kernel's log says why",
+                    advice: "after an error of its drive a file system becomes read-only; the kernel's log says why",
                 },
                 _ => Self::File {
                     path,

@@ -169,7 +169,7 @@ pub(crate) enum FileTask {
 }
 
 /// Threads for what blocks. One makes and deletes files in the order in which that was asked for, so that the space of a
-/// deleted segment is free before the next is made; the others seal, discard and note offsets, which nobody waits for.
+/// deleted segment is free before the next is made; the others seal, discard and note offsets: no shard waits for them.
 #[derive(Clone)]
 pub(crate) struct FileThreads {
     waited_for: Sender<FileTask>,
@@ -179,7 +179,7 @@ pub(crate) struct FileThreads {
 
 impl FileThreads {
     /// Starts the threads, so many of them in the background, for each of which so many tasks may wait. What goes wrong with
-    /// a file nobody waits for is reported to `failure`.
+    /// a file that no shard waits for is reported to `failure`.
     pub(crate) fn start(background_threads: u32, queued_tasks: usize, failure: &Failure) -> Result<Self> {
         let begin = |name: &str, taken: Receiver<FileTask>| -> Result<()> {
             let failure = failure.clone();
@@ -202,7 +202,7 @@ impl FileThreads {
     pub(crate) fn submit(&self, task: FileTask) {
         let place = match &task {
             FileTask::Seal { .. } | FileTask::Trim(_) => Some(self.turn.fetch_add(1, Ordering::Relaxed)),
-            // One thread for one file, which nobody else replaces meanwhile.
+            // One thread for one file, which no other thread replaces meanwhile.
             FileTask::Replace(path, _) => Some(BuildHasherDefault::<DefaultHasher>::new().hash_one(path) as usize),
             _ => None,
         };

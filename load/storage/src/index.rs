@@ -105,7 +105,7 @@ impl Index {
             Err(error) => return Err(Error::file(&self.path, "allocate a page of it")(error)),
         }
         // SAFETY: the page lies within the file, which is as long as it was made until it is sealed, when nothing of it is
-        // mapped any more; it is in a directory of the run's own, where nobody else writes.
+        // mapped any more; it is in a directory of the run's own, where no other process writes.
         unsafe { MmapOptions::new().offset(number * PAGE_BYTES).len(PAGE_BYTES as usize).map_mut(&file) }
             .map_err(Error::file(&self.path, "map it"))
     }

@@ -50,7 +50,7 @@ pub fn storage(path: &Path, prepare: bool) -> u8 {
     };
     eprintln!("cliffwatch-load: {error}");
     if !prepare {
-        // Whoever reads the lines may have gone, and the exit status says the same.
+        // The reader of the lines may have gone, and the exit status says the same.
         let message = error.to_string();
         let _ = if error.is_final() { output.failed_for_good(&message) } else { output.failed(&message) };
     }

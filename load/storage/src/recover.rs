@@ -15,7 +15,7 @@ pub(crate) const MARKER: &str = "cliffwatch-storage.json";
 /// The mark that the service leaves in a run's directory.
 const RUN_MARKER: &str = ".cliffwatch-run";
 
-/// Records at the end of a segment that a crash may have left damaged; more are somebody else's doing.
+/// Records at the end of a segment that a crash may have left damaged; more have another cause.
 const TORN_LIMIT: u32 = 4_096;
 
 /// What has to be known to read the records again.

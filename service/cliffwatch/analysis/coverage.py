@@ -1,7 +1,7 @@
 """Coverage: how much of the time that a run was asked to measure was measured, and where the gaps are.
 
-A gap is seen in the windows themselves: whatever lies between two committed windows was not measured, whether or not
-anybody wrote down why.
+A gap is seen in the windows themselves: what lies between two committed windows was not measured, whether or not an
+event records why.
 """
 
 from collections.abc import Iterable, Sequence

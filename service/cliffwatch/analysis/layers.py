@@ -206,8 +206,8 @@ def describe_gap(times: LayerTimes) -> str:
         )
     elif gap < -client * NEGLIGIBLE_PART:
         sentences.append(
-            f"That is {format_latency(-gap)} more than the client waited: some requests ran side by side, or nobody "
-            "waited for them."
+            f"That is {format_latency(-gap)} more than the client waited: some requests ran side by side, or "
+            "the client did not wait for them."
         )
     else:
         sentences.append("So the requests, one after the other, account for all of it.")

@@ -9,12 +9,12 @@ Three figures say where bytes went, and none is enough alone:
   before it goes out, a page is charged once, and a page that is dropped (its file deleted or cut) is given back as
   cancelled. What is charged and not cancelled is therefore what reaches the drive once dirty pages are flushed, which
   happens before a run is judged. It is charged once, at the top of whatever device-mapper, RAID or loop stands below.
-- *device*: what the kernel counted on the drives, whoever did it, with what the file system adds for itself (journal
+- *device*: what the kernel counted on the drives, of all processes, with what the file system adds for itself (journal
   and metadata, which its own threads write) and what redundancy multiplies.
 
 So a load reached the drive when both the device and the engine's own share have 9/10 of it. The device alone would pass
 on others' bytes; the share alone would pass where the drive below is not the one that was watched. File systems that
-move data in threads of their own (`UNCHARGED`) charge nobody who can be named: there, the device has to do.
+move data in threads of their own (`UNCHARGED`) charge no process that can be named: there, only the device is compared.
 """
 
 from dataclasses import dataclass

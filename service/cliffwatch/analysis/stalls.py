@@ -88,7 +88,7 @@ class Slowest:
 
 
 def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest | None:
-    """Of the windows that are judged. What was due in a gap or before it waited for what nobody measured."""
+    """The slowest operation of the judged windows; a wait that may overlap a gap, which is not measured, is skipped."""
     slowest: Slowest | None = None
     for window in windows:
         seconds = max((summary["max"] or 0.0 for summary in window.latency.values()), default=0.0)

@@ -20,7 +20,7 @@ CLIFF_RATIO = 1.5
 AFFECTED_FROM = 1.3
 #: Windows without judgement after a notice, such as of a restart (20 min): caches and queues fill again.
 NOTICE_MASK = 120
-#: Windows of history after which an undeclared warm-up is over (4 h), while nobody knows what comes later.
+#: Windows of history after which online detection takes an undeclared warm-up to be over (4 h).
 WARM_UP = 4 * HOUR
 #: Blocks at the beginning of a run without declared phases in which nothing is judged (1 h). Less than `WARM_UP`,
 #: because the whole run shows what the level was afterwards.
@@ -53,7 +53,7 @@ LASTED_WINDOWS, LASTED_RATIO, LASTED_CONFIDENCE = RECOVERY_WINDOWS, 3.0, 0.9
 #: what the run has always done, until it has lasted longer than an excursion.
 WITHIN_BAND_RATIO = 3.0
 
-#: A finding that lasts is stated again to whoever watches when it is so many times as large as was said last.
+#: A finding that lasts is reported again, as an update, when it is this many times as large as last reported.
 UPDATE_FACTOR = 2.0
 
 #: A change is over when less than this part of it is left, by the median of so many blocks; what lasted less than this
@@ -182,7 +182,7 @@ ABSOLUTE_DEVICE_RATIO = 2.0
 #: What has changed already is far beyond that when it is so many times as high.
 FAR_BEYOND = 3.0
 
-# Steps, while nobody knows what comes later (online/steps.py).
+# Steps found online, without later windows (online/steps.py).
 
 #: By how much a span has to exceed the hours before it to be a step, by span in blocks: what is short may be an
 #: accident and has to be larger.

@@ -20,7 +20,7 @@ router = APIRouter(tags=["health"])
 LONGEST_ROUND_SECONDS = 60.0
 #: Less is no room: an event and a window are written at a time, and each begins a block of its own.
 _LEAST_ROOM_BYTES = 64 * 1024
-#: Threads that ask the database for whoever asks whether the service is ready.
+#: Threads that query the database for readiness requests.
 _ASKING_LIMIT = 2
 
 

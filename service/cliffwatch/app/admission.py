@@ -19,8 +19,8 @@ _TURN_SECONDS = 15.0
 
 
 class RunTurns:
-    """One at a time makes a run of an id. Until it is done, nobody knows whether the run is there: what has its name by
-    then may be taken back."""
+    """A lock for each run id: one request at a time creates a run of it. While the lock is held, whether the run exists
+    is undecided: a journal under its name may still be withdrawn."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -63,7 +63,7 @@ def admit(database: Database, directory: Path) -> None:
 
 
 def _withdraw(directory: Path) -> None:
-    """Take back a run that was not accepted. Nobody has seen it: the reconciler takes runs from the index.
+    """Withdraw a run that was not accepted. The reconciler has not seen it: it takes runs from the index.
 
     It goes in one step, so that nothing is left of it under its name, nor is it back after a power cut.
     """
@@ -77,9 +77,9 @@ def _withdraw(directory: Path) -> None:
 
 
 def take_in(database: Database, runs_directory: Path) -> IndexReport:
-    """Index the journals that nobody has indexed.
+    """Index the journals that are not in the index.
 
-    They count from now on, and whoever put one there may have been killed before its name was synced.
+    They count from now on, and the process that placed one may have been killed before it synced the journal's name.
     """
     if runs_directory.is_dir():
         try:

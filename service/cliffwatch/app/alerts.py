@@ -24,7 +24,7 @@ WATCHDOG = "CliffwatchWatchdog"
 INFORMATION = "info"
 FIRING, RESOLVED = "firing", "resolved"
 #: Alerts that begin in one run and are recorded; of each of them, its end too. More say nothing that these do not, and
-#: whoever may send alerts must not be able to fill the disk of the journals.
+#: a client that may send alerts must not be able to fill the disk of the journals.
 RUN_LIMIT = 2_000
 LIMITED = "alerts_limited"
 #: Alerts of no run that are remembered at most, and for how long when nothing is heard of them: Alertmanager repeats

@@ -4,7 +4,7 @@ import os
 
 #: What a run's worker and engine need, its report included, and a multiple of what they need as a rule.
 _RUN_BYTES = 512 * 1024**2
-#: As many as anybody tries on a small machine.
+#: Lower bound of the limit: enough for what is tried on a small machine.
 _LEAST = 4
 
 

@@ -26,7 +26,7 @@ _BY_FORCE = "a forced stop was requested"
 
 
 def launch(directory: Path) -> subprocess.Popen[bytes]:
-    """Start the worker of a run; it outlives whoever started it."""
+    """Start the worker of a run, which outlives the process that starts it."""
     scope = scope_for(directory.name, attempt=secrets.token_hex(2))
     command = [*scope, sys.executable, "-m", "cliffwatch.coordinator", str(directory)]
     with open_log(log_of(directory)) as log:

@@ -99,7 +99,7 @@ class Reconciler:
             if room > 0 and not any(targets_overlap(run.target_key, key) for key in busy):
                 self._guarded(run, self._begin_on_free_target)
                 room -= 1
-            # Whoever waits for a part of this run's target waits behind it.
+            # A later run that needs a part of this run's target waits behind it.
             busy.append(run.target_key)
         self._reap({run.run_id for run in runs})
 

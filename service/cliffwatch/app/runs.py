@@ -138,7 +138,7 @@ class RunService:
         if run_id is not None and self._exists_for(run_id, request):
             return run_id, False
         self._require_place()
-        # Schedules that are due at once wait for one another; nobody waits for an answer of theirs.
+        # Schedules that are due at once wait for one another; no client waits for their answers.
         plan = self.plan(request, run_id, _SCHEDULE_PATIENCE_SECONDS if schedule_id is not None else 0.0)
         require_clear([*plan.objections, *_changes(plan.parts[0].examination, confirmed_blocks)])
         order = RunOrder(
@@ -155,8 +155,8 @@ class RunService:
     def stop(self, run_id: str, force: bool) -> RunRow:
         """Stop a run: at once when it only waits, else through its worker; gives its row as it is then.
 
-        The request goes into the journal, and the database follows when it can: one that is locked keeps nobody from
-        stopping a run. Raises Problem(wrong_state) when it is late.
+        The request goes into the journal, and the database follows when it can: a run can be stopped while the
+        database is locked. Raises Problem(wrong_state) when it is late.
         """
         with self._database.snapshot() as session:
             row = require_run(session, run_id)
@@ -234,7 +234,7 @@ class RunService:
                 row = self._placed(run_id)
         if row is None:
             return False
-        # Whoever made it may have been killed, or refused by the disk, before its name was synced.
+        # The process that made it may have been killed, or its sync may have failed, before its name was durable.
         durable.sync_directory(Path(row.directory).parent)
         if row.request_digest != request.digest:
             fault = FieldFault("run_id", "use another id, or repeat the request that created this run")
@@ -244,8 +244,8 @@ class RunService:
         return True
 
     def _placed(self, run_id: str) -> RunRow | None:
-        """What is there, while nobody makes it: a journal that is not indexed is, by whoever is first. A run that was
-        taken back before anything was done for it may have left its row, which goes.
+        """Index the run's journal, if there is one, and return its row. To be called in the turn of its id. The row of
+        a run that was withdrawn before it began is deleted.
 
         Raises Problem(journal_unreadable) where a run was begun whose journal is gone.
         """

@@ -1,9 +1,9 @@
 """Queueing runs when schedules are due. APScheduler wakes this up; the schedules table says what is due.
 
 A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
-the row says so. A service that is killed in between leaves a firing that failed, never one that nobody knows of. What
-came due while no service ran is recorded as missed and not run late; so is what comes due while the run that the
-schedule queued before still waits for its target, or a schedule that is too fast would fill the queue.
+the row says so. A service that is killed in between leaves a failed firing, never an unrecorded one. What came due
+while no service ran is recorded as missed and not run late; so is what comes due while the run that the schedule queued
+before still waits for its target, or a schedule that is too fast would fill the queue.
 """
 
 import logging

@@ -41,7 +41,7 @@ def scraped_workers(database: Database) -> list[ScrapedWorker]:
     found = []
     for directory, workload in _live(database):
         heartbeat = Heartbeat.read(directory)
-        # The port of a worker that died may be somebody else's by now.
+        # The port of a worker that died may belong to another process by now.
         if heartbeat is None or heartbeat.metrics_port is None or not heartbeat.worker.is_alive():
             continue
         found.append(ScrapedWorker(directory.name, f"{HOST}:{heartbeat.metrics_port}", workload.window))

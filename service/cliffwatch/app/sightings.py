@@ -1,7 +1,7 @@
-"""How long a run has been as it is, by a clock that nobody sets.
+"""Time in state of a run, by the monotonic clock.
 
-What a journal dates was dated by a wall clock, perhaps before it was set. It is believed once, when this process first
-sees the run so; from then on the monotonic clock counts.
+What a journal dates was dated by a wall clock, perhaps before it was set. It is used once, when this process first sees
+the run in that state; from then on the monotonic clock counts.
 """
 
 from collections.abc import Container, Hashable

@@ -20,7 +20,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token that was just made. `text` is what its owner keeps, and nobody can read it off the database."""
+    """A token that was just made. `text` is for its owner: the database holds only a hash of the secret in it."""
 
     id: str
     name: str
@@ -48,7 +48,7 @@ class TokenService:
             return tokens.holds(session, caller.token_id)
 
     def create(self, name: str, scope: Scope) -> NewToken:
-        """A token of whoever or whatever is called `name`."""
+        """Create a token for the user or program called `name`."""
         with self.database.session() as session:
             row, text = tokens.create_token(session, name, scope, self.clock.wall())
         return NewToken(row.id, row.name, scope, row.created_at, text)

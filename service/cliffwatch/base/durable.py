@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-#: Modes of what a run leaves: whoever can read a lock can hold it, so nobody but the owner reads anything.
+#: Modes of a run's files, for the owner only: a process that can read a lock file can hold its lock.
 PRIVATE_FILE = 0o600
 PRIVATE_DIRECTORY = 0o700
 
@@ -66,7 +66,7 @@ def replacement(path: Path, *, is_durable: bool = True, is_private: bool = True)
 
 @contextmanager
 def output_file(path: Path) -> Iterator[BinaryIO]:
-    """A file that somebody asked for by name: it has that only once it is whole, and the umask says who may read it.
+    """An output file that the user named: it appears under that name once it is complete; the umask sets its mode.
 
     Raises OSError, and then leaves nothing.
 
@@ -99,9 +99,9 @@ def write_all(descriptor: int, content: bytes) -> None:
 
 
 def append_durably(descriptor: int, content: bytes) -> None:
-    """Append to a file that nobody else writes to meanwhile: on disk when this returns.
+    """Append to a file that has no other writer meanwhile: on disk when this returns.
 
-    Raises OSError, and then takes back what had been written of it: half of it is worth nothing to anybody.
+    Raises OSError, and then cuts off what had been written of it: a partial record is of no use.
     """
     size_bytes = os.fstat(descriptor).st_size
     try:

@@ -72,7 +72,7 @@ def field_of(place: Sequence[str]) -> str:
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
-    """No more faults than somebody would read, and how many there are besides."""
+    """The first faults, up to the limit, and how many there are besides."""
     shown = faults[:FAULTS_LIMIT]
     return shown if count <= len(shown) else [*shown, FieldFault("more", f"and {count - len(shown)} more faults")]
 

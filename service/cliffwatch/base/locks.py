@@ -1,7 +1,7 @@
 """Locks between processes, on a file or a directory: only one holds such a lock at a time.
 
-The kernel releases one at the moment its last descriptor is closed, so it ends with the process, however that ends:
-whoever holds it lives. Looking at one holds it for an instant, for which who wants to have it must be prepared to wait.
+The kernel releases one at the moment its last descriptor is closed, so it ends with the process, however that ends: the
+holder of a lock is alive. A check holds the lock for an instant, so a process that takes it must be prepared to wait.
 """
 
 import errno
@@ -49,9 +49,9 @@ def hold(path: Path, patience_seconds: float = math.inf) -> int:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a living process holds the lock of a file or directory; nobody does where none is. Raises OSError."""
+    """Whether a living process holds the lock of a file or directory; False where there is none. Raises OSError."""
     try:
-        # Whoever opens a FIFO without O_NONBLOCK waits for its other end.
+        # Opening a FIFO without O_NONBLOCK blocks until its other end is opened.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return False

@@ -1,7 +1,8 @@
-"""What the service keeps is its owner's alone: whoever can read a lock can hold it, and journals name drives and hosts.
+"""Permissions of the service's files, for its own user only: a lock that can be read can be held by another process,
+and journals name drives and hosts.
 
-Files and directories are made without rights for anybody else, by the umask of every process that makes some. State
-that was made before that is tightened when the service starts.
+Files and directories are made without rights for other users, by the umask of every process that makes some. State that
+was made before that is tightened when the service starts.
 """
 
 import os
@@ -18,10 +19,10 @@ def keep_private() -> None:
 
 
 def tighten(state_directory: Path, runs_directory: Path) -> None:
-    """Take everybody else's rights from both directories and from what the service keeps in them.
+    """Remove other users' rights from both directories and from what the service keeps in them.
 
-    What belongs to another user is left to that one. Runs that nobody else can enter are not looked into, and of the
-    state directory, which may hold programs too, only the files right in it are.
+    Another user's files are not changed. Runs that no other user can enter are not looked into, and of the state
+    directory, which may hold programs too, only the files right in it are.
     """
     _tighten(runs_directory, inside=True)
     if state_directory.is_dir():

@@ -1,4 +1,4 @@
-"""Starting a process that outlives this one, and knowing it again: its pid alone may be somebody else's by then."""
+"""Start a process that outlives this one, and identify it later: its pid alone may be another process's by then."""
 
 import errno
 import os

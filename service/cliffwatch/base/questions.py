@@ -1,6 +1,6 @@
-"""Questions to what may never answer, such as a drive that hangs: whoever asks waits for a while and no longer.
+"""Calls with a timeout, to what may never answer, such as a drive that hangs.
 
-A thread that waits for the kernel cannot be ended: it goes on until an answer is there that nobody wants any more. So
+A thread that waits for the kernel cannot be ended: it goes on until the answer is there, after its caller timed out. So
 what has been silent for long is not asked again meanwhile, few ask the same at once, and all such threads are bounded.
 """
 
@@ -33,7 +33,7 @@ class _Question(Generic[T]):
 
 
 class Questions:
-    """Those that are open. `patience_seconds` is how long whoever asks waits."""
+    """The open questions. `patience_seconds` is the timeout of a caller."""
 
     def __init__(self, clock: Clock, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._clock = clock
@@ -71,7 +71,7 @@ class Questions:
     def _put(self, question: _Question[object], act: Callable[[], object]) -> None:
         try:
             question.answer.append(act())
-        except BaseException as error:  # whoever asked gets it
+        except BaseException as error:  # raised again in the caller's thread
             question.error = error
         finally:
             with self._changed:

@@ -1,4 +1,4 @@
-"""Opening what has to be a file: a FIFO, a socket or a device in its place keeps nobody waiting."""
+"""Open a regular file without blocking on a FIFO, a socket or a device in its place."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ class NotAFile(OSError):
 
 def open_regular(path: str | Path, flags: int) -> int:
     """A descriptor, and an opener for `open`; what is made is made for its owner alone. Raises OSError, NotAFile."""
-    # Without O_NONBLOCK, opening a FIFO waits for somebody at its other end. Of a file it changes nothing.
+    # Without O_NONBLOCK, opening a FIFO blocks until its other end is opened. Of a file it changes nothing.
     try:
         descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC, PRIVATE_FILE)
     except OSError as error:

@@ -1,6 +1,6 @@
 """How long to wait before something that failed is tried again."""
 
-#: Doubled more often than that, a second is longer than anybody waits.
+#: Doubled this often, one second is 136 years, above any longest pause; more doublings would overflow.
 _DOUBLINGS_AT_MOST = 32
 
 

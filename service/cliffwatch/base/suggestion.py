@@ -1,4 +1,4 @@
-"""What somebody who mistyped a name may have meant."""
+"""Suggest the known name that a mistyped one resembles."""
 
 import re
 from collections.abc import Iterable
@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 _ALIKE = 0.6
 #: A nested name has to be more alike by this much than one that would fit where it was typed.
 _NESTED_LEAD = 0.15
-#: Nobody mistyped what is longer, and to compare it takes as long as it is, squared.
+#: A longer input is no mistyped name, and the time to compare it grows with the square of its length.
 _LENGTH_LIMIT = 100
 
 

@@ -34,7 +34,7 @@ _SIZE_BYTES: dict[str, int] = {"B": 1} | {
 }
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGTP]?i?B)")
 
-#: Characters; nobody writes a longer one.
+#: Characters; a real duration or size is shorter.
 _LENGTH_LIMIT = 64
 _DURATION_LIMIT_SECONDS = 1000 * 365.25 * 86_400.0
 
@@ -135,7 +135,7 @@ def format_number(value: float) -> str:
 
 
 def format_count(number: float) -> str:
-    """For reading: 1,296,000; from ten million on `12.96 million`, since nobody reads eleven digits."""
+    """For reading: 1,296,000; from ten million on `12.96 million`, since long numbers are hard to read."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if number >= size * (10 if word == "million" else 1):
             return f"{number / size:.4g} {word}"

@@ -160,7 +160,7 @@ class ApiClient:
 
 
 def path_of(*parts: str) -> str:
-    """The path of a resource; a name that somebody typed stays one part of it, whatever is in it."""
+    """The path of a resource; a name is quoted, so that it stays one segment whatever is in it."""
     return "".join(f"/{quote(part, safe='')}" for part in parts)
 
 

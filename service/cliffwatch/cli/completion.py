@@ -75,7 +75,7 @@ def _names(context: typer.Context, path: str, key: str, incomplete: str) -> list
 
 
 def _session(context: typer.Context) -> Session:
-    """What the flags before the command say, which nobody has put together while a line is being typed."""
+    """A session made from the global options: the callback that makes it does not run during completion."""
     given = context.find_root().params
     return Session(given.get("url"), given.get("token_file"), given.get("state_directory"), None)
 

@@ -1,7 +1,7 @@
 """The service as a process of its own: started in the background, found again, stopped.
 
 `service.json` in the state directory says which process it is, by pid, start time and boot, so that a pid that belongs
-to somebody else by now is never taken for the service.
+to another process by now is never taken for the service.
 """
 
 import json
@@ -58,7 +58,7 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
     try:
         remember_daemon(state_directory, Daemon(identity, url))
     except OSError as error:
-        # Nobody would find it again, and nothing could stop it.
+        # Without that file no command could find or stop the process.
         process.kill()
         process.wait()
         detail = f"the state directory {state_directory} takes nothing: {error.strerror}; make room there"
@@ -88,7 +88,7 @@ def stop_daemon(daemon: Daemon, clock: Clock, grace_seconds: float) -> bool:
 
 
 def forget_daemon(state_directory: Path) -> None:
-    """What stays, where it cannot be removed, names a process that is gone, and nobody believes it."""
+    """Remove the process file. One that cannot be removed names a process that has ended, and is ignored."""
     with suppress(OSError):
         (state_directory / PROCESS_FILE).unlink()
 

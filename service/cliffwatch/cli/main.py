@@ -120,7 +120,7 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
-        # Whoever read the output has enough of it; what is still buffered has nowhere to go.
+        # The reader closed the pipe: discard what is still buffered.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

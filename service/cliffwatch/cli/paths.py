@@ -1,4 +1,4 @@
-"""What is at a path that somebody typed, which may be none that the system can look at."""
+"""File type at a path that the user typed, which may be one that the system cannot look at."""
 
 import os
 from pathlib import Path

@@ -26,7 +26,7 @@ from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.model.run_state import RunState
 
 PLAIN_LINE_SECONDS = 10.0
-#: Events that are worth a line while somebody watches: those that say why the figures are what they are.
+#: Events that get a line while a run is watched: those that explain the figures.
 _SHOWN_TYPES = frozenset({"gap", "finding", "alert", "engine", "clock", "journal", "note"})
 #: Of these events, those that are in every run and whose figures are for the report.
 _ROUTINE = frozenset({"started", "exited", "worker_cost", "load_ended", "prepared", "baseline"})

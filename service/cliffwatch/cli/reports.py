@@ -71,7 +71,7 @@ def fetched(api: ApiClient, run: str, format_: str, *, anew: bool) -> bytes:
 
 
 def _made_here(directory: Path, format_: str) -> bytes:
-    """Into a directory of its own: the journal may be somebody else's, or on a disk that cannot be written to."""
+    """Make a report in a temporary directory: the journal may be another user's, or its disk not writable."""
     with tempfile.TemporaryDirectory(prefix="cliffwatch-report-") as place:
         made = make_report(directory.resolve(), Path(place))
         if made.failure:

@@ -1,4 +1,4 @@
-"""The run that somebody means: by its id, by the beginning of it, or as the `last` one.
+"""The run that the user names: by its id, by the beginning of it, or as the `last` one.
 
 An id that exists always means its own run, also where it is the beginning of another's.
 """

@@ -83,7 +83,7 @@ def _most_open_files() -> int:
 
 
 def _be_found(settings: Settings, url: str) -> None:
-    """Whoever started it, `up`, `down` and `status` find it."""
+    """Record this process, so that `up`, `down` and `status` find it however it was started."""
     say(f"listening on {url}")
     own = ProcessIdentity.of(os.getpid())
     assert own is not None, "this process is there"
@@ -130,7 +130,7 @@ def _unusable(place: Path, error: OSError, purpose: str = "state") -> Problem:
 
 
 def make_local_token(settings: Settings, name: str, scope: str) -> dict[str, str]:
-    """A new token, made in the database itself: for whoever may write to it but has lost the last token."""
+    """A new token, made in the database itself: for an operator who may write to it but has lost the last token."""
     upgrade(settings.database_url)
     database = open_database(settings.database_url)
     try:
@@ -167,7 +167,7 @@ def _make_first_token(settings: Settings, token_path: Path) -> None:
         database.close()
     if token is not None:
         say(f"the first token is in {token_path}")
-        # Where nobody looks on, output is a log, and a log is no place for a secret.
+        # Without a terminal, output is a log, and a log is no place for a secret.
         if sys.stdout.isatty():
             print(token)
 
@@ -188,7 +188,7 @@ def _keep(path: Path, token: str) -> None:
 
 
 def _keep_aside(path: Path) -> None:
-    """The token of another database stays, under the next name that is free: whoever goes back there needs it."""
+    """Rename the token of another database to the next free name: it is needed when that database is used again."""
     number = next(number for number in itertools.count(1) if not path.with_name(f"{path.name}.{number}").exists())
     aside = path.with_name(f"{path.name}.{number}")
     try:

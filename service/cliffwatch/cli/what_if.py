@@ -81,7 +81,7 @@ def what_if(
 ) -> None:
     """Ask the model of a flash drive when its cliff would come, and what moves it.
 
-    Every answer is a band over seeds and over what nobody publishes about a drive. Values given for over-provisioning
+    Every answer is a band over seeds and over unpublished parameters of a drive. Values given for over-provisioning
     and disorder are what bands cover; values given for anything else are compared, and only those.
     """
     session = session_of(context)

@@ -22,7 +22,7 @@ ALREADY_RUNNING = 4
 #: Exit status when the journal cannot be opened.
 CANNOT_RUN = 3
 
-#: Whoever looks whether a worker is alive holds the lock for an instant; that must not turn a new worker away.
+#: A check whether a worker is alive holds the lock for an instant; that must not turn a new worker away.
 _LOCK_PATIENCE_SECONDS = 1.0
 
 

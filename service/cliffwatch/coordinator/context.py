@@ -195,8 +195,8 @@ class RunContext:
         try:
             heartbeat.write(self.directory)
         except OSError as error:
-            # The last one stands: it names the same worker. Whether the run can go on is for its windows and events to
-            # say, unless nobody will ever read them. Files that were taken away are begun again once there is room.
+            # The last one stands: it names the same worker. Whether the run can go on shows when windows and events are
+            # written, unless their files were removed. On a full disk these files are begun again once there is room.
             if not durable.is_full(error) and self.windows.displaced() is not None:
                 raise
 
@@ -258,6 +258,6 @@ def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
 
 
 def _may_pass(error: OSError) -> bool:
-    """Whether the journal may be written to later: there is no room, somebody holds it, or its path leads nowhere, as
+    """Whether the journal may be written to later: there is no room, its lock is held, or its path leads nowhere, as
     after it was moved or its file system unmounted."""
     return durable.is_temporary(error) or error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)

@@ -1,7 +1,7 @@
 """worker.json: which process executes a run, and when it was last seen alive.
 
 The service finds a worker by it after a restart. It is replaced whole, without a sync: after a power cut its boot id is
-of the past and nobody believes it.
+an earlier one, and it is ignored.
 """
 
 import json
@@ -56,7 +56,7 @@ class Heartbeat:
 
     @classmethod
     def read(cls, directory: Path) -> "Heartbeat | None":
-        """None when no worker has written one, or when it cannot be understood (then nobody is there to be found)."""
+        """None when no worker has written one, or when it cannot be parsed (then no worker can be found)."""
         try:
             body, _ = lenient_json(read_regular(directory / files.WORKER))
             # A worker of a version before parts made the load itself, of one engine.

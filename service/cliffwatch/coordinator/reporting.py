@@ -23,7 +23,7 @@ DISK_PAUSE_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What the run is said to have come to. Not `analysed`: nobody could look at what was measured."""
+    """Verdict for the run's finish event. `analysed` is False where what was measured could not be analysed."""
 
     verdict: VerdictName
     reasons: list[str]

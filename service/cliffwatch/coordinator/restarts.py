@@ -1,7 +1,7 @@
 """How long to wait before an interrupted run gets another worker, and when it is given up. Pure functions.
 
 Time decides and not a count: ten workers die within seconds of a disk that is full, and an hour later it may be free
-again. It is time that was waited: what a wall clock says that lay between two deaths may be somebody's setting of it.
+again. It is time that was waited: the wall clock may have been set between two deaths.
 A service that was started anew goes on where the last one stood, with the pauses that lie between the deaths.
 """
 
@@ -17,7 +17,7 @@ from cliffwatch.model.run_state import RunState
 #: long, then twice as long each time, at most so long.
 FIRST_PAUSE_SECONDS = 1.0
 LONGEST_PAUSE_SECONDS = 60.0
-#: A run that somebody asked to stop only wants its report.
+#: A run that is being stopped only needs its report.
 LONGEST_PAUSE_WHEN_STOPPING_SECONDS = 5.0
 #: A run is given up when it had no new window for so long, and not before so many workers have tried.
 GIVE_UP_SECONDS = 1800.0
@@ -54,7 +54,7 @@ class Losses:
         return max(0.0, pause - waited_seconds)
 
     def is_exhausted(self, watched_seconds: float) -> bool:
-        """Whether to stop trying, when somebody has watched these deaths for so long.
+        """Whether to stop trying, when the service has known of these deaths for `watched_seconds`.
 
         A run that was given up has had its time: its report is tried a few times more.
         """

@@ -73,8 +73,8 @@ def _remove(
         found = present[each.path]
         if found is None or each.identity not in (None, found):
             message = (
-                f"{each.path} is not there as it was made ({each.identity or 'by an earlier worker'}): it was moved, "
-                "its file system is not mounted, or somebody removed it; remove what is left of it"
+                f"{each.path} is not there as it was made ({each.identity or 'by an earlier worker'}): it was moved "
+                "or removed, or its file system is not mounted; remove what is left of it"
             )
             record_event(EventType.NOTE, LEFT_BEHIND, path=str(each.path), message=message)
 

@@ -90,7 +90,7 @@ class EngineFacts:
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What whoever is to be loaded said when asked, before a run: notes, and what would keep the load from beginning.
+    """Preflight result of the target, before a run: notes, and what would keep the load from beginning.
 
     `unreachable` says who does not answer and why; `refused` what was answered and cannot work.
     """
@@ -145,7 +145,7 @@ class Engine(Protocol):
     def plan(self, load: Any, context: EngineContext) -> LoadPlan: ...
 
     def probe(self, load: Any, context: EngineContext) -> Probe:
-        """Ask whoever is to be loaded whether the load could begin. Takes seconds at most, and changes nothing.
+        """Ask the target whether the load could begin. Takes seconds at most, and changes nothing.
 
         A drive cannot be asked: the safety gate examines it. Raises Problem for what cannot be asked as it stands.
         """

@@ -42,7 +42,7 @@ def checked_workload(document: dict[str, Any]) -> Workload:
     try:
         workload = workload_from(document)
     except Problem as problem:
-        # Whoever corrects the one part should not learn of the other only then.
+        # Report the faults of both parts at once.
         problem.faults = [*problem.faults, *_faults_of_the_engine(document)]
         raise
     load_of(workload)

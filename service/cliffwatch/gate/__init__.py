@@ -1,4 +1,4 @@
-"""The safety gate: may this be written to? No, unless there is proof.
+"""Safety gate: refuse to write to a target unless it is proven that this is allowed.
 
     examination = examine(target, run_id)                       looks, writes nothing
     objections = [*examination.objections, *objections_to_plan(examination, plan, reserve_ratio)]
@@ -13,9 +13,9 @@ have. In a directory a run writes to new files in a directory of its own, and a 
 
 What no program can see from here is no proof either way: a descriptor of the file behind a loop device that is on its
 way from one process to another in a message, a file that the kernel itself has open for process accounting or a USB
-gadget, a file that is registered with an io_uring which nobody has a descriptor of, processes of other users where this
+gadget, a file registered with an io_uring that no process has a descriptor of, processes of other users where this
 one is not root, and processes outside of this one's PID namespace, as a container has it: of these an examination of a
-drive says so in a note, since whoever claims a drive, or locks its file, is noticed nevertheless.
+drive says so in a note, since a process that claims a drive, or locks its file, is noticed nevertheless.
 
     device_gate          whether a drive is in use or holds something: here a disk is refused
     examination          which drives a target leads to, whether it was confirmed, and which runs must take turns

@@ -29,8 +29,8 @@ from cliffwatch.machine.usage import (
     writers,
 )
 
-#: Whoever looks whether a drive is free holds it for an instant, as `losetup` does with each that it tries: in use is
-#: what stays so for that long.
+#: A check whether a drive is free holds it for an instant, as `losetup` does with each that it tries: in use is what
+#: stays so for that long.
 INSTANT_SECONDS = 0.5
 _POLL_SECONDS = 0.02
 #: What a drive that is not free for long is, besides `in_use`.
@@ -56,7 +56,7 @@ def lasting_objections(
 
 
 def open_exclusively(node: Path, major_minor: str) -> int:
-    """A descriptor of that device that nobody else has exclusively; whoever has it for an instant is waited for.
+    """Open that device with O_EXCL; a transient EBUSY is retried.
 
     Raises OSError: ENXIO where the node leads to something else.
     """
@@ -73,7 +73,7 @@ def open_exclusively(node: Path, major_minor: str) -> int:
 def device_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """All reasons not to overwrite the drive at this moment, whoever asked.
+    """All reasons not to overwrite the drive at this moment, whatever the request.
 
     `held`: what this process has opened exclusively, as major:minor.
     """
@@ -136,9 +136,9 @@ def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
 
 
 def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Who uses what an array or a mapped device is made of, beside it.
+    """Other uses of what an array or a mapped device is made of.
 
-    Mapped devices share their claim on a device, and whoever opens one of these without a claim is seen there alone.
+    Mapped devices share their claim on a device, and opening one of these without a claim is seen only there.
     """
     parts = layers_below(drive.major_minor, sys)
     own = {layer.major_minor for layer in [*layers, *parts]}
@@ -337,7 +337,7 @@ def _content_objections(node: Path, name: str, parts: list[str]) -> list[Objecti
     for signature in signatures:
         kinds.setdefault(_signature_code(signature), []).append(signature.kind)
     for code, names in kinds.items():
-        message = f"{name} holds {', '.join(names)}; if nobody needs it, remove it with wipefs --all"
+        message = f"{name} holds {', '.join(names)}; if it is not needed, remove it with wipefs --all"
         objections.append(Objection(code, message))
     return objections
 

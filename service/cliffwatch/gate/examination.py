@@ -369,5 +369,5 @@ def _notes_on_processes(drive: Drive, proc: Path) -> list[str]:
         return []
     return [
         "this service runs in a PID namespace of its own, as in a container, and does not see a process outside that "
-        f"writes to {drive.name} without having claimed it: see there that nobody does"
+        f"writes to {drive.name} without having claimed it: check there that none does"
     ]

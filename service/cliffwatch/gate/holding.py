@@ -101,9 +101,9 @@ class HeldTarget:
 def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Iterator[HeldTarget]:
     """Claim the examined target.
 
-    A device is kept open exclusively under each of its names, and examined again once nobody else can claim it. Of a
-    directory, the run's own one is made, marked and locked. Raises Problem(target_unsafe) when the examination had
-    objections, when the target is no longer what was examined, or when somebody else has it.
+    A device is kept open exclusively under each of its names, and examined again once no other process can claim it.
+    Of a directory, the run's own one is made, marked and locked. Raises Problem(target_unsafe) when the examination had
+    objections, when the target is no longer what was examined, or when another process has it.
     """
     require_clear(examination.objections)
     if isinstance(examination.target, DeviceTarget):

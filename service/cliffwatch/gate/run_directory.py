@@ -1,7 +1,7 @@
-"""A run's own directory: made by one run, marked with its id, locked while the run goes on, removed by nobody else.
+"""A run's own directory: made by one run, marked with its id, locked while the run goes on, removed for that run only.
 
-Everything is done relative to an open descriptor and follows no symbolic link, so that nobody can put another directory
-in its place between two steps.
+Everything is done relative to an open descriptor and follows no symbolic link, so that no other directory can be put in
+its place between two steps.
 """
 
 import errno
@@ -53,7 +53,7 @@ def foreign_directory(path: Path) -> Objection:
 
 
 def within_a_run(real: Path) -> list[Objection]:
-    """Whether the directory is that of a run, or in one: whoever ends that run removes all in it."""
+    """Objection to a directory of a run, or one inside it: all in it is removed when that run ends."""
     above = [path for path in (real, *real.parents) if os.path.lexists(path / MARKER)]
     message = "is the directory of a run, and all in it is removed when that ends; name another directory"
     return [Objection("foreign_directory", f"{path} {message}") for path in above[:1]]

@@ -11,8 +11,8 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.http.problems import ProblemResponse
 
 BODY_LIMIT_BYTES = 1024 * 1024
-#: So much of a body that is too large is read and thrown away: whoever sends all of it first finds the answer then, and
-#: not a connection that was reset.
+#: This much of a body that is too large is read and discarded: a client that sends all of it first then receives the
+#: answer, and not a connection reset.
 DISCARDED_BYTES = 32 * 1024 * 1024
 #: Upper bounds of the duration buckets, in seconds.
 BUCKETS_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
@@ -112,7 +112,7 @@ class BodyLimit:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                # Nobody reads it, and it is counted as what it is: no fault of the service's.
+                # The client is gone; the answer only counts the request as the client's fault, not the service's.
                 problem = Problem(Code.BAD_REQUEST, "the request ended before its body did")
                 await ProblemResponse(problem, scope["path"])(scope, receive, send)
                 return

@@ -88,7 +88,7 @@ class ProblemResponse(JSONResponse):
 
 
 def shortened(text: str) -> str:
-    """A text that may hold what somebody sent, without most of it, and such that it can be sent back."""
+    """Truncate and sanitise a text that may hold client input, so that it can be sent back."""
     half = _TEXT_LIMIT // 2
     kept = text if len(text) <= _TEXT_LIMIT else f"{text[:half]} … {text[-half:]}"
     return kept.encode("utf-8", "replace").decode()
@@ -136,7 +136,7 @@ def declare(app: FastAPI, everywhere: Callable[[str], Sequence[Code]]) -> None:
 
     @app.get("/openapi.json", include_in_schema=False)
     async def openapi_json() -> Response:
-        """Written once: whoever has no token may ask for it, again and again."""
+        """The API's document, serialised once: it needs no token, and may be requested again and again."""
         return Response(content(), media_type="application/json")
 
 
@@ -207,7 +207,7 @@ def _on_problem(request: Request, error: Exception) -> ProblemResponse:
 
 
 def database_problem(error: Exception) -> Problem:
-    """What a database that is locked, away or not to be written means to whoever asked."""
+    """The problem for the client when a database is locked, away or cannot be written."""
     reason, is_lost = why_unusable(error), is_damage(error)
     remedy = "it is damaged: restart the service, which says what can be done" if is_lost else "try again"
     return Problem(Code.DATABASE_UNAVAILABLE, f"the database cannot be used at the moment ({reason:.200}); {remedy}")
@@ -220,7 +220,7 @@ def _on_database(request: Request, error: Exception) -> ProblemResponse:
 
 
 def disk_problem(error: OSError) -> Problem | None:
-    """What a disk that takes nothing means to whoever asked for what has to be written; None for any other failure."""
+    """The problem for the client when the journals' disk takes no writes; None for any other failure."""
     if not durable.takes_nothing(error):
         return None
     remedy = "make room" if durable.is_full(error) else "see that it is well and mounted read-write"

@@ -27,7 +27,7 @@ class ApiRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         needed = _authentication_of(self.dependant)
-        # Where a handler takes none, it is nobody's to read it, or the handler's, which bounds what it streams.
+        # Where a handler takes none, it is not read, or by the handler itself, which bounds what it streams.
         takes_body = self.body_field is not None
 
         async def guarded(request: Request) -> Response:

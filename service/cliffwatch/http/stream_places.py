@@ -1,4 +1,4 @@
-"""How many live streams there may be: each keeps its connection while its run goes on, and makes room for nobody."""
+"""Limits on live streams: each keeps its connection while its run goes on, and is not closed to make room."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from cliffwatch.base.errors import Code, Problem
 
 #: Together a quarter of the connections that one address may have: what is not a stream always finds a place.
 STREAMS_LIMIT = 64
-#: Half of them, so that nobody alone keeps all others from theirs.
+#: Half of them, so that one token alone cannot take all.
 STREAMS_OF_A_TOKEN_LIMIT = 32
 
 

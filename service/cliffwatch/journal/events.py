@@ -18,7 +18,7 @@ from cliffwatch.base.regular_files import open_regular, reading
 from cliffwatch.journal import files
 from cliffwatch.journal.checksum import opened, sealed
 
-#: Nobody holds the lock longer than an append takes, unless the process was frozen or its disk does not answer.
+#: The lock is held no longer than an append takes, unless the process was frozen or its disk does not answer.
 LOCK_WAIT_SECONDS = 5.0
 
 
@@ -149,7 +149,7 @@ class EventLog:
             self._write(descriptor, [event])
 
     def append_if(self, decide: Callable[[list[Event]], Event | None]) -> Event | None:
-        """Append what `decide` makes of the events so far, with nobody else appending in between."""
+        """Append what `decide` makes of the events so far, with no other append in between."""
 
         def decide_all(events: list[Event]) -> list[Event]:
             event = decide(events)

@@ -146,7 +146,7 @@ class JournalReader:
         return groups
 
     def _is_file(self, path: Path) -> bool:
-        """What somebody put in a file's place is a fault, and holds nothing."""
+        """Whether it is a regular file; anything else in its place is a fault, and holds nothing."""
         if not path.is_file():
             self.faults.append(JournalFault(path.name, 0, "is no file"))
             return False

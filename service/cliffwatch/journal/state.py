@@ -112,8 +112,8 @@ def _moment(value: Any) -> float:
 def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] | None = None) -> RunStatus:
     """Move a run to `to`, or raise Problem(wrong_state) and write nothing.
 
-    A new journal begins at `queued`. Asking for the state that a run is already in is an error too: whoever asks
-    believes something about the run that is not so.
+    A new journal begins at `queued`. Asking for the state that a run is already in is an error too: the caller's
+    view of the run is wrong.
     """
     outcome: list[RunStatus | None] = []
 

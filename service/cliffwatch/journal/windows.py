@@ -99,7 +99,7 @@ class JournalWindow:
 
 
 def _is_summary(summary: dict[str, float | None]) -> bool:
-    """Whether somebody can have measured it: seconds that fit a calendar, of a count."""
+    """Whether it can have been measured: seconds that fit a calendar, of a count."""
     seconds = [value for name, value in summary.items() if name != "count" and value is not None]
     return (
         "max" in summary
@@ -149,7 +149,7 @@ class WindowLog:
             raise
         try:
             self._recover(directory)
-            # The last line counts from now on, and whoever wrote it may have been killed before it was synced.
+            # The last line counts from now on, and its writer may have been killed before it was synced.
             os.fsync(self._windows)
             if os.fstat(self._latency).st_size == 0:
                 # Durable with the first window; without one it is written again.

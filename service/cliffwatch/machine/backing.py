@@ -94,7 +94,7 @@ def opened(file: Path, identity: FileIdentity) -> Iterator[int | None]:
 
 
 def is_locked_by_another(file: Path, identity: FileIdentity) -> bool:
-    """Whether somebody has a lock on a byte of the file, in whichever namespace; False where it cannot be reached.
+    """Whether another process has a lock on a byte of the file, in any namespace; False where it cannot be reached.
 
     QEMU locks the images that it has open so, and processes of other containers are not in this one's /proc.
     """

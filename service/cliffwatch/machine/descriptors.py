@@ -1,6 +1,6 @@
 """Directories opened so that no symbolic link is followed anywhere on the way, and what a descriptor's name is now.
 
-Whoever owns a directory above may put a link in the place of any part of a path, at any moment. openat2 (Linux 5.6)
+The owner of a directory above may put a link in the place of any part of a path, at any moment. openat2 (Linux 5.6)
 refuses that in one step; where there is none, each part is opened relative to the one before.
 """
 

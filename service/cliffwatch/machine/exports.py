@@ -1,6 +1,6 @@
 """What this machine gives to others over a network or a bus: namespaces of nvmet, and storage objects of LIO.
 
-The kernel writes to what they lie on for whoever is connected. nvmet opens a drive without claiming it, and neither
+The kernel writes to what they lie on for connected hosts. nvmet opens a drive without claiming it, and neither
 opens a file as a process would, so no holder and no process shows them; configfs does.
 """
 

@@ -46,7 +46,7 @@ def read_mounts(proc: Path = Path("/proc"), process: str = "self") -> list[Mount
 def lines_of(table: Path) -> list[str]:
     """A table of the kernel's that has names of files in it, which may be of any bytes but a newline. Raises OSError.
 
-    Such a name leads to its file; whoever shows it has to make text of it (`shown`).
+    Such a name leads to its file; make text of it with `shown` before it is displayed.
     """
     return [os.fsdecode(line) for line in table.read_bytes().split(b"\n") if line]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from cliffwatch.machine.mounts import Mount, foreign_mounts, read_mounts
 from cliffwatch.machine.sysfs import PROC
 
-#: File systems that have no device, or one that stat does not give, and files that are nobody else's: as the kernel
-#: calls them, and the number that statfs gives them (linux/magic.h).
+#: File systems that have no device, or one that stat does not give, and whose files are their own: as the kernel calls
+#: them, and the number that statfs gives them (linux/magic.h).
 _KEEPERS = {
     "tmpfs": 0x01021994,
     "devtmpfs": 0x01021994,
@@ -49,7 +49,7 @@ def relay_by_mounts(device: int, proc: Path = PROC) -> Relay | None:
     """Whether the files of a device, as st_dev gives it, may be others' ones; None where no mount is of that device.
 
     None are, for one, an overlay over several file systems and btrfs, which give numbers that are in no list, and what
-    was unmounted while somebody had it open. The file system itself is not asked.
+    was unmounted while in use. The file system itself is not asked.
     """
     if os.major(device) != 0:
         # On a device of its own, as the file system below an overlay mostly is.

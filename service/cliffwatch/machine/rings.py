@@ -1,7 +1,7 @@
 """Files that an io_uring holds for a process which has no descriptor of them: registered files (io_uring_register(2)).
 
 The ring's entry of /proc/PID/fdinfo lists them, by their path, or before Linux 6.10 by their name alone. How a file was
-opened is not said, so whoever holds one counts as one who writes.
+opened is not said, so a process that holds one counts as a writer.
 """
 
 import os
@@ -16,7 +16,7 @@ from cliffwatch.machine.mounts import lines_of, unescape
 _RING = "anon_inode:[io_uring]"
 _FILE = re.compile(r" +\d+: (.*)")
 _DELETED = " (deleted)"
-#: The kernel lists nothing while somebody works on the ring.
+#: The kernel lists nothing while a process works on the ring.
 _ATTEMPTS, _PAUSE_SECONDS = 10, 0.002
 
 

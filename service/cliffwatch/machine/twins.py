@@ -1,4 +1,4 @@
-"""Drives that are one set of blocks under two names: whoever writes to one of them overwrites the other.
+"""Drives that are one set of blocks under two names: a write to one of them overwrites the other.
 
 Two loop devices over one file, or over a modelled drive's file and the one that keeps its content; one logical unit or
 NVMe namespace reached through two controllers where no multipath driver has joined its paths. A file on an overlay, on
@@ -52,7 +52,7 @@ def twins_of(drive: Drive, sys: Path = SYS, proc: Path = PROC) -> Twins:
             reason = _same_file(leaf, other, loops, contents) or _same_hardware(leaf, other, sys)
             if reason is not None:
                 found.setdefault(other.major_minor, Twin(other, leaf, reason))
-    # Of a target of this kind, too, nothing is proven while nobody can say what it lies on.
+    # Here, too, nothing is proven of a loop device while what it lies on cannot be determined.
     unknown = [loop for number, loop in loops.items() if loop.backing is None and number not in own]
     strangers = [loop for number, loop in loops.items() if number not in own]
     mine = [loops[leaf.major_minor] for leaf in file_backed if leaf.major_minor in loops]

@@ -22,5 +22,5 @@ def phase_words(name: str) -> str:
 LOAD_PHASES = (Phase.WARM_UP, Phase.BASELINE, Phase.SOAK)
 #: Phases that limits, detection and the verdict are about.
 JUDGED_PHASES = (Phase.BASELINE, Phase.SOAK)
-#: Phases in which nothing is judged. A window whose phase nobody knows is judged.
+#: Phases in which nothing is judged. A window whose phase is unknown is judged.
 UNJUDGED_PHASES = frozenset(Phase) - frozenset(JUDGED_PHASES)

@@ -30,7 +30,7 @@ class DirectoryTarget(Strict):
 class DeviceTarget(Strict):
     """A whole block device, named by serial, WWN or (a loop device) backing file. Everything on it is lost.
 
-    `confirmation` is the sentence that the dry run prints, typed by whoever starts the run.
+    `confirmation` is the sentence that the dry run prints, typed by the user who starts the run.
     """
 
     kind: Literal["device"] = "device"

@@ -8,7 +8,7 @@ from cliffwatch.model.workload import Phases
 
 #: An engine is started so long before its first window, so that it is ready when the time comes.
 _START_LEAD_SECONDS = 0.5
-#: How long it may take to see that nobody uses a drive.
+#: How long it may take to check that a drive is not in use.
 _LOOK_SECONDS = 1.0
 
 

@@ -164,7 +164,7 @@ class Workload(Strict):
 
 
 class DurationOverrides(Strict):
-    """The durations that whoever starts a run may set without writing a new workload."""
+    """The durations that a run may override without a new workload."""
 
     window: Duration | None = None
     warm_up: Duration | None = None

@@ -10,8 +10,8 @@ FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 1.0, 30.0
 
 @dataclass(slots=True)
 class EngineDeaths:
-    """Those since an engine last measured anything, with it: that one's message is the cause, and what the others met
-    may be its consequence, as a file system that lets nobody write after an error of its drive."""
+    """Deaths in a row, from that of the engine that last measured anything: the first one's message is the cause, and
+    what the others met may be its consequence, as a file system that is read-only after an error of its drive."""
 
     in_a_row: int = 0
     first: str = ""

@@ -117,7 +117,7 @@ class FreezeWatch:
             self._look_at_timer()
 
     def _look_at_timer(self) -> None:
-        """Whoever comes first after a freeze records it: the timer's thread, or the one that reads the engine."""
+        """Record a freeze of this process, in the first thread to run after it: the timer's, or the engine's reader."""
         with self._lock:
             before, self._ticked_at = self._ticked_at, self._now()
             if self._ticked_at - before > LATE_SECONDS:

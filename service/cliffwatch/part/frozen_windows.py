@@ -40,10 +40,10 @@ class FrozenWindows:
         return self._watch is not None and bool(self._watch.within(start, end)[1])
 
     def leaves(self, window: EngineWindow) -> bool:
-        """Take what was frozen of a window off what was measured of it; False when nothing of it can be believed.
+        """Subtract frozen time from a window; False when nothing of the window can be used.
 
-        A window that is longer than the grid's step holds what was done before and after a freeze, in no proportion
-        that anybody knows: it is a gap as a whole, and what it counted is recorded.
+        A window that is longer than the grid's step holds what was done before and after a freeze, in an unknown
+        proportion: it is a gap as a whole, and what it counted is recorded.
         """
         if self._watch is None:
             return True

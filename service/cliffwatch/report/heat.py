@@ -63,7 +63,7 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
 
 
 def _column_titles(heat: HeatMap, width: float, height: float) -> list[str]:
-    """Over each column what it says in words, for whoever points at it."""
+    """Tooltip of each column: what it shows, in words."""
     below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
     parts = []
     for column in np.flatnonzero(np.nansum(heat.shares, axis=0) > 0):

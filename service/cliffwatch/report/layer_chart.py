@@ -86,7 +86,7 @@ class Layers:
 
 
 def _has_bound(samples: Samples) -> bool:
-    """Telemetry may come in a bundle that nobody vouches for."""
+    """Whether `le` is a number: telemetry may come from an untrusted bundle."""
     try:
         return not np.isnan(float(samples.labels.get("le", "nan")))
     except ValueError:

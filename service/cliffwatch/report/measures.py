@@ -151,7 +151,7 @@ def _own_bytes(windows: Windows, kind: str) -> float:
 def _other_bytes(run: Collected, windows: Windows) -> float | None:
     """What the drives moved beyond what the run asked for, a second.
 
-    What the run itself had left in the page cache comes later and is nobody else's.
+    What the run itself had left in the page cache reaches the drives later and is subtracted.
     """
     total, seconds = 0.0, sum(window.seconds for window in windows)
     for kind in ("written", "read"):

@@ -37,7 +37,7 @@ def picture_of(
     if (kept := _kept(place)) is not None:
         return kept
     with turn(), one_at_a_time(cache):
-        # Whoever held the lock before may have drawn this very picture.
+        # The previous holder of the lock may have drawn this very picture.
         if (kept := _kept(place)) is not None:
             return kept
         made_at = _made_at(place)
@@ -80,7 +80,7 @@ def _keep(directory: Path, content: bytes, made_at: int) -> None:
 
 @contextmanager
 def one_at_a_time(cache: Path) -> Iterator[None]:
-    """Drawing takes a processor and some 200 MB: not as often at once as people ask. Whoever has `cache` works."""
+    """Serialise drawing by a lock on `cache`: each picture takes a processor and some 200 MB."""
     try:
         cache.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(cache, os.O_RDONLY | os.O_DIRECTORY)

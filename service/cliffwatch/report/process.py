@@ -1,4 +1,4 @@
-"""A report made by a process of its own, whose memory ends with it: at a run's end, and whenever somebody asks."""
+"""A report made by a process of its own, whose memory ends with it: at a run's end, and on request."""
 
 import json
 import os
@@ -44,7 +44,7 @@ def make_report(directory: Path, to: Path | None = None, timeout_seconds: float 
     The verdict is printed before the files are written: files that cannot be written do not cost it.
     """
     place = [] if to is None else ["--to", str(to)]
-    # It dies with whoever waits for it: the next one makes a report of its own.
+    # It dies with the process that waits for it: the next one makes a report of its own.
     command = [
         "setpriv",
         "--pdeathsig",

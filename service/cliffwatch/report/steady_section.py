@@ -19,7 +19,7 @@ def steadiness_of(run: Collected) -> Steadiness | None:
 
 
 def not_steady(run: Collected, found: Steadiness | None) -> str:
-    """Why the drive is not known to have been steady, in a sentence; empty when it was, or nobody asked."""
+    """Why the drive is not known to have been steady, in a sentence; empty when it was, or it was not asked for."""
     steady = run.order.workload.phases.steady if run.order else None
     if found is None or found.at is not None or steady is None:
         return ""

@@ -79,7 +79,7 @@ def is_running(settings: Settings, component: Component) -> bool:
 
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """While the block lasts, nobody else starts or stops watchers of this state directory."""
+    """While the block lasts, no other process starts or stops watchers of this state directory."""
     directory = stack_directory(settings)
     directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     lock = locks.hold(directory / "lock")

@@ -1,8 +1,8 @@
 """Watching the watchers: whether those that `up` started still answer, recorded in the runs that they watch.
 
-Every few seconds each is asked. A change is a note in the journal of every live run, so that a run says
-itself from when to when nobody watched it; what its journal has already is not recorded again, also not by a service
-that was started anew. Nothing here can stop a run.
+Every few seconds each is asked. A change is a note in the journal of every live run, so that the journal records from
+when to when a watcher was missing; what it has already is not recorded again, also not by a service that was started
+anew. Nothing here can stop a run.
 """
 
 import logging

@@ -31,7 +31,7 @@ from cliffwatch.store.models import BaseRow
 from cliffwatch.store.postgresql import CONNECT_SECONDS, open_postgresql
 from cliffwatch.store.sqlite_file import SqliteFile
 
-#: How long a writer waits for another one before it gives up: whoever asked is answered that the database is busy.
+#: How long a writer waits for another one before it gives up: the client is answered that the database is busy.
 PATIENCE_SECONDS = 3.0
 _READ_ONLY = "cliffwatch_read_only"
 _PATIENCE = "cliffwatch_patience_seconds"
@@ -203,7 +203,7 @@ def _current_revision(connection: Connection) -> str | None:
 
 
 def _require_utf8(connection: Connection) -> None:
-    """SQLite's text always is; PostgreSQL's is as whoever made the database said."""
+    """Refuse a database of another encoding: SQLite's is always UTF-8, PostgreSQL's is set at its creation."""
     if connection.dialect.name != "postgresql":
         return
     encoding = connection.scalar(text("SHOW server_encoding"))

@@ -64,7 +64,7 @@ class DatabaseMonitor:
                 if current and is_due:
                     read_each_table(session)
                 if self._file is not None and is_due:
-                    # A number in the file's header that nobody uses: the smallest thing that can be written.
+                    # An unused number in the file's header: the smallest thing that can be written.
                     session.execute(text("PRAGMA user_version = 0"))
                 if self._file is None and session.scalar(text("SHOW transaction_read_only")) == "on":
                     return "the database takes no writes; end its read-only mode"

@@ -16,7 +16,7 @@ Key = Sequence[Any]
 
 
 def is_readable() -> ColumnElement[bool]:
-    """Of a run's row: whether its words are ours, and not those of somebody who wrote into the table."""
+    """Whether a run's row has known enum values; another program may have written into the table."""
     has_verdict = or_(RunRow.verdict.is_(None), RunRow.verdict.in_([verdict.value for verdict in VerdictName]))
     return and_(RunRow.state.in_([state.value for state in RunState]), has_verdict)
 

@@ -21,7 +21,7 @@ FIRST_TOKEN_NAME = "first"
 
 
 def create_token(session: Session, name: str, scope: Scope, now: float) -> tuple[TokenRow, str]:
-    """A new token: its row, and the text that its owner keeps and nobody can read off the row."""
+    """A new token: its row, and the text for its owner; the row holds only a hash of the secret in it."""
     secret = secrets.token_urlsafe(32)
     row = TokenRow(
         id=secrets.token_hex(4), name=name, scope=scope.label, hash=_hash(secret), created_at=now, revoked_at=None

@@ -85,7 +85,7 @@ def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -
     parts_directory = directory / DIRECTORY
     parts_directory.mkdir(exist_ok=True)
     try:
-        # Whoever was here before may belong to a worker that died.
+        # A previous collector may belong to a worker that died.
         lock = locks.hold(parts_directory / _LOCK, max(0.0, deadline - time.monotonic()))
     except TimeoutError:
         return Result(missing="another process collects the same telemetry and does not end")

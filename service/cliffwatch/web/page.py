@@ -105,7 +105,7 @@ def _to_login(request: Request) -> Response:
 
 
 def local_path(text: str) -> str:
-    """Where to go after the login: a path of this service and of nobody else."""
+    """Where to go after the login: a path of this service only."""
     is_ours = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
     return text if is_ours and not text.startswith("/login") else "/runs"
 

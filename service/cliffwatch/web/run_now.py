@@ -128,7 +128,7 @@ def _limits(
 
 
 def _amplification(services: Services, row: RunRow, watch: LimitWatch, names: list[str]) -> dict[float | None, float]:
-    """By the limits' spans, the highest of the run's drives; without those that nobody knows."""
+    """Write amplification by the limits' spans, the highest of the run's drives; without those that are unknown."""
     now, found = services.clock.wall(), {}
     for span in {limit.over_seconds for limit in watch.limits if limit.subject is LimitSubject.AMPLIFICATION}:
         try:

@@ -1,6 +1,6 @@
-"""Who is at the browser: the same token as the API's, kept in a cookie that scripts cannot read.
+"""Browser sessions: the same token as the API's, kept in a cookie that scripts cannot read.
 
-Nothing is stored on the server, so a restart logs nobody out and a revoked token is out at once. A form that changes
+Nothing is stored on the server, so a restart logs no user out and a revoked token is out at once. A form that changes
 something carries a word derived from the token, which another site cannot know, and must come from this origin.
 """
 
@@ -78,7 +78,7 @@ Form = Annotated[dict[str, str], Depends(form_of)]
 
 
 def _operator(request: Request, visitor: AnyVisitor, form: Form) -> Visitor:
-    """Whoever may change something, by a form of ours. Raises Problem(forbidden)."""
+    """The visitor, if allowed to change something, by a form of this page. Raises Problem(forbidden)."""
     if not is_from_here(request) or not hmac.compare_digest(
         form.get(FORM_WORD, "").encode(), visitor.form_word.encode()
     ):

@@ -1,4 +1,4 @@
-"""A drive that cannot be taken away, because somebody uses it, does not take the drill's answer with it."""
+"""A drive that cannot be detached, because it is in use, does not take the drill's answer with it."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class Proxy:
-    """Passes on between whoever connects to `port` and a port behind it, in a thread of its own.
+    """Passes on between the clients of `port` and a port behind it, in a thread of its own.
 
     Faults are set from any thread and hold for what passes afterwards. `connections` counts those that were made.
     """

@@ -122,7 +122,7 @@ def test_a_secret_is_read(runs: RunService, tmp_path: Path) -> None:
     assert ["Connection refused" in objection.message for objection in objections] == [True]
 
 
-def test_a_broker_that_the_cluster_names_and_nobody_reaches_is_an_objection() -> None:
+def test_a_broker_that_the_cluster_names_and_that_is_not_reached_is_an_objection() -> None:
     found = {
         "servers": [{"address": "a:1", "fault": None}],
         "brokers": [{"address": "a:1", "fault": None}, {"address": "b:1", "fault": "connecting to b:1: timed out"}],

@@ -151,7 +151,7 @@ def test_a_freeze_of_the_engine_or_of_engine_and_worker_is_a_gap_and_loses_nothi
 
 def test_brokers_that_are_not_there_end_the_run_with_their_address(tmp_path: Path) -> None:
     target = BrokerTarget(bootstrap_servers=["127.0.0.1:1"])
-    journal = queue_run(tmp_path / "nobody", load(1), target, engine="kafka", window="1s", phases={"soak": "5s"})
+    journal = queue_run(tmp_path / "unreachable", load(1), target, engine="kafka", window="1s", phases={"soak": "5s"})
     finished = execute_run(journal)
     assert finished.verdict is VerdictName.FAILED
     assert any("127.0.0.1:1" in reason for reason in finished.reasons), finished.reasons

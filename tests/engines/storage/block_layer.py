@@ -85,7 +85,7 @@ class Watched:
     probe: Probe
 
     def read(self) -> Reading:
-        """Once all that was appended is on the drive, and nobody writes there."""
+        """Once all that was appended is on the drive, and no process writes there."""
         command("sync", "--file-system", self.mount_point)
         deadline = time.monotonic() + PATIENCE_SECONDS
         before, now = None, self._counters()
@@ -93,7 +93,7 @@ class Watched:
             now.write_operations,
             now.flush_operations,
         ):
-            assert time.monotonic() < deadline, "somebody keeps writing to the drive"
+            assert time.monotonic() < deadline, "a process keeps writing to the drive"
             time.sleep(QUIET_SECONDS)
             before, now = now, self._counters()
         return Reading(now, self.probe.scrape())

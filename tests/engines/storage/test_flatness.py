@@ -41,7 +41,7 @@ def _keep_to_one_processor() -> None:
 
 
 def _starve(process: Path, name: str) -> None:
-    """Let threads of this name run only while nobody else wants the processor."""
+    """Let threads of this name run only while no other thread wants the processor."""
     for task in (process / "task").iterdir():
         if (task / "comm").read_text().strip() == name:
             os.sched_setscheduler(int(task.name), os.SCHED_IDLE, os.sched_param(0))

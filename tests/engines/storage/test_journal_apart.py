@@ -96,7 +96,7 @@ def test_a_journals_drive_that_fills_up_fails_the_load_and_nothing_is_left_on_ei
 ) -> None:
     with running(LOAD, tmp_path / "data", 60, changes=apart.changes) as at_work:
         at_work.read_until("window")
-        with (apart.mount_point / "somebody-else").open("wb") as other:
+        with (apart.mount_point / "other-data").open("wb") as other:
             try:
                 while True:
                     other.write(bytes(MIB // 16))

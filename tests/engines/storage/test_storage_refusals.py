@@ -90,7 +90,7 @@ def test_a_volume_that_fills_up_under_way_fails_the_load_in_order(keep: bool, tm
             load = load_of(retention_size="40MiB", rate="16MB", keep_files=keep)
             with running(load, data, 60) as at_work:
                 at_work.read_until("window")
-                with (mount_point / "somebody-else").open("wb") as other:
+                with (mount_point / "other-data").open("wb") as other:
                     for step in range(64 * 16):
                         try:
                             os.posix_fallocate(other.fileno(), step * MIB // 16, MIB // 16)

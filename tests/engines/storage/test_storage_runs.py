@@ -81,14 +81,14 @@ def test_a_volume_that_fills_up_fails_the_run_and_keeps_its_journal(tmp_path: Pa
         command("mkfs.ext4", "-q", "-m", "0", drive.node)
         with mounted(drive.node, target):
             journal = queue(tmp_path / "full-run", target, LOAD | {"retention_size": "32MiB", "fill_ratio": 0})
-            with (target / "somebody-else").open("wb") as other:
+            with (target / "other-data").open("wb") as other:
                 # The plan says 32 MiB at most and the gate sees them free; then they are not.
                 prepared = os.fork()
                 if prepared == 0:
                     _fill_once_there_are_segments(target, other.fileno())
             finished = execute_run(journal)
             os.waitpid(prepared, 0)
-            assert list(target.iterdir()) == [target / "somebody-else"] or not list(target.glob("cliffwatch-*/log"))
+            assert list(target.iterdir()) == [target / "other-data"] or not list(target.glob("cliffwatch-*/log"))
     assert finished.verdict is VerdictName.FAILED
     assert any("the volume is full" in reason for reason in finished.reasons), finished.reasons
     assert "died" not in names(journal, "engine")

@@ -1,4 +1,4 @@
-"""What goes wrong with a target, as whoever asks the service for a run sees it, and what is left of it then."""
+"""What goes wrong with a target, as a client of the service sees it, and what is left of it then."""
 
 import os
 from itertools import pairwise
@@ -36,7 +36,7 @@ def windows(service: Service, run_id: str) -> list[dict[str, Any]]:
     return list(service.client.get(f"/api/v1/runs/{run_id}/windows?limit=200").raise_for_status().json()["items"])
 
 
-def test_a_directory_of_the_runs_name_that_is_somebody_elses(tmp_path: Path, service: Service) -> None:
+def test_a_directory_of_the_runs_name_that_is_not_its_own(tmp_path: Path, service: Service) -> None:
     thesis = tmp_path / "cliffwatch-mine" / "thesis.txt"
     thesis.parent.mkdir()
     thesis.write_text("mine")
@@ -53,7 +53,7 @@ def test_retention_larger_than_the_volume(tmp_path: Path, service: Service) -> N
     assert "must stay free" in said
 
 
-def test_a_target_that_nobody_can_write_to(tmp_path: Path, service: Service) -> None:
+def test_a_target_that_is_read_only(tmp_path: Path, service: Service) -> None:
     with loop_drive(tmp_path / "image", 32 * MIB) as drive:
         command("mkfs.ext4", "-q", drive.node)
         with mounted(drive.node, tmp_path / "mount", "-o", "ro") as mount_point:
@@ -72,7 +72,7 @@ def test_a_volume_that_fills_up_under_way(keep: bool, tmp_path: Path, service: S
             body = order(mount_point, retention_size="40MiB", rate="16MB", keep_files=keep)
             service.client.put(f"/api/v1/runs/{run_id}", json=body).raise_for_status()
             wait_until(lambda: len(windows(service, run_id)) >= 1, "a window")
-            take_all_space(mount_point / "somebody-else")
+            take_all_space(mount_point / "other-data")
             run = service.wait_for(run_id, "finished")
             left = list((mount_point / f"cliffwatch-{run_id}" / "log").glob("*/*.log"))
     assert run["verdict"] == "failed"

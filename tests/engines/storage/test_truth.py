@@ -123,7 +123,7 @@ def test_the_kafka_style_is_true(tmp_path: Path, capsys: pytest.CaptureFixture[s
     with running_probe() as probe:
         kafka_seen, batch_records = what_a_broker_does(probe, tmp_path / "kafka")
         style_seen = what_the_style_does(probe, tmp_path / "style", batch_records)
-    # For whoever reads the log of a run that passed, too.
+    # Also in the log of a run that passed.
     with capsys.disabled():
         print("\n" + table({"broker": kafka_seen, "style": style_seen}))
     assert faults(kafka_seen, style_seen) == []

@@ -44,7 +44,7 @@ def counted(probe: Probe, before: Scrape, device: str, operation: str, expected:
     def accounted(scrape: Scrape) -> tuple[int, int]:
         missed = scrape.value(MISSED, **series) - before.value(MISSED, **series)
         completed = scrape.count(LATENCY, device, operation) - before.count(LATENCY, device, operation)
-        # Those of whoever had this device before may be missed only now.
+        # Those of this device's previous user may be missed only now.
         return completed + in_flight(scrape) - in_flight(before) + int(missed), in_flight(scrape)
 
     after = probe.scrape_when(lambda scrape: accounted(scrape)[0] == expected, accounted)

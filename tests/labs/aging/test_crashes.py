@@ -33,7 +33,7 @@ attach(STATE, "one", SystemClock(), AttachRequest(SMALL))
 
 @pytest.mark.parametrize("step", STEPS[:-1])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_whoever_attaches_may_be_killed_at_any_step(state: State, moment: str, step: str) -> None:
+def test_a_process_that_attaches_may_be_killed_at_any_step(state: State, moment: str, step: str) -> None:
     kill_attaching(state, moment, step)
     assert clean(state.directory, CLOCK) == ["removed the drive one"]
     assert state.remains() == []
@@ -105,7 +105,7 @@ def test_the_dead_drive_of_another_state_directory_is_taken_down_too(state: Stat
     other.close()
 
 
-def test_a_drive_that_somebody_is_attaching_is_let_alone(state: State) -> None:
+def test_a_drive_that_is_being_attached_is_let_alone(state: State) -> None:
     code = """
 def slow(*arguments):
     print("waiting", flush=True)

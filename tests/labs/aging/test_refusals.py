@@ -151,8 +151,8 @@ def test_without_a_free_loop_device_the_remedy_is_named(state: State) -> None:
 def test_only_root_may(state: State) -> None:
     # May read everything, so that it is not a file's mode that refuses.
     capability = ("--inh-caps=+dac_override", "--ambient-caps=+dac_override")
-    nobody = ("setpriv", "--euid=65534", *capability)
-    done = state.command("drive", "attach", "one", before=nobody)
+    unprivileged = ("setpriv", "--euid=65534", *capability)
+    done = state.command("drive", "attach", "one", before=unprivileged)
     assert done.returncode == 3
     assert "only root may attach drives: run the command with sudo" in done.stderr
     assert nothing_remains(state)

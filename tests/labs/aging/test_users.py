@@ -1,4 +1,4 @@
-"""A drive that somebody uses where the command cannot see it: who it is is said, and nothing is taken down by half."""
+"""A drive in use where the command cannot see it: the process is named, and nothing is taken down by half."""
 
 import os
 import signal
@@ -25,7 +25,7 @@ def test_a_mount_in_another_namespace_is_named_and_the_drive_stays_whole(state: 
     started = time.monotonic()
     with helper("", before=COPY) as process_id, pytest.raises(Problem) as refused:
         state.detach()
-    assert time.monotonic() - started < 60, "it must not wait for somebody who does not know that it waits"
+    assert time.monotonic() - started < 60, "it must not wait for a process that keeps its mounts"
     assert refused.value.code is Code.CONFLICT
     assert f"of process {process_id} (" in refused.value.detail
     assert "in the mount namespace mnt:[" in refused.value.detail
@@ -66,7 +66,7 @@ def test_a_drive_that_was_taken_down_by_half_is_orphaned_and_its_users_are_named
     assert state.remains() == []
 
 
-def test_whoever_has_the_disk_itself_open_is_named(state: State) -> None:
+def test_a_process_that_has_the_disk_itself_open_is_named(state: State) -> None:
     drive = state.attach(AttachRequest(SMALL, FileSystem.NONE))
     with helper("os.open(sys.argv[1], os.O_RDONLY)", f"/dev/{drive.device}") as process_id:
         with pytest.raises(Problem) as refused:

@@ -115,7 +115,7 @@ def test_windows_of_more_names_than_engines_have_are_refused(
 def test_windows_that_are_reported_again_are_refused(
     changes: dict[str, int], words: str, tmp_path: Path, content: dict[str, bytes]
 ) -> None:
-    """What costs nothing to send costs whoever reads it a window, and the histograms that it names, each time."""
+    """What costs nothing to send costs its reader a window, and the histograms that it names, each time."""
     first = json.loads(content["windows.jsonl"].splitlines()[0])
     again = first | {"seq": first["seq"] + changes.get("seq", 0)}
     again |= {name: first[name] + changes.get("later", 0) for name in ("start", "end")}
@@ -165,7 +165,7 @@ def test_a_window_that_nothing_can_have_measured_is_refused(
 def test_a_window_with_more_histograms_than_latencies_is_refused(
     more: bytes, words: str, tmp_path: Path, content: dict[str, bytes]
 ) -> None:
-    """Whoever reads them would decode each, and each takes far more memory than its line."""
+    """A reader would decode each, and each takes far more memory than its line."""
     *others, last = content["windows.jsonl"].splitlines(keepends=True)
     window = json.loads(last)
     more = more.replace(b"{name}", next(iter(window["latency"])).encode())

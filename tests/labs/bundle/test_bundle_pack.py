@@ -22,7 +22,7 @@ SECRETS = {
     "worker.log": "password=the-password-of-a-broker",
     "engine.log": "sasl.password the-password-of-a-broker",
     "worker.json": '{"pid": 1, "command": "the-command-line"}',
-    "imported.json": '{"by": "whoever-imported-it"}',
+    "imported.json": '{"by": "the-importing-user"}',
     ".env": "the-environment",
 }
 

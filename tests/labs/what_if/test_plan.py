@@ -13,7 +13,7 @@ def field_report(**options: int | None) -> SimulationPlan:
     return make_plan(read_profile("field-report", {}), {}, **({"seeds": 3, "scale": None, "jobs": 2} | options))  # type: ignore[arg-type]
 
 
-def test_every_row_covers_every_seed_and_every_value_that_nobody_knows() -> None:
+def test_every_row_covers_every_seed_and_every_value_that_is_unknown() -> None:
     plan = field_report()
     assert plan.unknown == {"over-provisioning": (0.07, 0.125, 0.2), "disorder": (0.1, 0.3, 1.0)}
     for case in plan.cases:
@@ -62,7 +62,7 @@ def test_a_setting_that_was_given_is_where_all_rows_start() -> None:
     assert profile.shipped is None, "it is the field report's question no more"
 
 
-def test_what_nobody_publishes_varies_unless_the_one_who_asks_holds_it() -> None:
+def test_what_is_not_published_varies_unless_the_user_holds_it() -> None:
     """The field report's profile has values of both, which are assumptions."""
     assert {"over-provisioning", "disorder"} <= set(read_profile("field-report", {}).settings)
     held = make_plan(

@@ -19,7 +19,7 @@ const POOL_BYTES: usize = 1 << 20;
 /// No run of random bytes is longer, so that any stretch of the pool has the share of them that was asked for.
 const GRAIN_BYTES: usize = 64;
 
-/// What a record looks like before it is somebody.
+/// Template of a record, before it gets its producer, partition, sequence and time.
 pub(crate) struct RecordTemplate {
     size_bytes: usize,
     sealer: Sealer,
@@ -90,7 +90,7 @@ pub(crate) struct ProducerIdentity {
     pub(crate) sequence: i32,
 }
 
-/// Nobody, where no idempotence is wanted.
+/// No identity, where no idempotence is wanted.
 pub(crate) const ANONYMOUS: ProducerIdentity = ProducerIdentity { producer_id: -1, epoch: -1, sequence: -1 };
 
 /// A batch being made, waiting to be sent or under way.

@@ -1,4 +1,4 @@
-//! Where notes lie: in the metadata of a committed offset, of a group that nobody is a member of. Brokers keep it as they
+//! Where notes lie: in the metadata of a committed offset, of a group without members. Brokers keep it as they
 //! keep any offset, hand it out as soon as it is acknowledged and not before it was sent, and no topic is touched.
 
 use kafka_protocol::messages::offset_commit_request::{OffsetCommitRequestPartition, OffsetCommitRequestTopic};
@@ -88,7 +88,7 @@ impl Mailbox {
         Ok(found.metadata.as_ref().and_then(|text| serde_json::from_str(text.as_str()).ok()))
     }
 
-    /// Nobody needs it any more.
+    /// Deletes the group, once the note is not needed any more.
     pub(crate) fn remove(&mut self) {
         let request = DeleteGroupsRequest::default().with_groups_names(vec![self.group_id()]);
         // Brokers forget it by themselves when it is not used for some days.

@@ -29,7 +29,7 @@ pub(crate) struct Machine {
 pub(crate) struct AcknowledgedNote {
     /// Notes are counted from 1.
     pub(crate) number: u64,
-    /// Nobody can have read it before.
+    /// It cannot have been read before.
     pub(crate) begun: u64,
     /// Everybody who asked later has read it.
     pub(crate) acknowledged: u64,

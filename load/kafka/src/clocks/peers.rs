@@ -30,7 +30,7 @@ impl Peers {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the time of this process is ahead of ours; 0 while that is not known. Whoever asks first has it estimated.
+    /// What the time of this process is ahead of ours; 0 while that is not known. The first call has it estimated.
     #[must_use]
     pub(crate) fn ahead(&self, incarnation: u32) -> i64 {
         match self.fixed {

@@ -22,7 +22,7 @@ pub(crate) fn ahead_of(clock: Clock) -> Option<i64> {
     (after - before <= LOOK_MAX_NANOSECONDS).then_some(ahead)
 }
 
-/// Notices when somebody sets the wall clock, or the machine slept.
+/// Detects that the wall clock was set, or that the machine slept.
 #[derive(Debug, Default)]
 pub(crate) struct WallClockSteps {
     looked_at: u64,

@@ -67,7 +67,7 @@ pub(crate) use security::{Mechanism, Sasl, SecuritySettings, Tls};
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Whose load it is; for whoever reads the document.
+    /// The run that the load belongs to; for a reader of the document.
     #[serde(default)]
     #[expect(dead_code, reason = "documents name the run, and the engine needs no name of it")]
     pub(crate) run_id: String,

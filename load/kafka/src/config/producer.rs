@@ -143,7 +143,7 @@ pub(crate) enum KeyDistribution {
 /// Who must have a record before it is acknowledged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(crate) enum Acks {
-    /// Nobody: a record counts as published once it is written to the connection.
+    /// No broker: a record counts as published once it is written to the connection.
     #[serde(rename = "0")]
     None,
     /// The partition's leader.

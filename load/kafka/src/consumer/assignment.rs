@@ -12,7 +12,7 @@ impl Consumer {
             Update::Offsets(which, offsets) => self.found_offsets(which, &offsets),
             Update::Assigned(positions, taken_over) => {
                 self.assign(&positions);
-                // Whoever assigned them may have stopped waiting.
+                // The thread that assigned them may have stopped waiting.
                 let _ = taken_over.send(());
             }
             Update::Connected(..) | Update::Metadata(_) | Update::ProducerId(_) | Update::Rate(_) => {}
@@ -76,7 +76,7 @@ impl Consumer {
         }
     }
 
-    /// Asks for ends once nobody writes any more, and for beginnings where the position was lost.
+    /// Asks for ends once all writing has ended, and for beginnings where the position was lost.
     pub(super) fn ask_offsets(&mut self, now: u64) {
         if self.is_asking_offsets || self.offsets_at > now {
             return;

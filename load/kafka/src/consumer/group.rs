@@ -52,7 +52,7 @@ pub(crate) struct Membership {
     pub(crate) shared: Arc<Shared>,
     /// What reaches the consumer.
     pub(crate) consumer: BackgroundTasks,
-    /// Where reading begins where nobody of the group has read yet.
+    /// Where reading begins in partitions that no member of the group has read yet.
     pub(crate) initial: Positions,
     /// Where it reports.
     pub(crate) events: EventReporter,

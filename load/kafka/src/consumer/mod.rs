@@ -36,7 +36,7 @@ pub(crate) struct PartitionRead {
     pub(crate) partition: usize,
     /// The offset of the next record.
     pub(crate) position: Option<i64>,
-    /// The offset after the last record, as the broker said once nobody wrote any more.
+    /// The offset after the last record, as the broker reported once all writing had ended.
     pub(crate) end: Option<i64>,
     /// What became of its records.
     pub(crate) track: Track,
@@ -71,7 +71,7 @@ pub(crate) struct Consumer {
     metadata: Metadata,
     is_asking_offsets: bool,
     offsets_at: u64,
-    /// Nobody writes any more since then.
+    /// When all writing ended.
     over_since: Option<u64>,
     /// Partitions of the answer that is examined, with the offsets from which on.
     advanced: Vec<(usize, i64)>,

@@ -15,7 +15,7 @@ pub(crate) struct Partition {
     pub(crate) topic: usize,
     /// Its number in the topic.
     pub(crate) index: i32,
-    /// Who leads it, by index among the brokers; None while nobody does.
+    /// Its leader, by index among the brokers; None while it has none.
     pub(crate) leader: Option<usize>,
     /// The offset of the next record; None while it is not known.
     pub(crate) position: Option<i64>,
@@ -23,7 +23,7 @@ pub(crate) struct Partition {
     pub(crate) refused: Option<i64>,
     /// The offset after the last record that could be read when the broker last answered.
     pub(crate) high_watermark: i64,
-    /// The offset after the last record, once nobody writes any more.
+    /// The offset after the last record, once all writing has ended.
     pub(crate) end: Option<i64>,
     /// After an error it is not read before this moment.
     pub(crate) held_until: u64,

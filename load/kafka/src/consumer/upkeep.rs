@@ -18,9 +18,9 @@ impl Consumer {
             }
         }
         let shared = &self.client.shared;
-        let nobody_writes =
+        let has_writing_ended =
             if self.reads_own { shared.producing.load(Ordering::Acquire) == 0 } else { shared.is_over(now) };
-        if nobody_writes && self.over_since.is_none() {
+        if has_writing_ended && self.over_since.is_none() {
             self.over_since = Some(now);
         }
         for (incarnation, ahead) in &mut self.ahead {

@@ -69,7 +69,7 @@ fn read<R: Request>(input: &mut Input<'_>, version_max: i16) -> Option<R::Respon
     bytes.extend_from_slice(input.rest());
     let answer = read_answer::<R>("fuzzing", bytes.freeze(), version, 0).ok()?;
     let mut written = BytesMut::new();
-    // Tags of numbers that nobody gives, it counts and does not write.
+    // Tags beyond the 31 bits of a valid number are counted when written, and then left out.
     if !is_flexible && answer.encode(&mut written, version).is_ok() {
         assert!(
             shapes::check_answer(R::KEY, version, &written).is_ok(),

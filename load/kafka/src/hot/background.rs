@@ -57,7 +57,7 @@ pub(crate) struct BackgroundTasks {
     network: Arc<Network>,
     sender: Sender<Update>,
     waker: Waker,
-    /// Where tasks go that somebody else is to do.
+    /// Where tasks are sent instead of being started: a simulation executes them.
     #[cfg(test)]
     diverted: Option<Sender<Task>>,
 }
@@ -140,7 +140,7 @@ impl BackgroundTasks {
 
     /// Sends an update from elsewhere.
     pub(crate) fn send(&self, update: Update) {
-        // The thread may be gone at the end of a run; then nobody wants to know.
+        // The thread may be gone at the end of a run; then the update is not needed.
         let _ = self.sender.send(update);
         self.waker.wake();
     }

@@ -1,4 +1,4 @@
-//! Events, printed by a thread of their own so that no hot thread waits for whoever reads them.
+//! Events, printed by a thread of their own so that no hot thread waits for their reader.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -44,7 +44,7 @@ impl EventReporter {
         Ok((Self { sender, recent: BTreeMap::new() }, thread))
     }
 
-    /// Passes events to nobody.
+    /// Discards events.
     #[cfg(test)]
     pub(crate) fn silent() -> Self {
         Self { sender: channel().0, recent: BTreeMap::new() }
@@ -52,7 +52,7 @@ impl EventReporter {
 
     /// Something happened.
     pub(crate) fn report(&self, name: &'static str, detail: Value) {
-        // Nobody reads any more when the run is over.
+        // The thread that prints them has ended when the run is over.
         let _ = self.sender.send((name, detail));
     }
 
@@ -84,7 +84,7 @@ impl EventReporter {
 
 fn print(receiver: &Receiver<(&'static str, Value)>, output: &Output) {
     while let Ok((name, detail)) = receiver.recv() {
-        // Whoever reads the windows has gone; the windows find that out too, and end the run.
+        // The reader of the output has gone: printing the next window fails too, and that ends the run.
         if output.event(name, detail).is_err() {
             return;
         }

@@ -10,10 +10,10 @@ pub(crate) trait HasLeader {
     /// Its topic, by index, and its number in the topic.
     fn topic_partition(&self) -> (usize, i32);
 
-    /// Who leads it, by index among the thread's brokers; None while nobody does.
+    /// Its leader, by index among the thread's brokers; None while it has none.
     fn leader(&self) -> Option<usize>;
 
-    /// Another leads it now, or nobody.
+    /// Another broker leads it now, or none.
     fn set_leader(&mut self, leader: Option<usize>);
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn take_over<E: Exchange>(
     changes
 }
 
-/// How many partitions nobody leads.
+/// The number of partitions without a leader.
 pub(crate) fn leaderless(partitions: &[impl HasLeader]) -> usize {
     partitions.iter().filter(|partition| partition.leader().is_none()).count()
 }

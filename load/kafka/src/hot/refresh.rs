@@ -32,13 +32,13 @@ impl Refresh {
         starts
     }
 
-    /// Metadata arrived. Whoever finds that it does not name every leader wants it anew.
+    /// Metadata arrived. Where it does not name every leader, the caller requests it again.
     pub(crate) fn succeeded(&mut self, now: u64) {
         (self.is_under_way, self.is_wanted, self.failures) = (false, false, 0);
         self.next_at = now + AGE_NANOSECONDS;
     }
 
-    /// Nobody answered; the next attempt follows after `wait(failures)`.
+    /// No broker answered; the next attempt follows after `wait(failures)`.
     pub(crate) fn failed(&mut self, now: u64, wait: impl FnOnce(u32) -> u64) {
         (self.is_under_way, self.is_wanted) = (false, true);
         self.failures += 1;

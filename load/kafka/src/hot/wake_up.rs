@@ -16,7 +16,7 @@ pub(crate) struct WakeUp {
 }
 
 impl WakeUp {
-    /// When upkeep is due: nobody sleeps longer.
+    /// When upkeep is due: no hot thread sleeps longer.
     pub(crate) fn upkeep_at(&self) -> u64 {
         self.upkeep_at
     }

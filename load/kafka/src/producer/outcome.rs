@@ -117,7 +117,7 @@ impl Producer {
             code::UNKNOWN_PRODUCER_ID | code::INVALID_PRODUCER_EPOCH => {
                 self.reset(partition, describe(error).0);
                 if pending.in_doubt {
-                    // It was sent before, and nobody can say any more whether it arrived then.
+                    // It was sent before, and whether it arrived then cannot be known any more.
                     self.give_up(partition, pending, describe(error).0);
                 } else {
                     self.send_again(partition, pending, now);

@@ -20,7 +20,7 @@ pub(crate) struct PendingBatch {
     pub(crate) identity: Option<ProducerIdentity>,
     /// How often it was sent and failed.
     pub(crate) failures: u32,
-    /// The broker may have it, under this identity: it was sent, and nobody said that it was refused.
+    /// The broker may have it, under this identity: it was sent, and no answer refused it.
     pub(crate) in_doubt: bool,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct PartitionQueue {
     pub(crate) topic: usize,
     /// Its number in the topic.
     pub(crate) index: i32,
-    /// Who leads it, by index among the brokers; None while nobody does.
+    /// Its leader, by index among the brokers; None while it has none.
     pub(crate) leader: Option<usize>,
     /// The batch that records are put in.
     pub(crate) open: Option<PendingBatch>,
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_resets_what_nobody_signs() {
+    fn a_queue_without_a_producer_id_is_not_reset() {
         let mut queue = PartitionQueue::new(0, 0, None);
         queue.reset();
         assert!(!queue.is_resetting());

@@ -122,7 +122,7 @@ impl Producer {
         request.at = now;
     }
 
-    /// Where nobody acknowledges: asks each broker something that it answers once it has processed all that came before.
+    /// With acks 0: asks each broker something that it answers once it has processed all that came before.
     pub(super) fn ask_final_answer(&mut self, now: u64) {
         for broker in 0..self.client.brokers.len() {
             if !self.client.brokers[broker].is_up() {
@@ -140,7 +140,7 @@ impl Producer {
         }
     }
 
-    /// Nobody acknowledges: what is written counts as published.
+    /// With acks 0: what is written counts as published.
     pub(super) fn acknowledge_written(&mut self, broker: usize) {
         let now = self.client.shared.clock.now();
         while let Some(mut request) = self.client.brokers[broker].exchange.in_flight.pop_front() {

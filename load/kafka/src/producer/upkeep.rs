@@ -41,7 +41,7 @@ impl Producer {
         }
     }
 
-    /// Counts and reports partitions that another broker leads now, and those that nobody leads.
+    /// Counts and reports partitions that another broker leads now, and those without a leader.
     pub(super) fn report_leaders(&mut self, changes: &[LeaderChange]) {
         let mut moved: BTreeMap<(usize, usize), u64> = BTreeMap::new();
         for change in changes {

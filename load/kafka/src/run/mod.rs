@@ -68,7 +68,7 @@ pub fn kafka(path: &Path, only_prepare: bool) -> u8 {
 /// Executes a load, or, with `only_prepare`, makes its topics. Prints windows and events on `output`, but not the end.
 ///
 /// # Errors
-/// What cannot work, in words for whoever wrote the settings.
+/// What cannot work, in words for the user who wrote the settings.
 pub fn execute(config: Config, clock: Clock, output: Output, only_prepare: bool) -> Result<()> {
     Run::new(config, clock, output)?.execute(only_prepare)
 }
@@ -136,7 +136,7 @@ impl Run {
         stop.request();
         printed?;
         let (reports, mut reads) = outcome?;
-        // What nobody of this process read at the end: a group's others may have.
+        // Partitions that no consumer of this process owned at the end: other members of the group may have read them.
         let parked = std::mem::take(&mut *shared.parked());
         reads.extend(parked.into_iter().map(|(partition, track)| PartitionRead {
             partition,

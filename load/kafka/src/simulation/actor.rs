@@ -1,4 +1,4 @@
-//! A hot thread whose turns somebody else takes.
+//! A hot thread whose turns the simulation executes.
 
 use std::sync::mpsc::Receiver;
 

@@ -44,13 +44,13 @@ pub(super) struct PartitionLog {
     pub(super) topic: usize,
     /// Its number in the topic.
     pub(super) index: i32,
-    /// Who leads it; None while nobody does.
+    /// Its leader; None while it has none.
     pub(super) leader: Option<i32>,
     /// The offset of the next record.
     pub(super) end: i64,
     stored: Vec<Stored>,
     producers: BTreeMap<i64, VecDeque<Remembered>>,
-    /// Nobody was given anything from here on.
+    /// No record from this offset on was served to a consumer.
     served: i64,
 }
 
@@ -236,7 +236,7 @@ impl PartitionLog {
         (code::NONE, offset)
     }
 
-    /// Loses the last batches that nobody was given, as an unclean election does.
+    /// Loses the last batches, of those not served to a consumer, as an unclean election does.
     pub(super) fn truncate(&mut self, batches: usize) {
         for _ in 0..batches {
             if self.stored.last().is_none_or(|stored| stored.offset < self.served) {

@@ -172,7 +172,7 @@ impl Laboratory {
         let mut lost = 0;
         for (id, log) in world.cluster.partitions.iter().enumerate() {
             let of = |producer: u32| world.produced.iter().find(|produced| produced.identity == producer).unwrap();
-            // Nobody can say of those where they are, nor whether.
+            // Of those it is not known whether they were written, nor where.
             let is_failed = |(producer, sequence): (u32, u64)| {
                 of(producer).partitions[id].1.iter().any(|(from, to)| (*from..*to).contains(&sequence))
             };

@@ -128,7 +128,7 @@ impl World {
         }
         let limit = self.shared.load_stop.max(self.calm_at) + 2 * self.plan.drain_nanoseconds;
         while self.actors.iter().any(|actor| !actor.is_done()) {
-            let ((moment, _), event) = self.events.pop_first().expect("somebody has a turn");
+            let ((moment, _), event) = self.events.pop_first().expect("an actor has a turn");
             assert!(moment < limit, "it does not end");
             self.now.store(moment.max(self.moment()), Ordering::Relaxed);
             self.happen(event);

@@ -333,7 +333,7 @@ fn settings(rest: &mut Bytes, version: i16) -> DescribeConfigsResponse {
 
 fn put<M: Encodable + HeaderVersion>(answer: &mut BytesMut, correlation: i32, version: i16, message: &M) {
     let header = ResponseHeader::default().with_correlation_id(correlation);
-    // This one answer keeps the old header, since whoever asks does not know yet what is spoken.
+    // This one answer keeps the old header, since the client does not know yet which versions are spoken.
     header.encode(answer, M::header_version(version)).unwrap();
     message.encode(answer, version).unwrap();
 }

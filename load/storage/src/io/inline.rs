@@ -17,7 +17,7 @@ pub(super) struct Memory {
 }
 
 // SAFETY: the memory lives as long as the process (see `Buffers`), and a buffer that is part of a request is neither
-// read nor written by anybody else until the request is done.
+// read nor written by other code until the request is done.
 unsafe impl Send for Memory {}
 
 impl Memory {
@@ -29,7 +29,7 @@ impl Memory {
     fn part(&self, buffer: u32, from: u32, length: u32) -> &[u8] {
         let (buffer, from, length) = (buffer as usize, from as usize, length as usize);
         assert!(buffer < self.buffers && from + length <= self.buffer_bytes, "a part lies within its buffer");
-        // SAFETY: the part is within the memory, as was just asserted, and nobody changes it meanwhile, as said above.
+        // SAFETY: the part is within the memory, as was just asserted, and it is not changed meanwhile, as said above.
         unsafe { std::slice::from_raw_parts(self.address.add(buffer * self.buffer_bytes + from), length) }
     }
 

@@ -97,7 +97,7 @@ mod tests {
             pool.submit(token, Request::Write { file, buffer: 0, from: 0, length: 4096, offset: 0 }).unwrap();
         }
         drop(pool);
-        // In its place, as the next file that anybody opens would be.
+        // In its place, as the next file that the process opens would be.
         let other = std::fs::File::create(directory.path().join("other")).unwrap();
         let mut descriptor = OwnedFd::from(own);
         rustix::io::dup2(&other, &mut descriptor).unwrap();

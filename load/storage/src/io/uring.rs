@@ -10,7 +10,7 @@ use io_uring::{IoUring, opcode};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// The token of the inbox's bell, which is nobody's request.
+/// The token of the inbox's bell, which belongs to no request.
 const BELL: u64 = u64::MAX;
 /// Each file that is being synced keeps a worker of the kernel's busy: so many at once, however few CPUs there are.
 const SYNCS_LIMIT: u32 = 1_024;

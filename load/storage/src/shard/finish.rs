@@ -63,7 +63,7 @@ impl Shard {
     pub(super) fn opened(&mut self, at: usize, descriptor: i32) -> Result<()> {
         let interval = self.shape(at).index_interval_bytes;
         let log = &mut self.plan.logs[at];
-        // SAFETY: a file thread opened it for this log, and nobody else knows of it.
+        // SAFETY: a file thread opened it for this log, and no other code has the descriptor.
         log.file = Some(unsafe { OwnedFd::from_raw_fd(descriptor) });
         if interval > 0 {
             log.indexes = Some(Box::new(Indexes::make(log.directory(), log.base)?));

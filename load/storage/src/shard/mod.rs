@@ -21,7 +21,7 @@ use cliffwatch_measure::recorder::OldestDue;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// The longest wait: then somebody may have asked to stop.
+/// The longest wait: then it is checked whether a stop was requested.
 const LOOK_NANOSECONDS: u64 = 50_000_000;
 /// So often it is counted how much longer the files may become.
 const COUNT_NANOSECONDS: u64 = NANOSECONDS / 2;
@@ -122,7 +122,7 @@ impl Shard {
         self.reason.as_deref()
     }
 
-    /// Appends until the work is done or somebody asks to stop, and closes the files.
+    /// Appends until the work is done or a stop is requested, and closes the files.
     pub(crate) fn run(mut self) -> Result<ShardOutcome> {
         self.plan.logs.iter_mut().for_each(|log| align(log, self.released));
         let mut over_since = None;

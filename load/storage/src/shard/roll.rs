@@ -43,7 +43,7 @@ impl Shard {
         let Some((file, full)) = log.fill_up() else { return Ok(()) };
         let snapshot = (snapshot_bytes > 0).then_some(snapshot_path);
         if let Some(path) = &snapshot {
-            // Before anybody is asked to delete it.
+            // Before its deletion is requested.
             std::fs::write(path, vec![0; snapshot_bytes as usize]).map_err(Error::file(path, "write it"))?;
         }
         self.plan.file_threads.submit(FileTask::Seal { file, path, bytes: full.bytes, indexes, snapshot, sync });

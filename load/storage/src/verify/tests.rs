@@ -50,7 +50,7 @@ fn verified_catalogue(shared: bool, spoil: impl FnOnce(&Path, &Catalogue)) -> Fi
 }
 
 #[test]
-fn what_is_read_back_is_the_drive_s_also_where_nobody_had_synced_it() {
+fn what_is_read_back_is_the_drive_s_also_where_it_was_not_synced() {
     let (mut buffer, mut found) = ([0; 16], None);
     verified_catalogue(false, |log, catalogue| {
         verify(catalogue, false, Some(RECORD_BYTES as u32), Extent { bytes: None, time: Duration::MAX / 4 }).unwrap();
@@ -63,7 +63,7 @@ fn what_is_read_back_is_the_drive_s_also_where_nobody_had_synced_it() {
 }
 
 #[test]
-fn a_segment_that_is_gone_though_nobody_let_it_go_is_lost() {
+fn a_segment_that_is_gone_though_it_has_not_expired_is_lost() {
     for (base, intact) in [(0, 4), (2, 4), (4, 4)] {
         let findings =
             verified_catalogue(false, |log, _| std::fs::remove_file(segment_path(log, base, RECORDS)).unwrap());

@@ -12,7 +12,7 @@ from cliffwatch.analysis.causes.rules import CAUSES, Cause, CauseRow
 from cliffwatch.analysis.layers import TITLES, Layer, LayerComparison, LayerTimes, compare
 from cliffwatch.analysis.thresholds import NAMED_FROM
 
-#: Added to the sum of what speaks for any cause, for all the causes that nobody thought of.
+#: Prior weight of all unmodelled causes, added to the sum of the scores.
 _OTHER_CAUSES_SCORE = 2.0
 
 

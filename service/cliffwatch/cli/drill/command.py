@@ -27,7 +27,7 @@ from cliffwatch.labs.aging.lifecycle import AgingDrive, AttachRequest, aging_dri
 from cliffwatch.part.facts import available_memory_bytes
 
 DRIVE_NAME = "drill"
-_MEMORY = Path("/dev/shm")  # noqa: S108 # the name in it is the drive's serial, which nobody can foresee
+_MEMORY = Path("/dev/shm")  # noqa: S108 # the name in it is the drive's serial, which cannot be predicted
 #: How long the service may be away while the drill is watched.
 _PATIENCE_SECONDS = 60.0
 
@@ -53,7 +53,7 @@ def drill(
     if session.service_url() != session.local_url():
         detail = "--url: the drill's drive is on this machine, so that only this machine's own service can soak it"
         raise Problem(Code.BAD_REQUEST, detail)
-    # Whoever ends the drill wants its drive gone, however politely it is asked.
+    # SIGTERM ends the drill as SIGINT does, so that its drive is removed.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     how = session.how(output)
     clock = SystemClock()

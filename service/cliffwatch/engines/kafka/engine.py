@@ -16,7 +16,7 @@ from cliffwatch.model.plan import LoadPlan
 
 CONFIGURATION_FILE = "kafka.json"
 #: Where passwords are, in the state directory, and only there. Any broker may be named, and PLAIN sends it the
-#: password: whoever may start a run must not have another file sent.
+#: password: a client that may start a run must not be able to have another file sent.
 SECRETS = "secrets"
 
 

@@ -185,7 +185,7 @@ class KafkaLoad(Strict):
         if self.producer is None and self.consumer is None:
             raise ValueError("give a `producer`, a `consumer` or both; `producer: {}` is one with every default")
         if self.search is not None and (self.producer is None or self.consumer is None):
-            raise ValueError("`search` needs a `producer` and a `consumer`: a rate that nobody reads is not sustained")
+            raise ValueError("`search` needs a `producer` and a `consumer`: a rate without a consumer is not sustained")
         return self
 
 

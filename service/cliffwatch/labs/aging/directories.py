@@ -7,7 +7,7 @@ flash/          where the drive's file is served
 files/          where its file system is mounted
 ready.json      what the serving process said when it was ready; output.log what it said besides
 alive           locked by the serving process for as long as it lives
-turn            locked by whoever attaches or detaches
+turn            locked by the process that attaches or detaches
 """
 
 import errno
@@ -164,7 +164,7 @@ class DriveDirectory:
         return locks.is_held(self.directory / "alive")
 
     def is_changing(self) -> bool:
-        """Whether somebody attaches or detaches at the moment."""
+        """Whether a process attaches or detaches the drive at the moment."""
         return locks.is_held(self.directory / "turn")
 
     def lock_for_serving(self) -> int:

@@ -65,7 +65,7 @@ class AgingDrive:
     """An aging drive as the machine has it now.
 
     `device` is None while it is not attached as a disk, `mount_point` while no file system of it is mounted, `url`
-    while nobody serves it.
+    while it is not served.
     """
 
     name: str
@@ -340,7 +340,7 @@ def _is_orphaned(place: DriveDirectory, description: Description) -> bool:
     devices = loop_devices(place)
     is_served = place.is_served()
     is_dead = not is_served and (bool(devices) or bool(flash_numbers(place)))
-    # Whoever took it down was killed, or gave up because somebody used it.
+    # The process that detached it was killed, or gave up because the drive was in use.
     is_half = is_served and (not devices or any(device.is_detaching for device in devices))
     return is_dead or is_half or description.is_abandoned()
 

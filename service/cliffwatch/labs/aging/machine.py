@@ -20,7 +20,7 @@ from cliffwatch.machine.mounts import Mount, foreign_mounts, mount_of, read_moun
 from cliffwatch.machine.signatures import default_search_path
 from cliffwatch.machine.sysfs import SYS, read_number, read_text
 
-#: Somebody may look at a file system for a moment, such as an exporter that asks how full it is.
+#: A process may use a file system for a moment, such as an exporter that asks how full it is.
 BUSY_PATIENCE_SECONDS = 5.0
 _SECTOR_BYTES = 512
 
@@ -29,7 +29,7 @@ _SECTOR_BYTES = 512
 class LoopDevice:
     """A loop device over a drive's file, and where it is mounted, the newest mount first.
 
-    `is_detaching`: it was detached while somebody used it, and goes with its last user.
+    `is_detaching`: it was detached while in use, and goes with its last user.
     """
 
     name: str

@@ -47,7 +47,7 @@ def serve(place: DriveDirectory, description: Description, program: Path, clock:
     status = process.wait()
     if flash_numbers(place):
         unmount(place.flash, clock, lazily=True)
-    # The profile that the drive was to have goes with it; whoever wrote the settings knows them by another name.
+    # The drive's copy of its profile is removed with it; the user knows the settings by another name.
     said = last_line_of(place.log).removeprefix(f"{DRIVE}: ").removeprefix(f"{place.profile}: ")
     if said.startswith("--backing: "):
         said = f"its content: {said.removeprefix('--backing: ')}"

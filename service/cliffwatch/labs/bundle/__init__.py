@@ -3,7 +3,7 @@
 manifest   which files a bundle may hold, and what it says of them
 archive    the plain tar inside, written and read as a stream
 pack       a finished run's journal as a bundle
-unpack     a bundle that nobody vouches for as a journal, or nothing
+unpack     an untrusted bundle as a journal, or nothing
 imports    a bundle as a run of this service
 routes     the upload of a bundle
 """

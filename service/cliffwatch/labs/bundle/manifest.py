@@ -72,8 +72,8 @@ def may_hold(path: str) -> bool:
 
 
 def is_kept(path: str) -> bool:
-    """Whether a file is put into the journal that an import makes. Reports are made anew: nobody else's page is shown
-    as this service's own."""
+    """Whether a file is put into the journal that an import makes. Reports are made anew: a page that was imported is
+    not shown as this service's own."""
     return path in JOURNAL_FILES or PurePosixPath(path).parts[0] == parts.DIRECTORY
 
 

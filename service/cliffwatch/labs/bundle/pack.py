@@ -1,4 +1,4 @@
-"""A finished run's journal as a bundle. The same journal makes the same bytes, whoever packs it."""
+"""A finished run's journal as a bundle. The same journal always makes the same bytes."""
 
 import hashlib
 from collections.abc import Iterator

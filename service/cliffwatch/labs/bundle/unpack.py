@@ -1,4 +1,4 @@
-"""A bundle that nobody vouches for, as a journal: every file checked before anything is believed, or nothing at all.
+"""Unpack an untrusted bundle as a journal: every file is checked before any is used, or nothing is imported.
 
 What is in a journal is trusted by the service: a run that is not finished is given a worker, which writes to its
 target, and worker.json names processes to kill. So only a finished run is taken, of the files that `manifest` lists.
@@ -128,7 +128,7 @@ def _check(directory: Path, manifest: Manifest) -> None:
     try:
         order = order_of(reader)
     except Problem as problem:
-        # Paths of this machine say nothing to whoever made the bundle.
+        # Paths of this machine mean nothing to the client that sent the bundle.
         raise Problem(Code.BUNDLE_INVALID, f"{files.ORDER} does not hold an order", problem.faults) from problem
     if order.run_id != manifest.run_id:
         raise invalid(files.ORDER, f"it is of run {order.run_id}, and the bundle is of {manifest.run_id}")
@@ -163,7 +163,7 @@ def _status(reader: JournalReader) -> RunStatus | None:
 
 
 def _check_document(path: Path) -> None:
-    """One that is no JSON is looked at by whoever needs it."""
+    """Check a document's values. One that is no JSON is left to its readers."""
     try:
         _check_values(path.name, strict_json(path.read_bytes()))
     except FileNotFoundError:
@@ -205,8 +205,8 @@ def _check_event(place: str, body: dict[str, Any]) -> None:
 class _Windows:
     """Windows as the worker writes them: of these types, each behind the one before it, with histograms of its own.
 
-    They are drawn in the list of runs by code that takes this for granted. And what is written once and read often
-    costs whoever sends it nothing, and whoever reads it a histogram each time.
+    They are drawn in the list of runs by code that takes this for granted. And a histogram that many windows name costs
+    the sender nothing more, and the reader a histogram for each of them.
     """
 
     def __init__(self, latency: Path) -> None:
@@ -234,7 +234,7 @@ class _Windows:
         self._check_histograms(place, window)
 
     def _check_histograms(self, place: str, window: JournalWindow) -> None:
-        """What is missing of them is damage, and costs nobody anything; more than it has latencies no worker writes."""
+        """Missing histograms are damage, and harmless; more than the window has latencies no worker writes."""
         start, end = window.latency_range
         if end - start > HISTOGRAMS_LIMIT_BYTES:
             allowed = format_size(HISTOGRAMS_LIMIT_BYTES)

@@ -38,7 +38,7 @@ class Remarks:
 
 
 class Keys:
-    """A file's keys, each taken once; those that nobody took are unknown."""
+    """A file's keys, each taken once; those that were not taken are unknown."""
 
     def __init__(self, content: dict[str, Any], where: str) -> None:
         self._content = content
@@ -84,7 +84,7 @@ class Keys:
         return str(self.take(key, default)).strip().lower() in {"true", "yes", "1"}
 
     def rest(self) -> Iterator[str]:
-        """Keys that nobody took, in the file's order."""
+        """Keys that were not taken, in the file's order."""
         return (key for key in self._content if key not in self._taken)
 
 

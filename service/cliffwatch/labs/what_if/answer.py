@@ -1,4 +1,4 @@
-"""Bands over seeds and over what nobody publishes: the lowest, the middle and the highest that was found."""
+"""Bands over seeds and over unpublished parameters: the lowest, the middle and the highest that was found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfAnswer:
-    """`definition` is what was taken for a cliff. `assumptions` are settings held at one value that nobody knows.
+    """`definition` is what was taken for a cliff. `assumptions` are unpublished settings, each at one value.
 
-    `left_out` are the cases that cannot be simulated and that nobody asked for, with the reason.
+    `left_out` are the cases that cannot be simulated and were not asked for, with the reason.
     """
 
     plan: SimulationPlan

@@ -15,7 +15,7 @@ class Parameter:
     """A setting of the simulator.
 
     `default` is the simulator's own. `values` are those that are tried unless others are given; `factors`, where there
-    are any, make them of the profile's value instead. `is_unknown` says that nobody publishes it, so that every answer
+    are any, make them of the profile's value instead. `is_unknown` says that it is not published, so that every answer
     has to cover all of its values. `of_streams`: only the workload of that name has it.
     """
 

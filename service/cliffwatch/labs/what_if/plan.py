@@ -1,4 +1,4 @@
-"""Which simulations answer the question: every parameter by itself, and each time all of what nobody publishes."""
+"""Plan of simulations: every parameter varied by itself, each time over all unpublished ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Case:
     """A row of the answer: `parameter` at `value`, all else as the profile says, over all seeds and unknown values.
 
     `is_as_described` where that is the profile's own value. The first case of a plan has no parameter: nothing is
-    changed. `is_asked`: somebody named this value, so that it has to be answered.
+    changed. `is_asked`: the user named this value, so that it has to be answered.
     """
 
     parameter: Parameter | None
@@ -81,7 +81,7 @@ def make_plan(
     """The plan for a profile.
 
     `given` are the values asked for, by parameter. What one can change is varied only where values are given, or all
-    of it where none are. What nobody publishes varies always, also where a profile says a value: give one to hold it.
+    of it where none are. What is not published varies always, also where a profile says a value: give one to hold it.
     Raises Problem(bad_request) that names the parameter.
     """
     parameters = profile.parameters()
@@ -89,7 +89,7 @@ def make_plan(
         if PARAMETERS[name] not in parameters:
             raise _refusal(name, "only the workload `streams` has it, and the profile's workload is another")
     base = {parameter.name: profile.value(parameter) for parameter in parameters}
-    # What was set for all simulations is known to whoever set it.
+    # An unpublished parameter that was set for all simulations is known to the user.
     given = {item.name: (base[item.name],) for item in parameters if item.is_unknown and item.name in profile.extra} | {
         **given
     }

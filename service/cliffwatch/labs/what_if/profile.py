@@ -1,4 +1,4 @@
-"""The drive and the workload that are asked about: a profile of the simulator's, shipped with it or somebody's own."""
+"""The drive and the workload to simulate: a profile of the simulator's, shipped with it or the user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -45,7 +45,7 @@ class Simulator:
     _before: dict[int, Any] = field(default_factory=dict)
 
     def __enter__(self) -> Self:
-        # An exception in the middle of whatever goes on could leave a lock of the pool's held, and nobody would return.
+        # These only set a flag: an exception from a signal handler could leave a lock of the pool's held, a deadlock.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 if signal.getsignal(number) is not signal.SIG_IGN:
@@ -71,7 +71,7 @@ class Simulator:
     def run(self, plan: SimulationPlan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
         """What each simulation of the plan found; `report` is called with how many are done.
 
-        One that nobody asked for and that cannot be, such as more streams than fit on the drive, has its Problem
+        One that was not asked for and that cannot be, such as more streams than fit on the drive, has its Problem
         instead. Raises Problem for any other, and KeyboardInterrupt soon after SIGINT or SIGTERM.
         """
         found: dict[Simulation, Outcome] = {}

@@ -68,7 +68,7 @@
       unanswered(error);
       pause = RETRY_MILLISECONDS;
     }
-    // A page that nobody looks at asks for nothing; it asks at once when it is looked at again.
+    // A hidden page does not poll; it polls at once when it is shown again.
     if (!document.hidden) waiting = setTimeout(refresh, pause);
   }
   if (list) {
