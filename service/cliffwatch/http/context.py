@@ -33,7 +33,7 @@ API_PREFIX = "/api/v1"
 _bearer = HTTPBearer(auto_error=False, description="A token as `cliffwatch token create` prints it.")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The parts of a running service. `reconciling_seconds`: for how long the reconciler's present round has lasted."""
 

@@ -166,22 +166,22 @@ def _lifespan_of(
             held.callback(logs.stop)
             app.state.imports = imports
             app.state.services = Services(
-                settings,
-                clock,
-                database,
-                service,
-                ReportService(settings.state_directory / "cache", database, clock),
-                workloads,
-                TokenService(database, clock),
-                scheduler,
-                ScheduleService(database, clock, service, scheduler),
-                app.state.http,
-                intake,
-                watch,
-                database_monitor,
-                SharedAnswer(lambda: examined_drives(settings.prometheus_url, clock.wall(), questions)),
-                reconciler.busy_seconds,
-                StreamPlaces(),
+                settings=settings,
+                clock=clock,
+                database=database,
+                runs=service,
+                reports=ReportService(settings.state_directory / "cache", database, clock),
+                workloads=workloads,
+                tokens=TokenService(database, clock),
+                scheduler=scheduler,
+                schedules=ScheduleService(database, clock, service, scheduler),
+                http=app.state.http,
+                alerts=intake,
+                watch=watch,
+                database_monitor=database_monitor,
+                drives=SharedAnswer(lambda: examined_drives(settings.prometheus_url, clock.wall(), questions)),
+                reconciling_seconds=reconciler.busy_seconds,
+                streams=StreamPlaces(),
             )
             try:
                 yield
