@@ -97,8 +97,9 @@ dashboards: setup-test ## write the dashboards' JSON anew
 pictures: setup-test ## write the README's pictures anew: make pictures RUN=.cliffwatch/runs/ID
 	$(BIN)/python -m bench.pictures $(RUN)
 
-openapi: setup-test ## write the golden OpenAPI file anew
+openapi: setup-test ## write the published schemas of the API and of report.json anew
 	$(BIN)/python -m cliffwatch.server.openapi
+	$(BIN)/python -m cliffwatch.report.schema
 
 docs: setup-test ## write docs/cli.md anew
 	$(BIN)/python -m cliffwatch.cli.reference > docs/cli.md

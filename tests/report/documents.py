@@ -14,7 +14,7 @@ SCHEMA = json.loads((Path(report_package.__file__).parent / "report.schema.json"
 
 def document_of(directory: Path) -> dict[str, Any]:
     """The report's document, once it is known to be of the schema."""
-    document = build(directory).document
+    document: dict[str, Any] = json.loads(json.dumps(build(directory).document))
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
-    jsonschema.Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(document)))
+    jsonschema.Draft202012Validator(SCHEMA).validate(document)
     return document

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from testkit.recorded_runs import LOAD_START, Ending, GapEvent, JournalPlan, at_window, make_journal
@@ -19,6 +19,7 @@ from cliffwatch.report.build import build
 from cliffwatch.report.document import EVENT_LIMIT
 from cliffwatch.report.headline import headline
 from cliffwatch.report.html import render
+from cliffwatch.report.schema.report import ReportBody
 from cliffwatch.report.timestamps import timestamp
 
 
@@ -66,7 +67,7 @@ def test_the_headline_reports_an_hour_that_was_worse_than_the_ends(
     document = document_of(make_journal(tmp_path, JournalPlan(windows=180, window_seconds=60.0, latency=latency)))
     assert document["headline"] == document["findings"][0]["sentence"]
     unexplained = document | {"findings": [], "verdict": {"name": "invalid", "reasons": ["The journal was damaged."]}}
-    assert headline(unexplained).endswith(words)
+    assert headline(cast(ReportBody, unexplained)).endswith(words)
 
 
 def test_gaps_have_their_place_and_reason_and_rates_leave_them_out(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ PLAN = JournalPlan(windows=360, latency=latency)
 def verdict_of(directory: Path, *events: Event) -> tuple[str, Sequence[str], list[str], str]:
     journal = make_journal(directory, replace(PLAN, events=events))
     document = build(journal).document
-    kinds = [finding["kind"] for finding in document["findings"]]
+    kinds: list[str] = [finding["kind"] for finding in document["findings"]]
     return document["verdict"]["name"], document["verdict"]["reasons"], kinds, page_of(journal)
 
 

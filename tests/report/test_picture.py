@@ -5,7 +5,7 @@ import math
 import re
 import struct
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -149,7 +149,7 @@ def drawn(figure: Figure, name: str) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("odd", ODD, ids=["long", "formula", "signs", "control", "surrogate", "empty"])
 def test_no_name_breaks_out_of_the_picture(odd: str, tmp_path: Path) -> None:
     report = build(make_journal(tmp_path, CLIFF))
-    document: dict[str, Any] = report.document
+    document = cast(dict[str, Any], report.document)
     document["run"] |= {"id": odd, "target": odd}
     document["run"]["workload"]["name"] = odd
     document["headline"] = odd * 5

@@ -5,7 +5,6 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 import numpy as np
@@ -19,6 +18,7 @@ from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.report.build import Report, build, write
 from cliffwatch.report.chart_series import as_data
+from cliffwatch.report.schema.findings import LayerRow
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.parts import DIRECTORY, part_names
 
@@ -115,7 +115,7 @@ def section_of(directory: Path) -> str:
     return found[0]
 
 
-def rows(report: Report) -> dict[str, dict[str, Any]]:
+def rows(report: Report) -> dict[str, LayerRow]:
     return {row.get("phase", row["span"]): row for row in report.document["layers"]["rows"]}
 
 

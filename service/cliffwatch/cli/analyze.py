@@ -2,7 +2,7 @@
 
 import gzip
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -242,7 +242,7 @@ def _row(finding: Any, series: Any, sentence: str) -> dict[str, Any]:
     }
 
 
-def _row_of_document(finding: dict[str, Any]) -> dict[str, Any]:
+def _row_of_document(finding: Mapping[str, Any]) -> dict[str, Any]:
     keys = (
         "kind",
         "onset_seconds",

@@ -23,6 +23,7 @@ from cliffwatch.report.findings import (
 from cliffwatch.report.html import render
 from cliffwatch.report.limit_results import Judged, judge_limits, outcomes
 from cliffwatch.report.raised import final_findings, not_confirmed
+from cliffwatch.report.schema.report import ReportDocument
 from cliffwatch.report.steady_section import not_steady, steadiness_of
 
 
@@ -32,7 +33,7 @@ class Report:
     `unconfirmed` are for the event that finishes the run: its findings, and what was raised and is none."""
 
     verdict: Verdict
-    document: dict[str, Any]
+    document: ReportDocument
     series: ChartSeries
     final: list[dict[str, Any]]
     unconfirmed: list[dict[str, Any]]

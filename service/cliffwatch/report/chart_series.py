@@ -25,6 +25,7 @@ from cliffwatch.report.evidence_chart import evidence_columns
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.heat import HeatMap
 from cliffwatch.report.layer_chart import LAYERS, Layers
+from cliffwatch.report.schema.report import ReportDocument
 
 #: The latency measures that are charted, by their keys in a window.
 CHARTED = ("p50", "p99", "p999", "max")
@@ -234,7 +235,7 @@ def _plain(number: float) -> float | int:
     return int(number) if number == int(number) else number
 
 
-def as_data(series: ChartSeries, document: dict[str, Any]) -> dict[str, Any]:
+def as_data(series: ChartSeries, document: ReportDocument) -> dict[str, Any]:
     """What the page's script reads."""
     coverage = document.get("coverage", {})
     return {

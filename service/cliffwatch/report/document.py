@@ -5,7 +5,7 @@ It is a function of the journal alone, so making it again gives the same bytes. 
 
 import shlex
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import cast
 
 from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.stalls import Stall, stalls_in
@@ -28,22 +28,42 @@ from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.layer_chart import layers_document
 from cliffwatch.report.limit_results import Judged
 from cliffwatch.report.phases import phase_bounds
+from cliffwatch.report.schema.report import (
+    FORMAT_VERSION,
+    AlertDocument,
+    CoverageDocument,
+    Direction,
+    EventDocument,
+    LatencyOfOperation,
+    Percentiles,
+    PhaseSpan,
+    Rates,
+    ReportBody,
+    ReportDevice,
+    ReportDocument,
+    Reproduction,
+    Run,
+    StallDocument,
+    Throughput,
+    Totals,
+    WatchingCost,
+)
 from cliffwatch.report.steady_section import steadiness_of, steady_document
 from cliffwatch.report.timestamps import timestamp
 
-FORMAT_VERSION = 2
 #: More events than this are counted and not listed; events.jsonl holds them all.
 EVENT_LIMIT = 2000
 
 
 def document_of(
     run: Collected, verdict: Verdict, found: Sequence[ReportedFinding] = (), limits: Sequence[Judged] = ()
-) -> dict[str, Any]:
+) -> ReportDocument:
     """The whole document. Raises nothing for a journal that `collect` could read."""
     zero = run.load.start if run.load else 0.0
     phases = _phases(run)
     latency = _latency(run)
-    body: dict[str, Any] = {
+    events, omitted = _events(run)
+    body: ReportBody = {
         "format_version": FORMAT_VERSION,
         "run": _run(run),
         "verdict": {"name": verdict.name.value, "reasons": list(verdict.reasons)},
@@ -59,35 +79,34 @@ def document_of(
         "journal_faults": [{"file": fault.file, "line": fault.line, "message": fault.message} for fault in run.faults],
         "watching_cost": _watching_cost(run),
         "layers": layers_document(run, latency, primary_latency(list(latency))),
+        "events": events,
     }
-    body |= _events(run)
+    if omitted:
+        body["events_omitted"] = omitted
     if (steadiness := steadiness_of(run)) is not None:
         body["steady"] = steady_document(run, steadiness, zero)
     if run.coverage is not None:
         body["coverage"] = _coverage(run)
         judged = [window for window in run.windows if window.phase in JUDGED_PHASES]
-        body["verdict"]["judged_by"] = judged_by(run, judged).document()
+        body["verdict"]["judged_by"] = judged_by(run, judged)
     if stalls := stalls_in(run.windows):
-        body["stalls"] = _stalls(run, stalls)
+        body["stalls"] = [_stall(run, stall) for stall in stalls]
     if (device := _device(run)) is not None:
         body["device"] = device
     if run.order is not None:
         body["reproduction"] = _reproduction(run.order, run.workload_yaml)
-    body["headline"] = headline(body)
-    return body
+    return {**body, "headline": headline(body)}
 
 
-def _run(run: Collected) -> dict[str, Any]:
-    body: dict[str, Any] = {"id": run.run_id}
+def _run(run: Collected) -> Run:
+    body: Run = {"id": run.run_id}
     if run.order is not None:
         workload = run.order.workload
-        body |= {
-            "workload": {"name": workload.name, "description": workload.description, "engine": workload.engine},
-            "target": shown_targets(run.order.parts.values()),
-            "created_by": run.order.created_by,
-            "created": timestamp(run.order.created_at),
-            "window_seconds": workload.window,
-        }
+        body["workload"] = {"name": workload.name, "description": workload.description, "engine": workload.engine}
+        body["target"] = shown_targets(run.order.parts.values())
+        body["created_by"] = run.order.created_by
+        body["created"] = timestamp(run.order.created_at)
+        body["window_seconds"] = workload.window
     if run.status is not None and run.status.started_at is not None:
         body["started"] = timestamp(run.status.started_at)
     if run.load is not None:
@@ -100,14 +119,13 @@ def _run(run: Collected) -> dict[str, Any]:
     return body
 
 
-def _coverage(run: Collected) -> dict[str, Any]:
+def _coverage(run: Collected) -> CoverageDocument:
     assert run.coverage is not None, "called for runs with a load"
     coverage = run.coverage
-    return {
+    body: CoverageDocument = {
         "asked_seconds": round(coverage.asked_seconds, 3),
         "measured_seconds": round(coverage.measured_seconds, 3),
         "ratio": round(coverage.ratio, 6),
-        **({} if run.judged is None else {"judged_ratio": round(run.judged.ratio, 6)}),
         "windows": len(run.windows),
         "partial_windows": coverage.partial_windows,
         "partial_seconds": round(coverage.partial_seconds, 3),
@@ -123,22 +141,24 @@ def _coverage(run: Collected) -> dict[str, Any]:
             for gap in coverage.gaps
         ],
     }
+    if run.judged is not None:
+        body["judged_ratio"] = round(run.judged.ratio, 6)
+    return body
 
 
-def _stalls(run: Collected, stalls: Sequence[Stall]) -> list[dict[str, Any]]:
-    return [
-        {
-            "start": timestamp(stall.start),
-            "start_seconds": _elapsed(run, stall.start),
-            "end_seconds": _elapsed(run, stall.end),
-            "windows": stall.windows,
-        }
-        | ({} if stall.oldest_seconds is None else {"oldest_outstanding_seconds": stall.oldest_seconds})
-        for stall in stalls
-    ]
+def _stall(run: Collected, stall: Stall) -> StallDocument:
+    body: StallDocument = {
+        "start": timestamp(stall.start),
+        "start_seconds": _elapsed(run, stall.start),
+        "end_seconds": _elapsed(run, stall.end),
+        "windows": stall.windows,
+    }
+    if stall.oldest_seconds is not None:
+        body["oldest_outstanding_seconds"] = stall.oldest_seconds
+    return body
 
 
-def _phases(run: Collected) -> list[dict[str, Any]]:
+def _phases(run: Collected) -> list[PhaseSpan]:
     """Each phase in the order it came: planned bounds where an event has them, else those of its windows."""
     bounds = phase_bounds(run.events)
     measured: dict[str, list[JournalWindow]] = {}
@@ -160,22 +180,22 @@ def _phases(run: Collected) -> list[dict[str, Any]]:
     ]
 
 
-def _latency(run: Collected) -> dict[str, Any]:
+def _latency(run: Collected) -> dict[str, LatencyOfOperation]:
     """Latency name → whole load, phases and hours, each read off the histogram merged over just those windows."""
     whole = _merge(run.latency, lambda group: "load")
     phases = _merge(run.latency, lambda group: group.phase)
     hours = _merge(run.latency, lambda group: str(group.hour))
-    body: dict[str, Any] = {}
+    body: dict[str, LatencyOfOperation] = {}
     for name, histogram in sorted(whole.get("load", {}).items()):
         body[name] = {
             "load": _percentiles(histogram),
             "phases": [
-                {"phase": phase} | _percentiles(histograms[name])
+                {"phase": phase, **_percentiles(histograms[name])}
                 for phase, histograms in phases.items()
                 if name in histograms
             ],
             "hours": [
-                {"hour": int(hour), "start_seconds": int(hour) * HOUR_SECONDS} | _percentiles(histograms[name])
+                {"hour": int(hour), "start_seconds": int(hour) * HOUR_SECONDS, **_percentiles(histograms[name])}
                 for hour, histograms in sorted(hours.items(), key=lambda item: int(item[0]))
                 if name in histograms
             ],
@@ -192,21 +212,21 @@ def _merge(groups: Iterable[LatencyGroup], key: Callable[[LatencyGroup], str]) -
     return merged
 
 
-def _percentiles(histogram: Histogram) -> dict[str, Any]:
+def _percentiles(histogram: Histogram) -> Percentiles:
     """Count, and in seconds p50…p9999 and max, which are absent when nothing was counted."""
     summary = summarise(histogram)
-    body: dict[str, Any] = {"count": histogram.count}
-    body |= {f"{name}_seconds": value for name, value in summary.items() if name != "count" and value is not None}
+    known = {f"{name}_seconds": value for name, value in summary.items() if name != "count" and value is not None}
+    body = cast(Percentiles, {"count": histogram.count, **known})
     if histogram.overflow:
         body["overflow"] = histogram.overflow
     return body
 
 
-def _totals(run: Collected) -> dict[str, Any]:
+def _totals(run: Collected) -> Totals:
     debts = [
         window.gauges["schedule_debt_seconds"] for window in run.windows if "schedule_debt_seconds" in window.gauges
     ]
-    body: dict[str, Any] = {"counters": _sums(run.windows)}
+    body: Totals = {"counters": _sums(run.windows)}
     if debts:
         body["schedule_debt_max_seconds"] = max(debts)
     return body
@@ -220,60 +240,68 @@ def _sums(windows: Iterable[JournalWindow]) -> dict[str, int]:
     return sums
 
 
-def _throughput(run: Collected) -> dict[str, Any]:
+def _throughput(run: Collected) -> Throughput:
     """Rates over the seconds that were measured, never over those of a gap."""
     phases: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         phases.setdefault(window.phase, []).append(window)
-    body: dict[str, Any] = {"phases": [{"phase": name} | _rates(windows) for name, windows in phases.items()]}
+    body: Throughput = {"phases": [{"phase": name, **_rates(windows)} for name, windows in phases.items()]}
     if run.windows:
         body["load"] = _rates(run.windows)
     if (rate := asked_rate(run.windows)) is not None:
-        figures = (rate.asked, rate.reached, rate.ratio)
-        names = ("operations_per_second", "reached_operations_per_second", "reached_ratio")
-        body["asked"] = {name: round(figure, 4) for name, figure in zip(names, figures, strict=True)}
+        body["asked"] = {
+            "operations_per_second": round(rate.asked, 4),
+            "reached_operations_per_second": round(rate.reached, 4),
+            "reached_ratio": round(rate.ratio, 4),
+        }
     return body
 
 
-def _rates(windows: list[JournalWindow]) -> dict[str, Any]:
+def _rates(windows: list[JournalWindow]) -> Rates:
     seconds = sum(window.seconds for window in windows)
     sums = _sums(windows)
-    body: dict[str, Any] = {"measured_seconds": round(seconds, 3), "errors": sums.get("errors", 0)}
+    body: Rates = {"measured_seconds": round(seconds, 3), "errors": sums.get("errors", 0)}
     if seconds > 0:
         body["operations_per_second"] = round(sums.get("operations", 0) / seconds, 3)
         body["bytes_per_second"] = round(sums.get("bytes", 0) / seconds, 3)
     return body
 
 
-def _device(run: Collected) -> dict[str, Any] | None:
+def _device(run: Collected) -> ReportDevice | None:
     """The engine's bytes against the device's, both over all windows and what was flushed after them."""
-    body: dict[str, Any] = {}
-    for kind in ("written", "read"):
-        device = run.device_counter(f"device_{kind}_bytes")
-        if device is None:
-            continue
-        engine = run.counter(f"{kind}_bytes")
-        body[kind] = {"engine_bytes": engine, "device_bytes": device}
-        if engine:
-            body[kind]["ratio"] = round(device / engine, 6)
-        if (share := share_of(run, kind)) is not None:
-            body[kind]["process_bytes"] = share.charged_bytes
-        body[kind]["windows"] = sum(f"device_{kind}_bytes" in window.counters for window in run.windows)
+    body: ReportDevice = {}
+    if (written := _direction(run, "written")) is not None:
+        body["written"] = written
+    if (read := _direction(run, "read")) is not None:
+        body["read"] = read
     return body or None
 
 
-def _events(run: Collected) -> dict[str, Any]:
-    """Events in the order they came. Where there are too many, what engines say goes first: it alone is unbounded."""
-    reported = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
-    ranked = sorted(range(len(reported)), key=lambda index: (reported[index].type is EventType.ENGINE, index))
-    body: dict[str, Any] = {"events": [_event(reported[index], run) for index in sorted(ranked[:EVENT_LIMIT])]}
-    if len(reported) > EVENT_LIMIT:
-        body["events_omitted"] = len(reported) - EVENT_LIMIT
+def _direction(run: Collected, kind: str) -> Direction | None:
+    device = run.device_counter(f"device_{kind}_bytes")
+    if device is None:
+        return None
+    engine = run.counter(f"{kind}_bytes")
+    body: Direction = {"engine_bytes": engine, "device_bytes": device}
+    if engine:
+        body["ratio"] = round(device / engine, 6)
+    if (share := share_of(run, kind)) is not None:
+        body["process_bytes"] = share.charged_bytes
+    body["windows"] = sum(f"device_{kind}_bytes" in window.counters for window in run.windows)
     return body
 
 
-def _event(event: Event, run: Collected) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _events(run: Collected) -> tuple[list[EventDocument], int]:
+    """Events in the order they came, and how many were left out of too many: first what engines say, which alone is
+    unbounded."""
+    reported = [event for event in run.events if (event.type, event.name) != (EventType.STATE, RunState.FINISHED)]
+    ranked = sorted(range(len(reported)), key=lambda index: (reported[index].type is EventType.ENGINE, index))
+    listed = [_event(reported[index], run) for index in sorted(ranked[:EVENT_LIMIT])]
+    return listed, len(reported) - len(listed)
+
+
+def _event(event: Event, run: Collected) -> EventDocument:
+    body: EventDocument = {
         "at": timestamp(event.happened_at),
         "type": event.type.value,
         "name": event.name,
@@ -284,8 +312,8 @@ def _event(event: Event, run: Collected) -> dict[str, Any]:
     return body
 
 
-def _alert(span: AlertSpan, run: Collected) -> dict[str, Any]:
-    body: dict[str, Any] = {
+def _alert(span: AlertSpan, run: Collected) -> AlertDocument:
+    body: AlertDocument = {
         "name": span.name,
         "severity": span.severity,
         "summary": span.summary,
@@ -301,15 +329,19 @@ def _alert(span: AlertSpan, run: Collected) -> dict[str, Any]:
     return body
 
 
-def _watching_cost(run: Collected) -> dict[str, Any]:
+def _watching_cost(run: Collected) -> WatchingCost:
     event = run.last_event(EventType.ENGINE, "worker_cost")
     cpu_seconds = event.number("cpu_seconds") if event is not None else None
     resident = event.number("max_resident_bytes") if event is not None else None
-    body = {"cpu_seconds": cpu_seconds, "max_resident_bytes": None if resident is None else round(resident)}
-    return {name: value for name, value in body.items() if value is not None and value >= 0}
+    body: WatchingCost = {}
+    if cpu_seconds is not None and cpu_seconds >= 0:
+        body["cpu_seconds"] = cpu_seconds
+    if resident is not None and resident >= 0:
+        body["max_resident_bytes"] = round(resident)
+    return body
 
 
-def _reproduction(order: RunOrder, workload_yaml: str) -> dict[str, Any]:
+def _reproduction(order: RunOrder, workload_yaml: str) -> Reproduction:
     return {
         "workload_yaml": workload_yaml or format_workload(order.workload),
         "command": " ".join(

@@ -19,9 +19,9 @@ from cliffwatch.journal import Event, EventType
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.report.collect import WINDOW_SECONDS_ASSUMED, Collected
 from cliffwatch.report.format import elapsed
-from cliffwatch.report.judged_by import JudgedBy
 from cliffwatch.report.measures import compare_around
 from cliffwatch.report.onset_spans import RunDrive, drives_of
+from cliffwatch.report.schema.findings import JudgedByDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class ReportedFinding:
     diagnosis: Diagnosis | None
     layers: LayerComparison | None
     sentence: str
-    judged_by: tuple[JudgedBy, JudgedBy] | None = None
+    judged_by: tuple[JudgedByDocument, JudgedByDocument] | None = None
 
 
 def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:

@@ -1,7 +1,7 @@
 """Findings and limits as report.json has them. What does not apply is absent."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from cliffwatch.analysis.causes import Suspect
 from cliffwatch.analysis.finding import Role, Size
@@ -9,10 +9,20 @@ from cliffwatch.analysis.layers import LayerComparison, LayerTimes
 from cliffwatch.analysis.wording import details_of
 from cliffwatch.base.units import six_digits
 from cliffwatch.report.findings import ReportedFinding
-from cliffwatch.report.limit_results import SPAN_LIMIT, Judged
+from cliffwatch.report.limit_results import SPAN_LIMIT, BrokenSpan, Judged
+from cliffwatch.report.schema.findings import (
+    Affected,
+    BrokenSpanDocument,
+    FindingDocument,
+    Layer,
+    LayerTimesDocument,
+    LimitDocument,
+    SuspectDocument,
+    Unit,
+)
 from cliffwatch.report.timestamps import timestamp
 
-UNITS = {
+UNITS: dict[Role, Unit] = {
     Role.LATENCY: "seconds",
     Role.DEVICE_LATENCY: "seconds",
     Role.QUEUE_DEPTH: "requests",
@@ -20,51 +30,59 @@ UNITS = {
 }
 
 
-def findings_document(found: Sequence[ReportedFinding], zero: float) -> list[dict[str, Any]]:
+def findings_document(found: Sequence[ReportedFinding], zero: float) -> list[FindingDocument]:
     """In order of onset; `zero` is the load's start."""
     return [_finding(each, zero) for each in found]
 
 
-def limits_document(judged: Sequence[Judged], zero: float) -> list[dict[str, Any]]:
+def limits_document(judged: Sequence[Judged], zero: float) -> list[LimitDocument]:
     """In the order in which the workload has them."""
     rows = []
     for each in judged:
-        row: dict[str, Any] = {"limit": each.text, "held": each.held}
-        row |= {"windows": each.windows, "operations": each.operations}
+        row: LimitDocument = {
+            "limit": each.text,
+            "held": each.held,
+            "windows": each.windows,
+            "operations": each.operations,
+            "broken": [_broken(span, zero) for span in each.broken[:SPAN_LIMIT]],
+        }
         if each.unjudged:
             row["unjudged"] = each.unjudged
         if each.margin:
             row["margin"] = each.margin
-        row["broken"] = [
-            _interval("start", span.start, zero)
-            | _interval("end", span.end, zero)
-            | ({} if span.window_end is None else _interval("window_end", span.window_end, zero))
-            | {"worst": span.worst}
-            for span in each.broken[:SPAN_LIMIT]
-        ]
         if len(each.broken) > SPAN_LIMIT:
             row["broken_omitted"] = len(each.broken) - SPAN_LIMIT
         rows.append(row)
     return rows
 
 
-def _interval(name: str, moment: float, zero: float) -> dict[str, Any]:
-    return {name: timestamp(moment), f"{name}_seconds": round(moment - zero, 3)}
+def _broken(span: BrokenSpan, zero: float) -> BrokenSpanDocument:
+    body: BrokenSpanDocument = {
+        "start": timestamp(span.start),
+        "start_seconds": _since(zero, span.start),
+        "end": timestamp(span.end),
+        "end_seconds": _since(zero, span.end),
+        "worst": span.worst,
+    }
+    if span.window_end is not None:
+        body["window_end"] = timestamp(span.window_end)
+        body["window_end_seconds"] = _since(zero, span.window_end)
+    return body
 
 
-def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
+def _since(zero: float, moment: float) -> float:
+    return round(moment - zero, 3)
+
+
+def _finding(found: ReportedFinding, zero: float) -> FindingDocument:
     finding, series = found.finding, found.series
-    body: dict[str, Any] = {"kind": finding.kind.value, "sentence": found.sentence, "degrades": found.degrades}
-    body |= _interval("onset", finding.onset, zero)
-    for name, moment in (("until", finding.until), ("detected", finding.detected)):
-        if moment is not None:
-            body |= _interval(name, moment, zero)
-    body["series"] = series.name
-    if series.operation is not None:
-        body["operation"] = series.operation
-    if series.quantile is not None:
-        body["quantile"] = series.quantile
-    body |= {
+    body: FindingDocument = {
+        "kind": finding.kind.value,
+        "sentence": found.sentence,
+        "degrades": found.degrades,
+        "onset": timestamp(finding.onset),
+        "onset_seconds": _since(zero, finding.onset),
+        "series": series.name,
         "baseline": six_digits(finding.baseline),
         "level": six_digits(finding.level),
         "unit": UNITS[series.role],
@@ -72,15 +90,25 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
         "confidence": round(finding.confidence, 3),
         "corroborated_by": list(finding.corroborated_by),
     }
-    body |= details_of(finding)
+    if finding.until is not None:
+        body["until"] = timestamp(finding.until)
+        body["until_seconds"] = _since(zero, finding.until)
+    if finding.detected is not None:
+        body["detected"] = timestamp(finding.detected)
+        body["detected_seconds"] = _since(zero, finding.detected)
+    if series.operation is not None:
+        body["operation"] = series.operation
+    if series.quantile is not None:
+        body["quantile"] = series.quantile
+    body.update(cast(FindingDocument, details_of(finding)))
     if finding.size is not None:
-        body |= _sizes(finding.size, zero)
+        _add_sizes(body, finding.size, zero)
     if finding.affected:
-        body["affected"] = [{"series": size.series} | _figures(size) for size in finding.affected]
+        body["affected"] = [_affected(size) for size in finding.affected]
     if found.drive is not None:
         drive = found.drive
         body["drive"] = {"name": drive.name, "major_minor": drive.major_minor, "serial": drive.serial}
-    if found.layers is not None and (layer := _layer(found.layers)):
+    if found.layers is not None and (layer := _layer(found.layers)) is not None:
         body["layer"] = layer
     if found.diagnosis is not None:
         body["cause"] = _suspect(found.diagnosis.first)
@@ -88,33 +116,31 @@ def _finding(found: ReportedFinding, zero: float) -> dict[str, Any]:
             body["runner_up"] = _suspect(found.diagnosis.runner_up)
         body["tell_apart"] = found.diagnosis.distinguish_by
     if found.judged_by is not None:
-        body["judged_by"] = {
-            name: basis.document() for name, basis in zip(("before", "since"), found.judged_by, strict=True)
-        }
+        before, since = found.judged_by
+        body["judged_by"] = {"before": before, "since": since}
     return body
 
 
-def _figures(size: Size) -> dict[str, float]:
-    figures = {"baseline": size.baseline.level, "level": size.level, "worst": size.worst}
-    return {name: six_digits(value) for name, value in figures.items()} | {
+def _affected(size: Size) -> Affected:
+    return {
+        "series": size.series,
+        "baseline": six_digits(size.baseline.level),
+        "level": six_digits(size.level),
+        "worst": six_digits(size.worst),
         "ratio": round(size.ratio, 4),
         "worst_ratio": round(size.worst_ratio, 4),
     }
 
 
-def _sizes(size: Size, zero: float) -> dict[str, Any]:
+def _add_sizes(body: FindingDocument, size: Size, zero: float) -> None:
     """What goes with baseline and level: the worst since the onset, and where and when the baseline's windows were."""
-    figures = {name: value for name, value in _figures(size).items() if name.startswith("worst")}
-    baseline = size.baseline
-    return figures | {
-        "baseline_low": six_digits(baseline.low),
-        "baseline_high": six_digits(baseline.high),
-        "baseline_start_seconds": round(baseline.start - zero, 3),
-        "baseline_end_seconds": round(baseline.end - zero, 3),
-    }
+    body["worst"], body["worst_ratio"] = six_digits(size.worst), round(size.worst_ratio, 4)
+    body["baseline_low"], body["baseline_high"] = six_digits(size.baseline.low), six_digits(size.baseline.high)
+    body["baseline_start_seconds"] = _since(zero, size.baseline.start)
+    body["baseline_end_seconds"] = _since(zero, size.baseline.end)
 
 
-def _suspect(suspect: Suspect) -> dict[str, Any]:
+def _suspect(suspect: Suspect) -> SuspectDocument:
     return {
         "name": suspect.cause.value,
         "title": suspect.title,
@@ -124,19 +150,20 @@ def _suspect(suspect: Suspect) -> dict[str, Any]:
     }
 
 
-def _layer(layers: LayerComparison) -> dict[str, Any]:
-    body: dict[str, Any] = {}
+def _layer(layers: LayerComparison) -> Layer | None:
+    if layers.grew is None and not layers.gap:
+        return None
+    body: Layer = {"before": _times(layers.before), "after": _times(layers.after)}
     if layers.grew is not None:
-        body |= {"name": layers.grew.value, "title": layers.title, "share": layers.share}
-        body["sentence"] = layers.sentence
+        body["name"], body["title"], body["sentence"] = layers.grew.value, layers.title, layers.sentence
+    if layers.share is not None:
+        body["share"] = layers.share
     if layers.gap:
         body["gap"] = layers.gap
-    if body:
-        body |= {"before": _times(layers.before), "after": _times(layers.after)}
     return body
 
 
-def _times(times: LayerTimes) -> dict[str, float]:
+def _times(times: LayerTimes) -> LayerTimesDocument:
     values = {
         "client_seconds": times.client_seconds,
         "service_seconds": times.service_seconds,
@@ -144,4 +171,5 @@ def _times(times: LayerTimes) -> dict[str, float]:
         "device_seconds": times.device_seconds,
         "requests_per_operation": times.requests_per_operation,
     }
-    return {name: six_digits(value) for name, value in values.items() if value is not None}
+    known = {name: six_digits(value) for name, value in values.items() if value is not None}
+    return cast(LayerTimesDocument, known)

@@ -1,20 +1,19 @@
 """One sentence that says what happened to a run, and why."""
 
-from typing import Any
-
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report.format import count, duration, latency
+from cliffwatch.report.schema.report import ReportBody
 
 #: An hour is mentioned beside the first and the last when it was so many times as slow as both.
 _WORTH_MENTIONING = 1.1
 
 
-def headline(document: dict[str, Any]) -> str:
+def headline(document: ReportBody) -> str:
     """From a report document that has everything but its headline."""
     reasons = document["verdict"]["reasons"]
-    if document["verdict"]["name"] != VerdictName.PASS:
+    if document["verdict"]["name"] != VerdictName.PASS.value:
         first = reasons[0] if reasons else "No reason was recorded."
         reported = any(finding["sentence"] in first for finding in document["findings"])
         change = None if reported else _change(document)
@@ -27,7 +26,7 @@ def headline(document: dict[str, Any]) -> str:
     )
 
 
-def _change(document: dict[str, Any]) -> str | None:
+def _change(document: ReportBody) -> str | None:
     """How p99 moved: from the first hour to the last, or from the baseline to the soak of a run shorter than that."""
     name = primary_latency(list(document["latency"]))
     if name is None:
@@ -44,17 +43,13 @@ def _change(document: dict[str, Any]) -> str | None:
         return f"The p99 of {name} was {latency(first['p99_seconds'])} {bounds}{peak}."
     phases = {row["phase"]: row for row in groups["phases"] if "p99_seconds" in row}
     if Phase.BASELINE in phases and Phase.SOAK in phases:
-        first, last = phases[Phase.BASELINE], phases[Phase.SOAK]
-        return (
-            f"The p99 of {name} was {latency(first['p99_seconds'])} in the baseline and "
-            f"{latency(last['p99_seconds'])} in the soak."
-        )
+        healthy, soaked = phases[Phase.BASELINE]["p99_seconds"], phases[Phase.SOAK]["p99_seconds"]
+        return f"The p99 of {name} was {latency(healthy)} in the baseline and {latency(soaked)} in the soak."
     return None
 
 
-def _level(document: dict[str, Any]) -> str:
+def _level(document: ReportBody) -> str:
     name = primary_latency(list(document["latency"]))
-    row = document["latency"][name]["load"] if name else {}
-    if "p99_seconds" not in row:
+    if name is None or "p99_seconds" not in (row := document["latency"][name]["load"]):
         return ""
     return f"The p99 of {name} was {latency(row['p99_seconds'])}, the maximum {latency(row['max_seconds'])}."

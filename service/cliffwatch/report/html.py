@@ -25,6 +25,7 @@ from cliffwatch.report import format as formats
 from cliffwatch.report.chart_series import ChartSeries, as_data
 from cliffwatch.report.heat import drawn
 from cliffwatch.report.limit_results import times_more
+from cliffwatch.report.schema.report import ReportDocument
 
 _TEMPLATES = Path(__file__).parent / "templates"
 #: What the report and the service's pages look alike by.
@@ -75,7 +76,7 @@ def chart_library(directory: Path = CHART_LIBRARY) -> ChartLibrary | None:
         return None
 
 
-def render(document: dict[str, Any], series: ChartSeries, library_directory: Path = CHART_LIBRARY) -> str:
+def render(document: ReportDocument, series: ChartSeries, library_directory: Path = CHART_LIBRARY) -> str:
     """The page for a report document and its series. Without the chart library it has tables and says so."""
     library = chart_library(library_directory)
     script = "".join(path.read_text(encoding="utf-8") for path in _REPORT_SCRIPTS)

@@ -4,8 +4,9 @@ Made of what was collected from Prometheus. Where eBPF measured, percentiles are
 the kernel's totals are there, a mean is made of them and called a mean.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -13,6 +14,9 @@ from cliffwatch.base.units import six_digits
 from cliffwatch.journal import EventType
 from cliffwatch.report.collect import HOUR_SECONDS, Collected
 from cliffwatch.report.heat import HeatMap, heat_map
+from cliffwatch.report.schema.findings import LayerRow
+from cliffwatch.report.schema.findings import Layers as LayersDocument
+from cliffwatch.report.schema.report import LatencyOfOperation, Percentiles
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY, DISK_COUNT, DISK_TIME, QUEUE_TIME, WEIGHTED_TIME
 from cliffwatch.telemetry.collection import MISSING
 from cliffwatch.telemetry.increases import quantile, sum_of_increases
@@ -29,7 +33,7 @@ class Layers:
     """What there is to compute layers from; `operation` is read or write, `drives` those of the target."""
 
     telemetry: Telemetry
-    operation: str
+    operation: Literal["read", "write"]
     drives: tuple[str, ...]
 
     @classmethod
@@ -37,7 +41,7 @@ class Layers:
         """None when no series of the run's drives was collected."""
         if run.telemetry is None:
             return None
-        operation = "read" if primary is not None and primary.startswith("read") else "write"
+        operation: Literal["read", "write"] = "read" if primary is not None and primary.startswith("read") else "write"
         layers = cls(run.telemetry, operation, ())
         names = (DEVICE_LATENCY, WEIGHTED_TIME, DISK_COUNT[operation])
         found = [samples for name in names for samples in layers._samples(name)]
@@ -93,13 +97,13 @@ def _has_bound(samples: Samples) -> bool:
         return False
 
 
-def layers_document(run: Collected, latency: dict[str, Any], primary: str | None) -> dict[str, Any]:
+def layers_document(run: Collected, latency: Mapping[str, LatencyOfOperation], primary: str | None) -> LayersDocument:
     """The report's `layers`: rows for the load, its phases and its hours, or `missing`, which says why not.
 
     `latency` is the report's own, `primary` the name in it that is compared with the layers below.
     """
     layers = Layers.of(run, primary)
-    body: dict[str, Any] = {}
+    body: LayersDocument = {}
     if run.telemetry is not None:
         zero = run.load.start if run.load else run.telemetry.start
         body["gaps"] = [
@@ -108,9 +112,11 @@ def layers_document(run: Collected, latency: dict[str, Any], primary: str | None
         ]
         body["faults"] = list(run.telemetry.faults)
     if layers is None or run.load is None:
-        return body | {"missing": _why_missing(run)}
-    rows = _rows(run, layers, latency.get(primary or "", {}))
-    return body | {"operation": layers.operation, "drives": list(layers.drives), "rows": rows}
+        body["missing"] = _why_missing(run)
+        return body
+    body["operation"], body["drives"] = layers.operation, list(layers.drives)
+    body["rows"] = _rows(run, layers, latency.get(primary or ""))
+    return body
 
 
 def _why_missing(run: Collected) -> str:
@@ -128,38 +134,38 @@ def _why_missing(run: Collected) -> str:
     return "Nothing was collected from Prometheus."
 
 
-def _rows(run: Collected, layers: Layers, client: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(run: Collected, layers: Layers, client: LatencyOfOperation | None) -> list[LayerRow]:
     """Each row's span is that of the windows in it, as far as there are samples."""
-    spans: list[tuple[dict[str, Any], dict[str, Any], float, float]] = []
+    spans: list[tuple[dict[str, Any], Percentiles | None, float, float]] = []
 
-    def add(key: dict[str, Any], latency: dict[str, Any], wanted: list[tuple[float, float]]) -> None:
+    def add(key: dict[str, Any], latency: Percentiles | None, wanted: list[tuple[float, float]]) -> None:
         if wanted:
             spans.append((key, latency, wanted[0][0], wanted[-1][1]))
 
     zero = run.load.start if run.load else 0.0
     bounds = [(window.start, window.end, window.phase) for window in run.windows]
-    add({"span": "load"}, client.get("load", {}), [(start, end) for start, end, _ in bounds])
-    of_phase = {row["phase"]: row for row in client.get("phases", ())}
+    add({"span": "load"}, None if client is None else client["load"], [(start, end) for start, end, _ in bounds])
+    of_phase = {} if client is None else {row["phase"]: row for row in client["phases"]}
     for phase in dict.fromkeys(phase for _, _, phase in bounds):
         within = [(start, end) for start, end, other in bounds if other == phase]
-        add({"span": "phase", "phase": phase}, of_phase.get(phase, {}), within)
-    of_hour = {row["hour"]: row for row in client.get("hours", ())}
+        add({"span": "phase", "phase": phase}, of_phase.get(phase), within)
+    of_hour = {} if client is None else {row["hour"]: row for row in client["hours"]}
     hours: dict[int, list[tuple[float, float]]] = {}
     for start, end, _ in bounds:
         hours.setdefault(max(0, int((start - zero + 1e-6) // HOUR_SECONDS)), []).append((start, end))
     for hour, within in hours.items() if len(hours) > 1 else ():
-        add({"span": "hour", "hour": hour}, of_hour.get(hour, {}), within)
+        add({"span": "hour", "hour": hour}, of_hour.get(hour), within)
     starts, ends = (np.array([span[place] for span in spans], dtype=np.float64) for place in (2, 3))
     columns = layers.columns(*_within(layers.telemetry, starts, ends), np.inf) if spans else {}
     rows = []
     for index, (key, latency, _, _) in enumerate(spans):
         row = dict(key)
-        if "p99_seconds" in latency:
+        if latency is not None and "p99_seconds" in latency:
             row["client_p99_seconds"] = latency["p99_seconds"]
         for name, column in columns.items():
             if not np.isnan(column[index]):
                 row[f"{name}_seconds" if LAYERS[name] else name] = six_digits(column[index])
-        rows.append(row)
+        rows.append(cast(LayerRow, row))
     return rows
 
 

@@ -14,7 +14,7 @@ from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalReader
 from cliffwatch.report.collect import Collected
-from cliffwatch.report.judged_by import JudgedBy, judged_by
+from cliffwatch.report.judged_by import judged_by
 from cliffwatch.report.onset_spans import (
     RunDrive,
     Spans,
@@ -27,6 +27,7 @@ from cliffwatch.report.onset_spans import (
     slowed_drive,
     spans_around,
 )
+from cliffwatch.report.schema.findings import JudgedByDocument
 from cliffwatch.telemetry.catalogue import (
     AVAILABLE_BYTES,
     DEVICE_LATENCY,
@@ -66,7 +67,7 @@ class Comparison:
     drive: RunDrive | None
     before: dict[str, Histogram]
     after: dict[str, Histogram]
-    judged_by: tuple[JudgedBy, JudgedBy]
+    judged_by: tuple[JudgedByDocument, JudgedByDocument]
 
 
 def compare_around(run: Collected, finding: Finding, operation: str | None) -> Comparison:

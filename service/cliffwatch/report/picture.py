@@ -32,6 +32,7 @@ from cliffwatch.report.chart_series import ChartSeries, Column
 from cliffwatch.report.picture_axes import even_bytes, log_ticks, widened
 from cliffwatch.report.picture_text import Writing, plain
 from cliffwatch.report.process import MEMORY_LIMIT_BYTES, out_of_memory
+from cliffwatch.report.schema.report import ReportDocument
 
 #: As shown in a chat; drawn at a third more, so that it is sharp there and on denser screens.
 WIDTH_INCHES, HEIGHT_INCHES = 12.0, 6.75
@@ -101,7 +102,7 @@ def styled() -> Iterator[None]:
 
 
 class _Picture:
-    def __init__(self, figure: Figure, document: dict[str, Any], series: ChartSeries) -> None:
+    def __init__(self, figure: Figure, document: ReportDocument, series: ChartSeries) -> None:
         self._figure = figure
         self._document = document
         self._series = series
@@ -123,7 +124,7 @@ class _Picture:
 
     def _head(self) -> float:
         """Verdict, name and sentence; gives where they end."""
-        run, verdict = self._document["run"], self._document["verdict"]["name"]
+        run, verdict = self._document["run"], VerdictName(self._document["verdict"]["name"])
         box = {"boxstyle": "round,pad=0.45,rounding_size=0.9", "facecolor": TONES[verdict], "edgecolor": "none"}
         badge = self._figure.text(
             0.034, 0.938, verdict, color="white", fontsize=13, weight="bold", va="center", bbox=box
@@ -344,7 +345,7 @@ def _legend(axes: Axes, bottom: float) -> None:
         )
 
 
-def _cause_of(document: dict[str, Any]) -> str:
+def _cause_of(document: ReportDocument) -> str:
     """The likely cause of the first finding that counts, what speaks for it beyond the headline, and the runner-up."""
     findings = sorted(document["findings"], key=lambda finding: not finding["degrades"])
     finding = next((finding for finding in findings if "cause" in finding), None)

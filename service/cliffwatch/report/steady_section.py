@@ -1,12 +1,13 @@
 """Whether the drive was in its steady state before the baseline, where the workload asks for that."""
 
-from typing import Any
+from typing import cast
 
 from cliffwatch.analysis.steady_state import Steadiness, assess
 from cliffwatch.base.units import six_digits
 from cliffwatch.model.phase import Phase
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.format import duration
+from cliffwatch.report.schema.report import Round, Steady
 
 
 def steadiness_of(run: Collected) -> Steadiness | None:
@@ -26,16 +27,16 @@ def not_steady(run: Collected, found: Steadiness | None) -> str:
     return f"The drive did not reach its steady state within {duration(steady.maximum)}: {found.why_not}."
 
 
-def steady_document(run: Collected, found: Steadiness, zero: float) -> dict[str, Any]:
+def steady_document(run: Collected, found: Steadiness, zero: float) -> Steady:
     """The rounds and what the rule made of them; `zero` is the load's start."""
-    body: dict[str, Any] = {"reached": found.at is not None}
-    if found.at is not None:
-        body["at_seconds"] = round(found.at - zero, 3)
-    else:
-        body["why_not"] = not_steady(run, found)
-    body["rounds"] = [
+    rounds = [
         {"start_seconds": round(each.start - zero, 3), "end_seconds": round(each.end - zero, 3)}
         | {name: six_digits(value) for name, value in each.values.items()}
         for each in found.rounds
     ]
+    body: Steady = {"reached": found.at is not None, "rounds": cast(list[Round], rounds)}
+    if found.at is not None:
+        body["at_seconds"] = round(found.at - zero, 3)
+    else:
+        body["why_not"] = not_steady(run, found)
     return body

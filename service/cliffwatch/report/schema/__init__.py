@@ -1,0 +1,1 @@
+"""The types of report.json, of which report.schema.json is made: `python -m cliffwatch.report.schema`."""

@@ -1,0 +1,23 @@
+"""What the types of report.json have in common: their numbers, and that no field is there which is not named."""
+
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, with_config
+
+#: RFC 3339 in UTC, to the millisecond.
+Moment = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")]
+NonNegative = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+Count = Annotated[int, Field(ge=0)]
+CountFromOne = Annotated[int, Field(ge=1)]
+Text = Annotated[str, Field(min_length=1)]
+
+
+def constrained(schema: dict[str, Any] | None = None) -> ConfigDict:
+    """An object whose fields are described by the text below each, with further words of JSON Schema."""
+    return ConfigDict(extra="forbid", use_attribute_docstrings=True, json_schema_extra=schema)
+
+
+#: Decorates each type.
+document = with_config(constrained())

@@ -1,0 +1,311 @@
+"""report.json: a run as one document."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from cliffwatch.report.schema.base import (
+    Count,
+    CountFromOne,
+    Moment,
+    NonNegative,
+    Positive,
+    Share,
+    Text,
+    constrained,
+    document,
+)
+from cliffwatch.report.schema.findings import FindingDocument, JudgedByDocument, Layers, LimitDocument
+
+#: Grows when a field changes its meaning or goes away.
+FORMAT_VERSION: Literal[2] = 2
+
+
+@document
+class Workload(TypedDict):
+    name: str
+    description: str
+    engine: str
+
+
+@document
+class Run(TypedDict):
+    id: str
+    workload: NotRequired[Workload]
+    target: NotRequired[str]
+    """kind:name, as the command line takes it."""
+    created_by: NotRequired[str]
+    window_seconds: NotRequired[Positive]
+    created: NotRequired[Moment]
+    started: NotRequired[Moment]
+    """When the worker let the engine begin."""
+    load_start: NotRequired[Moment]
+    load_asked_end: NotRequired[Moment]
+    """The planned end; the stop, for a run that was stopped; the last sign of life, for one that did not end."""
+    finished: NotRequired[Moment]
+    """When the load was over and the report was due."""
+
+
+@document
+class Gap(TypedDict):
+    start: Moment
+    end: Moment
+    start_seconds: float
+    end_seconds: float
+    seconds: Positive
+    reason: Text
+
+
+@document
+class CoverageDocument(TypedDict):
+    asked_seconds: NonNegative
+    measured_seconds: NonNegative
+    ratio: Share
+    judged_ratio: NotRequired[Share]
+    """The same of what came after the warm-up, which the verdict goes by; absent where that was nothing."""
+    windows: Count
+    partial_windows: Count
+    """Windows measured for less than their length."""
+    partial_seconds: NonNegative
+    """What those lack, together."""
+    gaps: list[Gap]
+
+
+@document
+class PhaseSpan(TypedDict):
+    name: str
+    start: Moment
+    end: Moment
+    """As planned."""
+    start_seconds: float
+    end_seconds: float
+    windows: Count
+    measured_seconds: NonNegative
+
+
+@document
+class Percentiles(TypedDict):
+    count: Count
+    overflow: NotRequired[CountFromOne]
+    """Latencies over one hour, counted as one hour."""
+    p50_seconds: NotRequired[NonNegative]
+    p90_seconds: NotRequired[NonNegative]
+    p99_seconds: NotRequired[NonNegative]
+    p999_seconds: NotRequired[NonNegative]
+    p9999_seconds: NotRequired[NonNegative]
+    max_seconds: NotRequired[NonNegative]
+
+
+@document
+class Rates(TypedDict):
+    measured_seconds: NonNegative
+    """What the rates are taken over."""
+    errors: Count
+    operations_per_second: NotRequired[NonNegative]
+    bytes_per_second: NotRequired[NonNegative]
+
+
+@document
+class Direction(TypedDict):
+    engine_bytes: Count
+    device_bytes: Count
+    ratio: NotRequired[NonNegative]
+    """Device / engine."""
+    windows: NotRequired[Count]
+    """That have the device's counter."""
+    process_bytes: NotRequired[Count]
+    """What the kernel charges to the engine's process, of the windows that know it; absent when none does."""
+
+
+@with_config(constrained({"dependentRequired": {"end": ["seconds"], "seconds": ["end"]}}))
+class AlertDocument(TypedDict):
+    name: str
+    severity: str
+    summary: str
+    description: str
+    """As it was when the alert began to fire."""
+    start: Moment
+    start_seconds: NotRequired[float]
+    end: NotRequired[Moment]
+    """Absent when it still fired as the run ended."""
+    seconds: NotRequired[NonNegative]
+    received: Moment
+    """When the service heard of it."""
+
+
+@document
+class EventDocument(TypedDict):
+    at: Moment
+    at_seconds: NotRequired[float]
+    type: Literal["state", "phase", "engine", "gap", "finding", "alert", "clock", "journal", "device", "note"]
+    name: str
+    detail: dict[str, Any]
+
+
+@document
+class VerdictDocument(TypedDict):
+    name: Literal["pass", "degraded", "invalid", "failed", "stopped"]
+    reasons: list[str]
+    """The most severe first."""
+    judged_by: NotRequired[JudgedByDocument]
+    """Of the windows after the warm-up; absent when the load never began."""
+
+
+@document
+class StallDocument(TypedDict):
+    start: Moment
+    start_seconds: float
+    end_seconds: float
+    windows: CountFromOne
+    oldest_outstanding_seconds: NotRequired[NonNegative]
+    """How old the oldest operation became that was due and not completed; absent where the engine cannot know."""
+
+
+@document
+class PhasePercentiles(Percentiles):
+    phase: str
+
+
+@document
+class HourPercentiles(Percentiles):
+    hour: Count
+    """Whole hours since the load began."""
+    start_seconds: NonNegative
+
+
+@document
+class LatencyOfOperation(TypedDict):
+    load: Percentiles
+    phases: list[PhasePercentiles]
+    hours: list[HourPercentiles]
+
+
+@document
+class Totals(TypedDict):
+    counters: dict[str, int]
+    """Each counter of the engine and of the device, summed over all windows."""
+    schedule_debt_max_seconds: NotRequired[float]
+    """How far the engine itself was behind its own schedule, at worst."""
+
+
+@document
+class Asked(TypedDict):
+    """The rate that the workload asked for, and what was reached of it, without the warm-up. Absent when it asked
+    for none."""
+
+    operations_per_second: Positive
+    reached_operations_per_second: NonNegative
+    reached_ratio: NonNegative
+
+
+@document
+class PhaseRates(Rates):
+    phase: str
+
+
+@document
+class Throughput(TypedDict):
+    load: NotRequired[Rates]
+    asked: NotRequired[Asked]
+    phases: list[PhaseRates]
+
+
+@with_config(constrained({"minProperties": 1}))
+class ReportDevice(TypedDict):
+    """Bytes of the engine against bytes of the device, flush after the load included. Absent when no device was
+    watched."""
+
+    written: NotRequired[Direction]
+    read: NotRequired[Direction]
+
+
+@document
+class Round(TypedDict):
+    start_seconds: float
+    end_seconds: float
+    operations_per_second: NotRequired[NonNegative]
+    """Absent when too little was measured."""
+    device_write_latency_seconds: NotRequired[NonNegative]
+
+
+@document
+class Steady(TypedDict):
+    """Whether the drive reached its steady state. Absent where the workload does not ask for it."""
+
+    reached: bool
+    at_seconds: NotRequired[float]
+    """The end of the first five steady rounds."""
+    why_not: NotRequired[Text]
+    rounds: list[Round]
+
+
+@document
+class JournalFaultDocument(TypedDict):
+    file: str
+    line: Count
+    """From 1; 0 where it is not known."""
+    message: str
+
+
+@document
+class Reproduction(TypedDict):
+    workload_yaml: str
+    command: str
+
+
+@document
+class WatchingCost(TypedDict):
+    """What the worker itself used. Empty when it was not recorded."""
+
+    cpu_seconds: NotRequired[NonNegative]
+    max_resident_bytes: NotRequired[Count]
+
+
+@document
+class ReportBody(TypedDict):
+    """All of it but the headline, which is made of it."""
+
+    format_version: Literal[2]
+    """Grows when a field changes its meaning or goes away."""
+    run: Run
+    verdict: VerdictDocument
+    coverage: NotRequired[CoverageDocument]
+    """Absent when the load never began."""
+    stalls: NotRequired[Annotated[list[StallDocument], Field(min_length=1)]]
+    """Windows, one after the other, that were measured and in which nothing was completed. Absent when there are
+    none."""
+    phases: list[PhaseSpan]
+    latency: dict[str, LatencyOfOperation]
+    """By latency name. Each row is read off the histogram merged over its own span; none is an average."""
+    totals: Totals
+    throughput: Throughput
+    device: NotRequired[ReportDevice]
+    steady: NotRequired[Steady]
+    events: list[EventDocument]
+    events_omitted: NotRequired[CountFromOne]
+    """So many more are in the journal's events.jsonl."""
+    findings: list[FindingDocument]
+    """What the analysis of the whole run found, in order of onset."""
+    unconfirmed: list[EventDocument]
+    """What was raised while the run went on and the whole run does not bear out."""
+    limits: list[LimitDocument]
+    """The workload's limits, in its order."""
+    alerts: list[AlertDocument]
+    """One entry for each time that an alert began to fire, in that order."""
+    facts: dict[str, Any]
+    """What was found before the load began: facts.json of the journal."""
+    journal_faults: list[JournalFaultDocument]
+    """Places of the journal that cannot be read."""
+    reproduction: NotRequired[Reproduction]
+    layers: Layers
+    watching_cost: WatchingCost
+
+
+@document
+class ReportDocument(ReportBody):
+    """What a run's journal says. Times are RFC 3339 in UTC; *_seconds fields that are places on the time line count
+    from the load's start. What does not apply is absent."""
+
+    headline: Text
+    """What happened, and why, for people."""
