@@ -1,5 +1,9 @@
 """Histograms keep every latency, merge without averaging, and speak the format of the usual HdrHistogram tools."""
 
+import base64
+import zlib
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hdrh.histogram import HdrHistogram
@@ -83,6 +87,40 @@ def test_cumulative_counts_make_prometheus_buckets() -> None:
 def test_damaged_text_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="HdrHistogram"):
         Histogram.decode(text)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda histogram: histogram.record(5_000_000),
+        lambda histogram: histogram.record_many(np.array([5_000_000], dtype=np.int64)),
+        lambda histogram: histogram.merge(Histogram.from_values({5_000_000: 1})),
+        lambda histogram: histogram.remove(Histogram.from_values({1_000_000: 1})),
+    ],
+    ids=["record", "record_many", "merge", "remove"],
+)
+def test_what_was_decoded_is_encoded_as_it_came_until_it_changes(change: Callable[[Histogram], None]) -> None:
+    made = Histogram.from_values({1_000_000: 2, 2_000_000: 1})
+    payload = base64.b64decode(made.encode())
+    # As another program compresses it: a cookie, the length, and the rest.
+    packed = zlib.compress(zlib.decompress(payload[8:]), 0)
+    text = base64.b64encode(payload[:4] + len(packed).to_bytes(4, "big") + packed).decode()
+    decoded = Histogram.decode(text)
+    assert decoded.encode() == text != made.encode()
+    change(decoded)
+    change(made)
+    assert decoded.encode() == made.encode()
+
+
+@pytest.mark.parametrize("odd", ["\n", ",", " ", "\r\n#"])
+def test_what_is_no_base64_in_a_payload_is_not_passed_on(odd: str) -> None:
+    text = Histogram.from_values({1_000_000: 2}).encode()
+    for damaged in (text + odd, odd + text, text[:12] + odd + text[12:]):
+        try:
+            decoded = Histogram.decode(damaged)
+        except ValueError:
+            continue
+        assert decoded.encode() == text
 
 
 def test_what_was_merged_in_can_be_taken_back() -> None:

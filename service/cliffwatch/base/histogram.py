@@ -7,6 +7,7 @@ out of range: a value over one hour is counted at one hour and in `overflow`.
 
 import base64
 import math
+import re
 import weakref
 import zlib
 from collections.abc import Iterable, Mapping
@@ -26,6 +27,7 @@ _SMALL_CHARACTERS = 64 * 1024
 _INFLATED_LIMIT_BYTES = 64 * 1024**2
 #: No window counts so many; 36 hours of windows that do can still be added up in 64 bits.
 _COUNT_LIMIT = 2**48
+_BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 #: What stands before the compressed part: a cookie and its length.
 _COOKIE_BYTES = 8
 
@@ -69,11 +71,13 @@ def _require_modest(text: str) -> None:
 class Histogram:
     """Counts of latencies in nanoseconds. Merging adds counts; percentiles are read off, never averaged."""
 
-    __slots__ = ("_hdr", "overflow")
+    __slots__ = ("_encoded", "_hdr", "overflow")
 
     def __init__(self) -> None:
         self._hdr = _without_cycle(HdrHistogram(LOWEST_NANOSECONDS, HIGHEST_NANOSECONDS, SIGNIFICANT_DIGITS))
         self.overflow = 0
+        #: What it was decoded from, while it is as it was: a window passes from engine to journal unchanged.
+        self._encoded: str | None = None
 
     @classmethod
     def from_values(cls, counts_by_nanoseconds: Mapping[int, int] | Iterable[tuple[int, int]]) -> "Histogram":
@@ -108,10 +112,14 @@ class Histogram:
             return histogram
         histogram = cls.__new__(cls)
         histogram._hdr, histogram.overflow = other, 0
+        # The decoder passes over what is no base64, and a journal's line has no room for it.
+        histogram._encoded = text if _BASE64.fullmatch(text) else None
         return histogram
 
     def encode(self) -> str:
         """HdrHistogram V2 compressed, base64."""
+        if self._encoded is not None:
+            return self._encoded
         encoded: bytes | str = self._hdr.encode()
         return encoded.decode("ascii") if isinstance(encoded, bytes) else encoded
 
@@ -119,6 +127,7 @@ class Histogram:
         """Count a latency. Below 1 µs it is kept at the library's resolution; above 1 h it is clamped and counted."""
         if count <= 0:
             return
+        self._encoded = None
         if nanoseconds > HIGHEST_NANOSECONDS:
             self.overflow += count
             nanoseconds = HIGHEST_NANOSECONDS
@@ -131,6 +140,7 @@ class Histogram:
         present = weights > 0
         if not present.any():
             return
+        self._encoded = None
         self.overflow += int(weights[over & present].sum())
         clamped = np.clip(nanoseconds[present], 0, HIGHEST_NANOSECONDS)
         np.add.at(self._counts(), np.searchsorted(_LIMITS, clamped), weights[present])
@@ -139,11 +149,13 @@ class Histogram:
         self._hdr.max_value = max(self._hdr.max_value, int(clamped.max()))
 
     def merge(self, other: "Histogram") -> None:
+        self._encoded = None
         self._hdr.add(other._hdr)
         self.overflow += other.overflow
 
     def remove(self, other: "Histogram") -> None:
         """Take back what was merged in before."""
+        self._encoded = None
         counts = self._counts()
         counts -= other._counts()
         self._hdr.total_count -= other.count
