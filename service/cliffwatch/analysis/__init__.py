@@ -1,1 +1,1 @@
-"""What the windows mean: pure functions, no I/O."""
+"""Analysis of a run's windows: detection, causes, limits, verdict. Pure functions, no I/O."""

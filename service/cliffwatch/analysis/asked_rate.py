@@ -1,4 +1,4 @@
-"""The rate that a workload asks for beside the one that was reached: who waits for a slow target falls behind."""
+"""Achieved rate against a workload's target rate, which clients that wait for a slow target do not reach."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class AskedRate:
 
 
 def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
-    """None where no rate is asked for, as of a load that does what it can."""
+    """Target rate and achieved rate; None where no rate is asked for, as of a load that does what it can."""
     seconds = asked = reached = 0.0
     for window in windows:
         rate = requested_rate(window.gauges)
@@ -37,7 +37,7 @@ def asked_rate(windows: Iterable[JournalWindow]) -> AskedRate | None:
 
 
 def not_reached(rate: AskedRate | None) -> str | None:
-    """What the verdict says of a rate that was not reached; None of any other."""
+    """Sentence of the verdict on a target rate that was not reached; None where it was."""
     if rate is None or rate.ratio >= REACHED_RATIO:
         return None
     return (

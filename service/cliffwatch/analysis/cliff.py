@@ -1,4 +1,4 @@
-"""What a cliff is, once a detector has established that a level rose: decided here, and nowhere else.
+"""Definition of a cliff: classify a rise of latency that a detector has established as a cliff or a step.
 
 Changes are found by `online` while a run goes on and by `offline` over the whole of it; both ask here what they are,
 and the analysis of a whole run asks here which of the cliffs that either of them found is one.

@@ -1,4 +1,4 @@
-"""A CSV of windows as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
+"""Read a CSV of windows as series and samples: one row a window, `elapsed_seconds` and any subset of the columns.
 
 `elapsed_seconds` is the start of a row's window. Latencies are seconds; an empty field was not measured. A second
 table, `elapsed_seconds,name`, lists restarts and similar events.
@@ -176,7 +176,7 @@ def _time(text: str, place: str, faults: list[FieldFault]) -> float | None:
 
 
 def _check_bounds(at: float, known: Mapping[str, float], place: str, faults: list[FieldFault]) -> None:
-    """A row ends after it begins, and no more of it was measured than there is."""
+    """Check that a row ends after it begins, and measured no longer than it lasts."""
     end = known.get(END_COLUMN, math.inf)
     if end <= at:
         faults.append(FieldFault(f"{place}, {END_COLUMN}", f"{end:g} is not after {at:g}, where the row begins"))
@@ -186,7 +186,7 @@ def _check_bounds(at: float, known: Mapping[str, float], place: str, faults: lis
 
 
 def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
-    """What a field measured; None where nothing was, with a fault where that is not what the field says."""
+    """Value of a field; None where it is empty, and with a fault where it is malformed."""
     text = text.strip()
     if not text:
         return None
@@ -204,7 +204,7 @@ def _value(text: str, place: str, faults: list[FieldFault]) -> float | None:
 
 
 def _number(text: str) -> float:
-    """Raises ValueError, also for what only Python takes for a number: 1_000, and digits of other scripts."""
+    """Parse a number. Raises ValueError, also for what only Python accepts: 1_000, and digits of other scripts."""
     if "_" in text or not text.isascii():
         raise ValueError(text)
     return float(text)

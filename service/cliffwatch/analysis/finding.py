@@ -1,4 +1,4 @@
-"""What detection works on and what it says: series, samples, notices, baselines, findings.
+"""Data types of detection: series, samples, notices, baselines, findings.
 
 Pure data. Times are seconds on the axis of the samples (seconds since the epoch for a run, elapsed seconds for a CSV);
 latencies are seconds. Nothing here does I/O.
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """What a series measures, and so how detection uses it."""
+    """Role of a series: what it measures, and so how detection uses it."""
 
     #: A quantile of what the client waited for, in seconds: what findings are about.
     LATENCY = "latency"
@@ -23,7 +23,7 @@ class Role(StrEnum):
 
 
 class FindingKind(StrEnum):
-    """What a finding is, the worst first."""
+    """Kind of a finding, the worst first."""
 
     CLIFF = "cliff"
     STALL = "stall"
@@ -79,7 +79,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What healthy was for one series in this run: its `level`, over the samples from `start` to `end`.
+    """Healthy level of one series in this run: its `level`, over the samples from `start` to `end`.
 
     Nine of ten of these samples are between `low` and `high`.
     """
@@ -114,7 +114,7 @@ class Size:
 
 
 class LimitedBy(StrEnum):
-    """Whose doing it is that work was not done."""
+    """What limited the work that was not done: the target or the client."""
 
     #: Operations were outstanding, and the target did not complete them.
     TARGET = "target"
@@ -124,7 +124,7 @@ class LimitedBy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """What a stall or a shortfall is besides a change of the rate.
+    """Work that a stall or a shortfall did not do, beside its change of rate.
 
     `seconds` is how long it lasted, of several stalls together; `times` is how many there were. `oldest_seconds` is
     how old the oldest operation became, and `limited_by` whose doing it is; each is None where that is not known.

@@ -1,4 +1,4 @@
-"""When a latency that drifts will pass a limit, if it goes on as it does, and how sure that is.
+"""Forecast when a drifting latency will pass a limit, by extrapolation, with a 90 % interval.
 
 A straight line through the logarithms of the last medians, and the band that 90 % of such lines lie in. Medians of
 neighbouring spans resemble each other, which makes them worth fewer than they are; the band is widened accordingly.
@@ -38,7 +38,7 @@ class Forecast:
 
 
 class Trend:
-    """The recent course of one latency, in memory that does not grow."""
+    """Recent values of one latency over time, in bounded memory."""
 
     def __init__(self) -> None:
         self._span: list[float] = []
@@ -46,7 +46,7 @@ class Trend:
         self._levels: deque[float] = deque(maxlen=SPANS)
 
     def add(self, end: float, value: float) -> None:
-        """A window's value, above zero, and its end in seconds."""
+        """Add a window's value, above zero, and its end in seconds."""
         self._span.append(math.log(value))
         if len(self._span) == SPAN_WINDOWS:
             self._ends.append(end)
@@ -54,7 +54,7 @@ class Trend:
             self._span.clear()
 
     def forecast(self, limit: float) -> Forecast | None:
-        """None while too little is known, or when the latency does not rise."""
+        """Forecast of the latency; None while too little is known, or when the latency does not rise."""
         if len(self._levels) < _SPANS_LEAST:
             return None
         now = self._ends[-1]

@@ -1,4 +1,4 @@
-"""Committed windows of a run as the series that detection works on."""
+"""Convert a run's committed windows and events into series, samples and notices for detection."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -100,7 +100,7 @@ def preferred_latencies(names: Iterable[str]) -> list[str]:
 
 
 def notices_from_events(events: Iterable[Event]) -> list[Notice]:
-    """What the run's own events explain: an engine that died, a change of leader, gaps."""
+    """Notices in a run's events, which explain changes: an engine that died, a change of leader, gaps."""
     return [notice for event in events if (notice := notice_of(event)) is not None]
 
 

@@ -1,4 +1,4 @@
-"""Where an operation's time goes, layer by layer, before and after an onset, with the gap between the layers named.
+"""Latency breakdown by layer, before and after an onset, with the gap between client and device latency.
 
 Percentiles of different layers cannot be subtracted from each other; means can. So the layers are compared by means per
 client operation: its latency from when it was due, from when it began, and what its requests took below the block
@@ -22,7 +22,7 @@ from cliffwatch.base.units import format_latency, format_number, format_share
 
 
 class Layer(StrEnum):
-    """Where time is spent, from the top down."""
+    """Layer in which time is spent, from the top down."""
 
     #: From when an operation was due until the engine began it.
     SCHEDULE = "schedule"
@@ -46,7 +46,7 @@ WITH_QUEUE = "the device, with its queue in the block layer"
 
 @dataclass(frozen=True, slots=True)
 class LayerTimes:
-    """Means over a span; None where not measured.
+    """Mean time of an operation in each layer over a span; None where not measured.
 
     `client_seconds` is an operation's latency from when it was due, `service_seconds` from when it began. A request
     spends `queue_seconds` in the block layer and `device_seconds` below it; where only the sum is known,
@@ -64,14 +64,14 @@ class LayerTimes:
 
     @property
     def below_seconds(self) -> float | None:
-        """What the requests of one operation took together in the block layer and below."""
+        """Time of all requests of one operation in the block layer and below."""
         if self.device_seconds is None or self.requests_per_operation is None:
             return None
         return self.requests_per_operation * (self.device_seconds + (self.queue_seconds or 0.0))
 
     @property
     def gap_seconds(self) -> float | None:
-        """What the client waited for and its requests do not account for; below zero when they were not waited for."""
+        """Client latency that its requests do not account for; negative when the client did not wait for them."""
         service = self.service_seconds if self.service_seconds is not None else self.client_seconds
         return None if service is None or self.below_seconds is None else service - self.below_seconds
 
@@ -107,7 +107,7 @@ class LayerComparison:
 
     @property
     def title(self) -> str:
-        """What `grew` is called; empty where nothing rose."""
+        """Title of the layer `grew`; empty where nothing rose."""
         if self.grew is None:
             return ""
         return WITH_QUEUE if self.grew is Layer.DEVICE and self.after.queue_seconds is None else TITLES[self.grew]
@@ -161,7 +161,7 @@ def _over(times: LayerTimes) -> str:
 
 
 def _service_ratio(before: LayerTimes, after: LayerTimes) -> float:
-    """By which factor an operation takes longer from when it began, or from when it was due where that is not known."""
+    """Ratio of service times, after / before; of latencies since the due time where those are not known."""
     old, new = before.service_seconds, after.service_seconds
     if not old or new is None:
         old, new = before.client_seconds, after.client_seconds
@@ -181,7 +181,7 @@ def _counted(requests: float, together: str) -> str:
 
 
 def describe_gap(times: LayerTimes) -> str:
-    """What lies between the client's latency and that of a device request; empty where either is not known."""
+    """Sentence on the gap between client latency and device latency; empty where either is not known."""
     client, below, gap, requests = times.client_seconds, times.below_seconds, times.gap_seconds, None
     requests = times.requests_per_operation
     if client is None or below is None or gap is None or requests is None or times.device_seconds is None:

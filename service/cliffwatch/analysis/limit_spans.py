@@ -1,4 +1,4 @@
-"""Which spans of a run break the limits that its workload sets, such as `p99 <= 20ms over any 10m`.
+"""Find the spans of a run that break a limit of its workload, such as `p99 <= 20ms over any 10m`.
 
 A percentile over a span of windows is that of the merged histogram, never an average. To judge it, no histogram has to
 be merged: p99 is above a bound exactly where more than one in a hundred of the span's latencies are, so windows only
@@ -64,7 +64,7 @@ class Breach:
 
 
 def breaches(tallies: Sequence[Tally], quantile: float, over_seconds: float | None) -> list[Breach]:
-    """Where the quantile of the merged latencies is above the bound that the tallies were counted against.
+    """Breaches: spans whose merged quantile is above the bound that the tallies were counted against.
 
     Spans of `over_seconds` begin with every window; all of it is one span where that is None. A maximum over all of it
     is broken by each window that has a higher one, whatever the others have.
@@ -125,12 +125,12 @@ def joined(spans: Iterable[Span]) -> list[Breach]:
 
 
 def begun(span: Span) -> Breach:
-    """The breach that begins with this span."""
+    """New breach, which begins with this span."""
     return Breach(span.last_start, span.end, span.end, span.start, span.end, span.badness, 1)
 
 
 def extended(breach: Breach, span: Span) -> Breach | None:
-    """The breach with a later span; None where they do not overlap."""
+    """Breach extended by a later span; None where they do not overlap."""
     if span.start > breach.until + 1e-6:
         return None
     longer = replace(breach, until=span.end, spans=breach.spans + 1)

@@ -1,4 +1,4 @@
-"""Spans of a run that was disturbed on purpose: they are drawn, and left out of what is judged."""
+"""Marked spans, in which a run was disturbed on purpose: charts draw them, and the verdict excludes them."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from cliffwatch.journal.events import MARKED, Event, EventType
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """`start` and `end` in seconds since the epoch; `text` is what was done."""
+    """Marked span: `start` and `end` in seconds since the epoch; `text` is what was done."""
 
     start: float
     end: float
@@ -18,7 +18,7 @@ class Mark:
 
     @property
     def gap(self) -> Gap:
-        """The span as one in which nothing that counts was measured."""
+        """The marked span as a gap: nothing that counts was measured in it."""
         return Gap(self.start, self.end, MARKED)
 
     def overlaps(self, start: float, end: float) -> bool:
@@ -36,12 +36,12 @@ def mark_of(event: Event) -> Mark | None:
 
 
 def marks_in(events: Iterable[Event]) -> list[Mark]:
-    """In the order of their beginnings."""
+    """Marks among a run's events, in order of their start."""
     return sorted(filter(None, map(mark_of, events)), key=lambda mark: mark.start)
 
 
 def left_out(marks: Sequence[Mark], load_start: float) -> str:
-    """What the verdict says of them; empty where there are none."""
+    """Sentence of the verdict on marked spans; empty where there are none."""
     said = []
     for mark in marks:
         begun = format_length(max(0.0, mark.start - load_start))

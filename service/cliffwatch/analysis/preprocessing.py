@@ -1,4 +1,4 @@
-"""What is made of samples before anything is compared: the same while a run goes on and over the whole of it.
+"""Preprocessing of samples before they are compared, identical in online and offline detection.
 
 Which windows are judged, what the values of a coarse clock stand for, and what the level of a block of windows is.
 """
@@ -68,7 +68,7 @@ def judged(samples: Iterable[Sample], notices: Sequence[Notice]) -> Iterator[Sam
 
 
 def tick_below(value: float, clocks: Sequence[float]) -> float:
-    """The first of these ticks whose clock gives a value so small that its level hides between two; 0 for none."""
+    """First of these ticks of which the value is a small multiple, so that its level hides between two; 0 for none."""
     for tick in clocks:
         ticks = value / tick
         if ticks < _TICKS_MOST and abs(ticks - round(ticks)) < 1e-6:
@@ -83,7 +83,7 @@ def are_on_tick(values: Array, tick: float) -> NDArray[np.bool_]:
 
 
 def spread_over_tick(value: float, index: int, tick: float) -> float:
-    """What the `index`th value of a coarse clock is taken for, so that medians move before a whole tick is passed."""
+    """Spread the `index`th value of a coarse clock over its tick, so that medians move within a tick."""
     return max(value + ((index * _GOLDEN) % 1 - 0.5) * tick, tick * _TICK_LEAST)
 
 

@@ -1,4 +1,4 @@
-"""Which series a run is spoken of by: the operation that comes first, and the quantile of each operation."""
+"""Primary series of a run, which findings are about: the client's first operation, one quantile of each operation."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,8 @@ PREFERRED_QUANTILES = (0.99, 0.999, 0.95, 0.9, 0.5, 0.9999)
 
 
 def rank_of(series: Series) -> tuple[bool, int, int, str]:
-    """Of several series that changed together the lowest rank is spoken of: the client before devices, what a client
-    waits for before its parts, p99 before the rest."""
+    """Rank of a series among those that changed together; findings name the lowest: the client before devices, what a
+    client waits for before its parts, p99 before the rest."""
     operation = _ORDER.index(series.operation) if series.operation in _ORDER else len(_ORDER)
     return (series.role is not Role.LATENCY, operation, _preference(series), series.name)
 

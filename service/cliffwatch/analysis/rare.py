@@ -1,4 +1,4 @@
-"""Rare spikes of a whole run, beside the rest of what was found in it: each is one finding."""
+"""Merge rare spikes into the findings of a whole run, so that each series of spikes is one finding."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The proof that the load reached the drive: what the engine says, what the drives counted, and whose it was.
+"""Proof that the load reached the drive: the engine's count, the drives' counters, and the engine's share of them.
 
 Three figures say where bytes went, and none is enough alone:
 
@@ -32,7 +32,7 @@ UNCHARGED = frozenset({"zfs", "fuse", "fuseblk"})
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """Bytes of one direction over the windows of which the process's share is known: by engine, process and device."""
+    """Bytes of one direction by engine, process and device, over the windows in which the process's share is known."""
 
     engine_bytes: int
     charged_bytes: int
@@ -77,7 +77,7 @@ def reaches_a_device(share: Share | None) -> bool:
 
 
 def not_watched(directions: list[Direction]) -> str | None:
-    """That nothing proves that the load reached the drive; None where something does, or where there was no load."""
+    """Sentence: nothing proves that the load reached the drive. None where something does, or there was no load."""
     moved = [
         f"{format_size(each.engine_bytes)} {'written' if each.verb == 'wrote' else 'read'}"
         for each in directions
@@ -89,7 +89,7 @@ def not_watched(directions: list[Direction]) -> str | None:
 
 
 def not_counted(directions: list[Direction]) -> str | None:
-    """That the drive itself was not measured, where only the engine's own share proves that the load reached it."""
+    """Sentence: the drive was not measured, and only the engine's own share proves that the load reached it."""
     if not any(each.engine_bytes > 0 and each.device_bytes is None for each in directions):
         return None
     return (
@@ -99,7 +99,7 @@ def not_counted(directions: list[Direction]) -> str | None:
 
 
 def mostly_others(shares: list[Share], drives: int) -> str | None:
-    """That most of the drives' traffic, both directions together, was not the engine's.
+    """Sentence: most of the drives' traffic, in both directions together, was not the engine's.
 
     With several drives, redundancy may write every byte to each of them, and that much is taken for the engine's.
     """

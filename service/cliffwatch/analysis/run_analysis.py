@@ -1,4 +1,4 @@
-"""What changed in a run: the one analysis that the report, the verdict and `cliffwatch analyze` share.
+"""Analysis of a whole run, shared by report, verdict and `cliffwatch analyze`: what changed, when, by how much.
 
 The whole run says what changed and when exactly. What was raised while it went on, which is replayed for this and so
 does not depend on who watched, says how large each change is: by the definition in `sizes.py`, and with the very
@@ -75,7 +75,7 @@ def _changes(
 
 
 def _continued(finding: Finding, later: Finding) -> Finding:
-    """The finding with what fell further before it was over."""
+    """Finding extended by a further fall before it was over."""
     until = None if finding.until is None or later.until is None else max(finding.until, later.until)
     names = dict.fromkeys([*finding.corroborated_by, later.series, *later.corroborated_by])
     names.pop(finding.series, None)
@@ -133,7 +133,7 @@ def _covers(finding: Finding, raised: Finding, window_seconds: float) -> bool:
 
 
 def _recovered(finding: Finding, before: Sequence[Finding]) -> Finding:
-    """A recovery is measured against the baseline of what it came back from."""
+    """Recovery with the baseline of the finding that it ends."""
     worse = [one for one in before if one.series == finding.series and one.size is not None and one.until is not None]
     if not worse:
         return finding
@@ -166,7 +166,7 @@ def _measured(finding: Finding, raised: Sequence[Finding], meter: "Meter", known
 
 
 class Meter:
-    """Measures sizes in a whole run, as they would have been while it went on."""
+    """Measures sizes of changes in a whole run, by the same rules as online."""
 
     def __init__(self, series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice]) -> None:
         self._known = {one.name: one for one in series}
@@ -175,7 +175,7 @@ class Meter:
         self.primary = sorted(primary_series(series), key=lambda name: rank_of(self._known[name]))
 
     def size(self, name: str, finding: Finding) -> Size | None:
-        """Of a series since the onset of a finding, up to its end; None where it was not measured."""
+        """Size of a series since the onset of a finding, up to its end; None where it was not measured."""
         channel, rise, until = Channel(self._known[name]), None, finding.until
         for sample in self._samples:
             if until is not None and sample.end > until + SAME_MOMENT_SECONDS:

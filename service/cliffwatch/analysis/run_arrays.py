@@ -56,7 +56,7 @@ class RunArrays:
 def whole_run(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> RunArrays | None:
-    """None when too little was measured to say anything of it."""
+    """Whole run as arrays; None when too little was measured."""
     mask = Mask(notices)
     seen = [(sample, mask.is_masked(sample)) for sample in samples]
     judged = [sample for sample, _ in seen if is_of_load(sample)]
@@ -94,7 +94,7 @@ def whole_run(
 
 
 def _logarithms(values: Array) -> Array:
-    """As `Channel` sees them: coarse clocks spread over their tick, what cannot be a measurement left out."""
+    """Logarithms as `Channel` has them: coarse clocks are spread over their tick, impossible values are left out."""
     tick = coarse_tick(values)
     if tick:
         values = all_spread_over_tick(values, tick)

@@ -1,4 +1,4 @@
-"""What is known of a run when it is judged."""
+"""Evidence of a run: the input of its verdict."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -35,7 +35,7 @@ class LimitOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEvidence:
-    """What is known of a run when it is judged.
+    """Evidence of a run: the input of its verdict.
 
     `load_end` is None while nothing says how the load ended. `coverage` is None when the load never began; `judged` is
     that of what came after the warm-up and after the first engine had begun, None where that was nothing; `has_warm_up`

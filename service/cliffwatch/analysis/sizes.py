@@ -1,4 +1,4 @@
-"""How large a change is: baseline, level, worst and ratio, by one definition for everything that states them.
+"""Size of a change: baseline, level, worst and ratio, by one definition for everything that states them.
 
 A live finding, the metrics that its alert quotes, the report with its charts and `cliffwatch analyze` all take their
 figures from here, so that the same moment gives the same figures everywhere. All of them are made of the quantile that
@@ -41,7 +41,7 @@ _PEAKS = 60
 
 
 def band(levels: Sequence[float]) -> tuple[float, float]:
-    """Where nine of ten of these windows are, in the unit of their series; `levels` are logarithms."""
+    """Band of these windows: the values between which nine of ten lie; `levels` are logarithms."""
     low, high = np.quantile(np.array(levels), _BAND)
     return math.exp(float(low)), math.exp(float(high))
 
@@ -53,7 +53,7 @@ def baseline_of(series: str, level: float, levels: Sequence[float], start: float
 
 
 def recent_baseline(series: str, before: Sequence[tuple[float, float]]) -> Baseline | None:
-    """For a run that has no baseline yet: of the (start, level) of the windows before an onset; None without any."""
+    """Baseline from the windows before an onset, as (start, level), for a run that has none yet; None without any."""
     recent = list(before)[-RECENT_WINDOWS:]
     if not recent:
         return None
@@ -62,7 +62,7 @@ def recent_baseline(series: str, before: Sequence[tuple[float, float]]) -> Basel
 
 
 class Rise:
-    """What one series has been since an onset. Memory is bounded."""
+    """Rise of one series since an onset: its first, last and worst level. Memory is bounded."""
 
     def __init__(self, baseline: Baseline, kind: FindingKind) -> None:
         self._baseline = baseline
@@ -73,7 +73,7 @@ class Rise:
         self._worst = -math.inf
 
     def add(self, level: float) -> None:
-        """Take in a window; of spikes, a peak."""
+        """Add a window's level; of spikes, a peak."""
         if self._peaks is not None:
             self._peaks.append(level)
             self._worst = max(self._worst, level)
@@ -87,7 +87,7 @@ class Rise:
             self._worst = max(self._worst, median(self._last))
 
     def size(self) -> Size | None:
-        """None before anything was measured."""
+        """Size of the rise; None before anything was measured."""
         values = self._first
         if self._peaks is not None or self._hour is not None:
             values = list(self._peaks or self._hour or ())
@@ -105,25 +105,25 @@ class Sizing:
         self.rises: dict[str, Rise] = {}
 
     def follow(self, baseline: Baseline, since: Iterable[float]) -> None:
-        """Take in a series with what it has been since the onset (logarithms)."""
+        """Add a series, with its levels since the onset (logarithms)."""
         if baseline.series not in self.rises:
             rise = self.rises[baseline.series] = Rise(baseline, self.kind)
             for level in since:
                 rise.add(level)
 
     def add(self, present: Mapping[str, float]) -> None:
-        """Take in a window."""
+        """Add a window."""
         for name, rise in self.rises.items():
             if name in present:
                 rise.add(present[name])
 
     def of(self, finding: Finding) -> Finding:
-        """The finding with the sizes that it has by now."""
+        """Finding with its current sizes."""
         return sized(finding, {name: rise.size() for name, rise in self.rises.items()})
 
 
 def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
-    """The finding by that operation of those that rose which a client waits for first. `known`: series by name."""
+    """Finding restated for that affected operation which a client waits for first. `known`: series by name."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if finding.kind not in SUDDEN or finding.series not in sizes or known[finding.series].operation is None:
         return finding
@@ -131,7 +131,7 @@ def restated(finding: Finding, known: Mapping[str, Series]) -> Finding:
 
 
 def about(finding: Finding, subject: str) -> Finding:
-    """The finding with another of its series as the one that it is about; as it is where it has no size of that."""
+    """Finding restated for another of its series; unchanged where that has no size."""
     sizes = {size.series: size for size in (finding.size, *finding.affected) if size is not None}
     if subject not in sizes:
         return finding
@@ -141,7 +141,7 @@ def about(finding: Finding, subject: str) -> Finding:
 
 
 def reported_series(series: str, sizes: Mapping[str, Size | None], known: Mapping[str, Series]) -> str:
-    """Of a series and of those that are affected with it: the one that the finding is about."""
+    """Series that the finding is about, of one series and those affected with it."""
     affected = [name for name, size in sizes.items() if size is not None and is_affected(size)]
     return min([series, *affected], key=lambda name: rank_of(known[name]))
 

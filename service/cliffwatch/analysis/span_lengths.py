@@ -1,4 +1,4 @@
-"""How many windows the detectors look at.
+"""Span lengths: how many windows each detector looks at.
 
 Spans count windows, so that a drill of 1 s windows and a soak of 10 s windows are judged alike; the times in brackets
 are those of a soak of 10 s windows.

@@ -1,4 +1,4 @@
-"""How much a statistic moves while a run is healthy, measured by that run itself."""
+"""Robust spread of a statistic, learned from the healthy part of the same run."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Spread:
         self._count += 1
 
     def sigma(self) -> float | None:
-        """None from fewer than six values. It is taken anew when a sixteenth of the values is new."""
+        """Standard deviation; None from fewer than six values. Computed again once a sixteenth of the values is new."""
         count = len(self._values)
         if count < 6:
             return None

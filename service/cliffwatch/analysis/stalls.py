@@ -48,19 +48,19 @@ def stall_seconds(counters: Mapping[str, int], gauges: Mapping[str, float], seco
 
 
 def stall_of(window: JournalWindow) -> float | None:
-    """The same of a journal's window."""
+    """Age of the oldest operation where a window of the journal completed nothing."""
     return stall_seconds(window.counters, window.gauges, window.seconds)
 
 
 def stall_words(oldest_seconds: float) -> str:
-    """What is said of a stall in the place of a latency."""
+    """Text for a stall in place of a latency."""
     return (
         f"stalled, oldest operation due for {format_latency(oldest_seconds)}" if oldest_seconds else "nothing completed"
     )
 
 
 def silence_words(seconds: float, window_seconds: float) -> str:
-    """What is said while no window has come for so long; empty where the next one may still be on its way.
+    """Text for a time without a window; empty where the next one may still be on its way.
 
     An engine that reports through another program, as fio does, says nothing while its target hangs.
     """
@@ -68,7 +68,7 @@ def silence_words(seconds: float, window_seconds: float) -> str:
 
 
 def outstanding(window: JournalWindow, limit: Limit) -> Histogram | None:
-    """What a limit on latency sees of a stalled window: the oldest operation, that has taken as long as it is old.
+    """A stalled window as limits on latency see it: one operation, whose latency is its age so far.
 
     None for a window in which something was completed, and for a limit on one kind of operation: which kind it is that
     waits, the engine does not say.
@@ -100,7 +100,7 @@ def slowest_in(windows: Iterable[JournalWindow], gaps: Sequence[Gap]) -> Slowest
 
 
 def slow_sentence(seconds: float, load_seconds: float) -> str | None:
-    """What the verdict says of the slowest operation, and when it was over; None of one that is no stall."""
+    """Sentence of the verdict on the slowest operation, and when it was over; None of one that is no stall."""
     if seconds < LONGEST_SECONDS:
         return None
     return (
@@ -110,7 +110,7 @@ def slow_sentence(seconds: float, load_seconds: float) -> str | None:
 
 
 def unfinished_sentence(seconds: float) -> str:
-    """What the verdict says of a load that ended while its oldest operation had been due for so long."""
+    """Sentence of the verdict on a load that ended in a stall, with the age of its oldest operation."""
     return (
         f"The load ended in a stall: the oldest operation had been due for {format_length(seconds)} and was not "
         "completed, so it is in no percentile."

@@ -1,4 +1,4 @@
-"""Whether a drive is in its steady state, by the rule of SNIA's performance test specification.
+"""Steady state of a drive, by the rule of SNIA's performance test specification.
 
 Five rounds in a row are steady when the largest and the smallest differ by at most 20 % of their mean, and the line
 fitted to them rises or falls by at most 10 % of it from the first round to the last. Operations per second have to be
@@ -24,7 +24,7 @@ _NAMES = {OPERATIONS: "operations per second", WRITE_LATENCY: "the write latency
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """`values` by name, of what was measured; empty where too little was. Times in seconds since the epoch."""
+    """Round of the steady-state rule: `values` by name; empty where too little was measured. Times since the epoch."""
 
     start: float
     end: float
@@ -84,7 +84,7 @@ class SteadyWatch:
         return self.at
 
     def assessment(self) -> Steadiness:
-        """What is known so far."""
+        """Steadiness so far."""
         return Steadiness(tuple(self.rounds), self.at, "" if self.at is not None else unsteadiness(self.rounds))
 
     @property
@@ -109,7 +109,7 @@ def assess(windows: Iterable[JournalWindow], start: float, round_seconds: float)
 
 
 def unsteadiness(rounds: Sequence[Round]) -> str:
-    """What keeps the last five rounds from being steady, in words; empty when they are."""
+    """Reason why the last five rounds are not steady, in words; empty when they are."""
     last = rounds[-ROUNDS:]
     if len(last) < ROUNDS:
         return f"there were {len(rounds)} rounds and the rule needs {ROUNDS}"

@@ -1,4 +1,4 @@
-"""A table of windows, of a CSV or of what other programs print: rows of columns made into series and samples.
+"""Convert a table of windows, from a CSV or another program's output, into series and samples.
 
 `elapsed_seconds` is the start of a row's window. Latencies are seconds; what is absent was not measured.
 """
@@ -92,7 +92,7 @@ class Row:
 
 
 def series_of_column(column: str) -> Series | None:
-    """What a column holds; None where it is none of a series."""
+    """Series of a column; None where it holds none."""
     if column in COLUMNS:
         return COLUMNS[column]
     plain, _, quantile = column.rpartition(".")
@@ -167,7 +167,7 @@ def _values(series: Mapping[str, Series], numbers: Mapping[str, float]) -> dict[
 
 
 def _named(series: Series, operation: str | None) -> Series:
-    """In the export of a run, series have the names that the run's own have."""
+    """Series under the name that it has in a run, for a table exported from a run."""
     if operation is None:
         return series
     if series.role is Role.LATENCY and series.operation is None:

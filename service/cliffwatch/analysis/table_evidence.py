@@ -1,4 +1,4 @@
-"""What a table of windows gives the verdict to go by."""
+"""Evidence for the verdict, from a table of windows."""
 
 from cliffwatch.analysis.coverage import Coverage, Gap, MeasuredInterval, measure_coverage
 from cliffwatch.analysis.finding import Role
@@ -19,7 +19,7 @@ _NAMED = 5
 
 
 def not_judged(table: Table) -> str:
-    """What the verdict leaves out, as a sentence."""
+    """Sentence on what the verdict leaves out."""
     has_longest = table.slowest is not None or any(series.quantile == 1.0 for series in table.series)
     missing = (*_NOT_HELD, *(() if has_longest else (_LONGEST,)), *_NEVER_HELD)
     return f"Not judged, because a table does not hold it: {', '.join(missing)}."

@@ -1,4 +1,4 @@
-"""The thresholds of detection and of causes: what decides whether and when something is a finding, and of which cause.
+"""Thresholds of detection and of causes: what decides whether and when a change is a finding, and of which cause.
 
 Ratios, significances, shortest durations and warm-ups stand here, each with its reason, those of all detectors side by
 side. What stays in a detector's module is the numerics of how it measures: sizes of buffers and bins, lengths that a

@@ -1,4 +1,4 @@
-"""The verdict: what the evidence of a run allows to be said about it.
+"""Verdict of a run: the rules that derive it from the evidence.
 
 `RULES` is the whole of it: one row per reason, the most severe verdict first. Every row that applies contributes its
 sentence; the first one that applies names the verdict. A run to which none applies passes; rows of `pass` are what its
@@ -59,7 +59,7 @@ def degrades(finding: Finding, known: Mapping[str, Series]) -> bool:
 
 
 def stopped_after(load_seconds: float) -> str:
-    """What is said of a run that a user stopped after so much of its load."""
+    """Sentence on a run that a user stopped after so much of its load."""
     lasted = format_length(load_seconds)
     if lasted == "0 s":
         return "A user stopped the run before the load started."
@@ -116,7 +116,7 @@ def _unmeasured(evidence: RunEvidence) -> str | None:
 
 
 def _coverage_low(evidence: RunEvidence) -> str | None:
-    """What was missed of the warm-up is shown as a gap and decides nothing: no percentile that is judged is of it."""
+    """Low coverage of the judged part: a gap in the warm-up is shown and decides nothing."""
     coverage = evidence.judged or evidence.coverage
     if coverage is None or evidence.windows == 0 or coverage.ratio >= COVERAGE_MINIMUM:
         return None
@@ -172,7 +172,7 @@ def _reads_cached(evidence: RunEvidence) -> str | None:
 
 
 def _directions(evidence: RunEvidence) -> list[Direction]:
-    """What was written and what was read; none where no drive stands below the target."""
+    """Directions of traffic: written and read; none where no drive is below the target."""
     if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False:
         return []
     written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)

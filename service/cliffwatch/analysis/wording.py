@@ -1,4 +1,4 @@
-"""Findings as sentences: the one place that makes them, for the journal and its alerts, the report and tables alike."""
+"""Sentences of findings, for the journal and its alerts, the report and tables alike."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def correlated_series(finding: Finding, known: Mapping[str, Series]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What is known of a finding besides, once the run is over.
+    """Further facts on a finding, known once the run is over: drive, layer, cause.
 
     `elapsed` is when it was in the load, as it is to be read; `drive` the one that slowed down with its serial, empty
     where none did.
@@ -67,7 +67,7 @@ def sentence_of(
 
 
 def _at_worst(finding: Finding, series: Series) -> str:
-    """What follows the level in a sentence where a change was much worse for a while than at first; else empty."""
+    """Clause on the worst level, where a change was much worse for a while than at first; else empty."""
     size = finding.size
     if size is None or finding.kind is FindingKind.SPIKES or size.worst < WORST_REPORTED_FROM * size.level:
         return ""
@@ -117,7 +117,7 @@ def _undone(finding: Finding, undone: Undone) -> str:
 
 
 def details_of(finding: Finding) -> dict[str, Any]:
-    """What stalls, shortfalls and rare spikes are besides a change of level, in documents. Unknown is absent."""
+    """Fields of stalls, shortfalls and rare spikes in documents, beside level and size. Unknown is absent."""
     details: dict[str, Any] = {}
     if finding.undone is not None:
         details["undone"] = _undone_detail(finding.undone)

@@ -1,4 +1,4 @@
-"""Work that was not done, beside what became slower: each is one finding."""
+"""Merge stalls and shortfalls into a run's findings, except those that a slower latency accounts for."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from cliffwatch.analysis.thresholds import EASED_WINDOWS, TOGETHER_WINDOWS_OTHER
 
 
 def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_seconds: float) -> list[Finding]:
-    """What was found of latencies, and the work that was not done for another reason, in order of onset.
+    """Findings of latencies, and the stalls and shortfalls that they do not account for, in order of onset.
 
     Clients that wait for slower operations complete less; and one that waits through a stall has a latency that rose.
     """
@@ -17,7 +17,7 @@ def with_work(findings: Sequence[Finding], undone: Sequence[Finding], window_sec
 
 
 def not_asked_for(found: Iterable[tuple[Finding, str]]) -> str:
-    """The sentence of the first finding that is the client's doing; empty where there is none."""
+    """Sentence of the first finding that the client itself caused; empty where there is none."""
     return next((words for each, words in found if each.is_of_client), "")
 
 

@@ -1,4 +1,4 @@
-"""/alerts: Alertmanager's webhook. Its alerts become events of the runs that it is about."""
+"""/alerts: Alertmanager's webhook. Each alert becomes an event of the runs that it is about."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""/discovery: what Prometheus is to scrape for the runs that are live, in the form of its HTTP service discovery."""
+"""/discovery: Prometheus HTTP service discovery of the live runs' workers and of their workloads' scrape targets."""
 
 from fastapi import APIRouter
 

@@ -1,6 +1,6 @@
-"""/healthz and /readyz: whether the process answers, and whether it can do its work. No token is needed.
+"""/healthz and /readyz: liveness and readiness of the service. No token is needed.
 
-Neither waits for one of the threads that answer all else: what watches the service would take a busy one for dead.
+Neither waits for the thread pool that serves other requests: a monitor would take a busy service for a dead one.
 """
 
 import os

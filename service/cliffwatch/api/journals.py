@@ -1,4 +1,4 @@
-"""/runs/{run_id}/events, /windows, /findings and the reports: what stands in a run's journal."""
+"""/runs/{run_id}/events, /windows, /findings and the reports: the contents of a run's journal."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

@@ -1,4 +1,4 @@
-"""/metrics: the service's own figures, made anew for each scrape. Runs have their own, at their workers."""
+"""/metrics: the service's own Prometheus metrics, made for each scrape. A run's metrics are served by its worker."""
 
 from collections.abc import Iterator
 from pathlib import Path

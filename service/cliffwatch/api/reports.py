@@ -1,4 +1,4 @@
-"""POST /runs/{run_id}/report: make the report of what there is, now."""
+"""POST /runs/{run_id}/report: make a report from the journal as it is now."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel

@@ -1,4 +1,4 @@
-"""/schedules: which run is queued when."""
+"""/schedules: create, list, change and remove schedules."""
 
 from fastapi import APIRouter, Response
 

@@ -1,4 +1,4 @@
-"""/tokens: who may do what."""
+"""/tokens: create, list and revoke API tokens."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""/workloads: documents by name and version."""
+"""/workloads: store, list, show and validate workloads, by name and version."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""The use cases: runs, reports, workloads, schedules, tokens, drives, alerts, and what keeps the index true.
+"""Use cases of the service: runs, reports, workloads, schedules, tokens, drives, alerts, reconciliation of the index.
 
-Every way in calls these, and decides and changes nothing by itself.
+Every entry point, such as the API or a page, calls these; it decides and changes nothing by itself.
 """

@@ -1,4 +1,4 @@
-"""The moment from which a run counts: its journal is in its place, durably, and in the index, or it is taken back."""
+"""Admit a new run: its journal is in place, durably, and in the index, or the run is withdrawn."""
 
 import logging
 import secrets
@@ -29,7 +29,7 @@ class RunTurns:
 
     @contextmanager
     def of(self, run_id: str) -> Iterator[None]:
-        """Raises Problem(not_ready) when others take too long."""
+        """Lock of a run id. Raises Problem(not_ready) when others hold it for too long."""
         with self._guard:
             lock, count = self._turns.get(run_id, (threading.Lock(), 0))
             self._turns[run_id] = lock, count + 1

@@ -1,4 +1,4 @@
-"""Alerts on their way into the journals of the runs that they are about.
+"""Alert intake: append alerts to the journals of the runs that they are about.
 
 An alert that names a run belongs to that run; one that names none, such as that an exporter is down, to every run that
 is live at the moment. What a journal has already is not written again: Alertmanager repeats itself, and a
@@ -75,7 +75,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class IntakeResult:
-    """What became of a notification, counted in alerts times runs; `of_no_run` is counted in alerts.
+    """Result of a notification, counted in alerts times runs; `of_no_run` is counted in alerts.
 
     `left_out`: the run has as many alerts as are recorded of one.
     """
@@ -88,7 +88,7 @@ class IntakeResult:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How many of some alerts were written to a journal, and how many were left out of it."""
+    """Numbers of alerts that were written to a journal and that were left out."""
 
     written: int
     left_out: int
@@ -108,7 +108,7 @@ class AlertIntake:
         self._standing: dict[str, tuple[float, Alert]] = {}
 
     def take(self, alerts: Sequence[Alert]) -> IntakeResult:
-        """Every alert is in the journals of its runs when this returns.
+        """Record a notification: every alert is in the journals of its runs when this returns.
 
         Raises Problem(not_ready) where one of them cannot be written; it is in the others then.
         """
@@ -203,7 +203,7 @@ def record(directory: Path, events: Sequence[Event]) -> Recorded | None:
 
 
 def _age(alert: Alert) -> tuple[float, bool]:
-    """Orders the notifications of one alert: by its beginning, and what is over behind what fires."""
+    """Sort key of one alert's notifications: by start, resolved after firing."""
     return alert.starts_at, alert.status != FIRING
 
 
@@ -214,7 +214,7 @@ def _is_known(key: Key, known: set[Key]) -> bool:
 
 
 def _within_limit(known: set[Key], fresh: dict[Key, Event]) -> list[Event]:
-    """What of the fresh ones a run has room for; the end of an alert whose beginning is recorded always has."""
+    """New alerts that a run has room for; a resolution whose start is recorded always has."""
     begun = {(fingerprint, start) for fingerprint, start, _ in known}
     taken = []
     for (fingerprint, start, _), event in fresh.items():

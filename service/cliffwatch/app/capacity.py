@@ -1,4 +1,4 @@
-"""How many runs a machine takes at once: the worker and the engine of each need memory while it goes on."""
+"""Limit of concurrent runs by the machine's memory, which each run's worker and engine need."""
 
 import os
 
@@ -9,10 +9,10 @@ _LEAST = 4
 
 
 def memory_bytes() -> int:
-    """Of the machine."""
+    """Memory of the machine, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def active_limit() -> int:
-    """More runs than that wait, however free their targets are."""
+    """Limit of concurrent runs; further ones wait, however free their targets are."""
     return max(_LEAST, memory_bytes() // _RUN_BYTES)

@@ -1,4 +1,4 @@
-"""The drives of the machine: what the kernel says of each, why it must not be overwritten, and how healthy it is."""
+"""The machine's drives, each with kernel attributes, reasons not to overwrite it, and health."""
 
 from dataclasses import dataclass
 from functools import partial

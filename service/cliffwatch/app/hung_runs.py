@@ -1,6 +1,6 @@
-"""Runs that are over while a process of theirs is not: it was killed, and waits in the kernel for a drive.
+"""Finished runs with a hung process: it was killed, and waits in the kernel for a drive.
 
-What it had begun to write may still reach the target, and what used that would come to wait like it.
+What the process had begun to write may still reach the target, and another run on that target would hang too.
 """
 
 from pathlib import Path
@@ -16,7 +16,7 @@ from cliffwatch.store.models import RunRow
 
 
 def hung_runs(session: Session, target_key: str) -> dict[str, list[ProcessIdentity]]:
-    """By their ids, those that are finished and had a part of the target, with the processes that do not end."""
+    """Finished runs on an overlapping target that have hung processes: run id → processes."""
     query = select(RunRow.id, RunRow.directory, RunRow.target_key).where(RunRow.state == RunState.FINISHED.value)
     on_target = [row for row in session.execute(query) if targets_overlap(row.target_key, target_key)]
     found = {row.id: _hung(Path(row.directory)) for row in on_target}

@@ -1,4 +1,4 @@
-"""The index over journals: what the journals say, in tables that can be queried. Journals are the truth.
+"""Index over journals: their contents as database tables that can be queried. The journals are authoritative.
 
 `index_run` reads what a journal gained since it was last read, so that it costs the same at hour 36 as at hour 1. A
 database that was lost is made again by `rebuild`, from the same reading; schedules and tokens are in no journal and
@@ -46,7 +46,7 @@ _FINAL_EVENTS = ((EventType.STATE, RunState.FINISHED.value), (EventType.NOTE, ME
 
 @dataclass(slots=True)
 class IndexReport:
-    """What became of a directory full of journals: how many were indexed, and by run what could not be read.
+    """Result of indexing a directory of journals: how many were indexed, and by run what could not be read.
 
     `refused` are the runs of which nothing could be read.
     """
@@ -92,7 +92,7 @@ def index_run(session: Session, directory: Path, faults: list[JournalFault] | No
 
 
 def index_report(session: Session, directory: Path) -> RunRow:
-    """As `index_run`, of a run whose report was made anew: its figures are those of the report as it is now."""
+    """Index a run whose report was made again: its figures are then those of the new report."""
     row = index_run(session, directory)
     if row.state == RunState.FINISHED.value:
         _read_figures(row, JournalReader(directory))
@@ -244,7 +244,7 @@ def _read_figures(row: RunRow, reader: JournalReader) -> None:
 
 
 def _imported_at(reader: JournalReader) -> float | None:
-    """None for a run of this service's own."""
+    """Time at which a run was imported; None for a run of this service's own."""
     if not (reader.directory / files.IMPORTED).exists():
         return None
     try:
@@ -278,7 +278,7 @@ def _fold(
 
 
 def _restated(event: Event) -> list[dict[str, Any]]:
-    """What an event says of findings that were raised before."""
+    """Update of earlier findings that an event holds."""
     if event.type is EventType.NOTE and event.name in (UPDATED_NOTE, ENDED_NOTE):
         return [event.detail]
     if (event.type, event.name) not in _FINAL_EVENTS:
@@ -317,7 +317,7 @@ class _Findings:
 
 
 def status_in(directory: Path) -> RunStatus:
-    """What a run's journal says now. Raises Problem(journal_unreadable) when it says nothing."""
+    """Status of a run from its journal. Raises Problem(journal_unreadable) when it records none."""
     status = status_of(stored.event for stored in JournalReader(directory).events())
     if status is None:
         raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} holds no state that can be read")
@@ -354,13 +354,13 @@ def _status_in(row: RunRow) -> RunStatus:
 
 
 def _is_shorter(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events end before what was read of them: they are not the ones that were read."""
+    """Whether the events end before the offset indexed so far, so that they are not the same events."""
     path = directory / files.EVENTS
     return path.exists() and path.stat().st_size < offset_bytes
 
 
 def _are_others(directory: Path, offset_bytes: int) -> bool:
-    """Whether the events up to there are not the ones that were read.
+    """Whether the events up to that offset are not the ones that were indexed.
 
     What was read before it was synced may be gone after a power cut, or be something else.
     """

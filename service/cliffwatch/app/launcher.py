@@ -1,4 +1,4 @@
-"""Starting a run's worker, checking whether it lives, and stopping it.
+"""Start a run's worker, check whether it lives, and stop it.
 
 A worker is alive for as long as it holds the lock of its journal; its pid in the heartbeat serves only to signal it.
 """
@@ -34,7 +34,7 @@ def launch(directory: Path) -> subprocess.Popen[bytes]:
 
 
 def log_of(directory: Path) -> Path:
-    """What the workers of a run print."""
+    """Log of a run's workers."""
     return directory / _WORKER_OUTPUT
 
 
@@ -49,7 +49,7 @@ def worker_is_alive(directory: Path) -> bool:
 
 
 def metrics_port_of(directory: Path) -> int | None:
-    """Where the run's last worker has its metrics; None where it has none, or none was started."""
+    """Metrics port of the run's last worker; None where it has none, or none was started."""
     heartbeat = Heartbeat.read(directory)
     return None if heartbeat is None else heartbeat.metrics_port
 

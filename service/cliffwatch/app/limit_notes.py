@@ -8,7 +8,7 @@ from cliffwatch.telemetry.prometheus import QueryFailed
 
 
 def notes_on_limits(workload: Workload, examination: Examination, prometheus_url: str | None, now: float) -> list[str]:
-    """A limit that cannot be judged makes the run `invalid`, which would be known only at its end.
+    """Notes on limits that cannot be judged: each makes the run `invalid`, otherwise known only at its end.
 
     Prometheus is asked, at `now` in seconds since the epoch, where there is such a limit and a drive.
     """

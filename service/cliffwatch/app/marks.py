@@ -1,4 +1,4 @@
-"""Marking a span of a run: an event in its journal, which the report draws and leaves out of its judgement."""
+"""Mark a span of a run: an event in its journal, which the report draws and excludes from its judgement."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Keeping what the service believes of its runs and what is true of them the same.
+"""Reconcile the index with journals and workers.
 
 Once a second: read what journals gained, start the runs whose target is free, give interrupted runs a new worker, and
 force those that overstay their grace. Everything it needs is in the journals, so a service that was killed goes on
@@ -75,15 +75,15 @@ class Reconciler:
         self._rounds.start()
 
     def stop(self) -> None:
-        """Returns when the tick in progress is over. Workers go on."""
+        """Stop the thread; returns when the tick in progress is over. Workers continue."""
         self._rounds.stop()
 
     def busy_seconds(self) -> float:
-        """For how long the tick in progress has been; 0 between two."""
+        """Duration of the tick in progress so far; 0 between two."""
         return self._rounds.busy_seconds()
 
     def tick(self) -> None:
-        """One round. A run that cannot be looked after does not keep the others from it."""
+        """Process every run once. A run that fails does not keep the others from being processed."""
         with self._database.session() as session:
             runs = [LiveRun(row.id, Path(row.directory), row.target_key) for row in unfinished_runs(session)]
         busy: list[str] = []
@@ -104,7 +104,7 @@ class Reconciler:
         self._reap({run.run_id for run in runs})
 
     def _guarded(self, run: LiveRun, act: Callable[[LiveRun], RunState]) -> RunState | None:
-        """One run cannot keep the others from being looked after, whatever its journal or its disk holds."""
+        """Process one run so that its failure does not keep the others from being processed."""
         try:
             state = act(run)
             with self._database.session() as session:
@@ -116,7 +116,7 @@ class Reconciler:
         return state
 
     def _log_failure(self, run: LiveRun, error: Exception) -> None:
-        """Once, and not each second for as long as it lasts: the log may be on the disk that is full."""
+        """Log a failure once, and not each second while it lasts: the log may be on the disk that is full."""
         trouble = f"{type(error).__name__}: {error}"
         if self._troubles.get(run.run_id) != trouble:
             self._troubles[run.run_id] = trouble
@@ -206,11 +206,11 @@ class Reconciler:
         return status.state
 
     def _has_been(self, run: LiveRun, status: RunStatus) -> float:
-        """For how many seconds the run has been in its state."""
+        """Seconds for which the run has been in its state."""
         return self._seen.seconds(run.run_id, "state", (status.state, status.since), status.since)
 
     def _status(self, run: LiveRun) -> RunStatus | None:
-        """None where no event that can be read says what the run is doing."""
+        """Status of a run from its journal; None where no readable event gives its state."""
         follower = self._followers.setdefault(run.run_id, StatusFollower(run.directory))
         status = follower.status()
         for fault in follower.faults:
@@ -218,7 +218,7 @@ class Reconciler:
         return status
 
     def _end_unknown(self, run: LiveRun) -> RunState:
-        """A worker that goes on writes soon what it does; without one, what is to be done is not known any more.
+        """State of a run whose events have none: running if its worker lives, else the run is finished unanalysed.
 
         What has the place of the events and is no file is moved aside. Raises ValueError where there is no journal.
         """
@@ -267,7 +267,7 @@ def _is_killed(pid: int) -> bool:
 
 
 def _why_it_died(directory: Path, since: float) -> str:
-    """That a worker died, and what its log ends with; what it wrote before `since` is about something else."""
+    """Message that a worker died, with the last line that its log has since `since`."""
     log = launcher.log_of(directory)
     try:
         is_new = log.stat().st_mtime >= since

@@ -1,4 +1,4 @@
-"""What can be asked of a run's report: have it made now, read it, and see it as a picture."""
+"""Report service: make a run's report, read it, and draw it as a picture."""
 
 import os
 import threading
@@ -27,7 +27,7 @@ WAITING_LIMIT = 4
 
 
 class _Turns:
-    """How many make something at once, or wait for those who do."""
+    """Limit of concurrent or waiting callers of one operation."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -35,7 +35,7 @@ class _Turns:
 
     @contextmanager
     def take(self) -> Iterator[None]:
-        """Raises Problem(not_ready) where there are enough."""
+        """Take a turn. Raises Problem(not_ready) where there are enough."""
         if not self._free.acquire(blocking=False):
             raise Problem(Code.NOT_READY, f"{WAITING_LIMIT} {self._what} are asked for at the moment; try again")
         try:
@@ -46,7 +46,7 @@ class _Turns:
 
 @dataclass(frozen=True, slots=True)
 class MadeReport:
-    """What a report says. `is_provisional`: the run is not over, and its own report comes at its end."""
+    """Summary of a report. `is_provisional`: the run is not over, and its own report comes at its end."""
 
     verdict: VerdictName
     reasons: tuple[str, ...]
@@ -116,7 +116,7 @@ def _is_over(row: RunRow) -> bool:
 
 
 def _require_windows(directory: Path, place: Path) -> None:
-    """Raises Problem(journal_unreadable) where a report of less than the one that is there would take its place."""
+    """Refuse to replace a report whose windows are gone from the journal. Raises Problem(journal_unreadable)."""
     windows, report = directory / files.WINDOWS, place / files.REPORT_JSON
     if windows.is_file() or not report.is_file():
         return

@@ -1,4 +1,4 @@
-"""The workload versions that runs name, made again from the runs' journals."""
+"""Restore the stored workload versions that runs name, from the runs' journals."""
 
 import logging
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What can be asked of the service about runs: plan one, submit one, stop one.
+"""Run service: plan, submit and stop runs.
 
 A run exists once its journal does. The journal is made under another name and renamed when it is whole, so a refusal,
 and a crash at any moment, leaves either a run or nothing.
@@ -64,7 +64,7 @@ _SCHEDULE_PATIENCE_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What a request would do to each of its targets, and all that stands in its way."""
+    """Plan of a request: what it would do to each of its targets, and all objections."""
 
     run_id: str
     workload: Workload
@@ -94,7 +94,7 @@ class RunService:
         self._planner = TargetPlanner(settings, clock, questions or Questions(clock))
 
     def sweep(self) -> None:
-        """Make the runs' directory, and remove what a service that was killed had begun there."""
+        """Create the runs' directory, and remove unfinished journals of a service that was killed."""
         self._runs_directory.mkdir(mode=durable.PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         for path in self._runs_directory.glob(f"{_PENDING_PREFIX}*"):
             shutil.rmtree(path)
@@ -192,8 +192,8 @@ class RunService:
         return workload, version, _replaced(original, workload) if version is not None else {}
 
     def waits_for(self, row: RunRow) -> list[str]:
-        """The runs that a queued run waits for: those that were asked for before it and have or want its target; where
-        there are none, those of which a process hangs there, or those under way, if the machine takes no more."""
+        """Runs that a queued run waits for: earlier ones that have or want its target; else those with a process that
+        hangs there; else those under way, if the machine takes no more."""
         if row.state != RunState.QUEUED.value:
             return []
         with self._database.snapshot() as session:
@@ -297,7 +297,7 @@ class RunService:
         change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())
 
     def _finish_queued(self, directory: Path) -> bool:
-        """False when the run was started in the meantime."""
+        """Finish a queued run; False when it was started in the meantime."""
         detail = {"verdict": VerdictName.STOPPED.value, "reasons": [stopped_after(0.0)]}
         try:
             change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), detail)
@@ -309,7 +309,7 @@ class RunService:
 
 
 def _named(parts: Sequence[TargetPlan], what: Literal["notes", "objections"]) -> list[Any]:
-    """Of several targets each is named before what is said of it; what is said of all of them is said once."""
+    """Prefix each message with its target where there are several; a message that applies to all appears once."""
     if len(parts) == 1:
         return list(getattr(parts[0], what))
     found: dict[Any, list[str]] = {}
@@ -328,7 +328,7 @@ def _said_of(target: str, said: Any) -> Any:
 
 
 def _shared(parts: Sequence[TargetPlan]) -> list[Objection]:
-    """That two targets of one run are on one drive: neither's latency would be its own."""
+    """Objection: two targets of one run are on one drive, so that neither latency is its own."""
     found = []
     for one, other in combinations((part.examination for part in parts), 2):
         if targets_overlap(one.target_key, other.target_key):
@@ -357,7 +357,7 @@ def _submission(
 
 
 def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Objection]:
-    """That a drive is not the one whose erasure was confirmed."""
+    """Objection: the drive is not the one whose erasure was confirmed."""
     present = examination.blocks or ""
     if confirmed_blocks is None or is_same_device(confirmed_blocks, present):
         return []

@@ -1,4 +1,4 @@
-"""Queueing runs when schedules are due. APScheduler wakes this up; the schedules table says what is due.
+"""Scheduler: queue runs when schedules are due. APScheduler wakes it up; the schedules table says what is due.
 
 A fire time is settled in the table first (its row in schedule_firings exists from then on), then the run is queued and
 the row says so. A service that is killed in between leaves a failed firing, never an unrecorded one. What came due
@@ -57,7 +57,7 @@ Submit = Callable[[RunRequest, str, str, str | None], str]
 
 @dataclass(frozen=True, slots=True)
 class _Due:
-    """A fire time that was settled and is to be acted on."""
+    """Recorded fire time whose run is to be queued."""
 
     firing_id: int
     request: RunRequest
@@ -101,7 +101,7 @@ class Scheduler:
             self.refresh(schedule_id)
 
     def _pass_over(self, schedule_id: str, now: float) -> None:
-        """Record what was missed of a schedule while no service ran."""
+        """Record fire times of a schedule that were missed while no service ran."""
         try:
             with self._database.session() as session:
                 row = session.get(ScheduleRow, schedule_id)
@@ -112,7 +112,7 @@ class Scheduler:
             _LOG.debug("schedule %s cannot be settled: %r", schedule_id, error)
 
     def stop(self) -> None:
-        """Returns when no firing is in progress any more."""
+        """Stop the scheduler; returns when no firing is in progress any more."""
         self._stopping.set()
         if self._scheduler.running:
             self._scheduler.shutdown(wait=True)
@@ -163,7 +163,7 @@ class Scheduler:
             return None if row is None else self._settle(session, row, self._clock.wall(), self._grace_seconds)
 
     def _patiently(self, step: Callable[[], _T]) -> _T:
-        """Take a step as soon as the database lets it; each try waits for seconds by itself."""
+        """Retry a step until the database allows it; each attempt waits for seconds by itself."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return step()
@@ -174,7 +174,7 @@ class Scheduler:
         return step()
 
     def _settle(self, session: Session, row: ScheduleRow, now: float, grace_seconds: float) -> _Due | None:
-        """Record every fire time up to now and move the schedule on. The last is to be acted on if it is not too old.
+        """Record every fire time up to now, and advance the schedule. The last one is acted on if it is not too old.
 
         A grace of 0 is of a service that was down: whatever has passed was missed.
         """
@@ -219,7 +219,7 @@ class Scheduler:
                 firing.outcome, firing.run_id, firing.detail = outcome, run_id, detail
 
     def _outcome(self, schedule_id: str, due: _Due) -> tuple[str, str | None, str]:
-        """Queue the run, unless one waits already: what came of it, the run's id, and why there is none."""
+        """Queue the run, unless one waits already: outcome, run id, and the reason where there is none."""
         who = f"schedule {due.schedule_name}"
         try:
             if (waiting := self._patiently(lambda: self._waiting_run(schedule_id))) is not None:
@@ -250,7 +250,7 @@ class Scheduler:
 
 
 def _forget_old(session: Session, schedule_id: str) -> None:
-    """Remove what nothing came of but for the newest: a schedule of every second misses 86,400 a day."""
+    """Remove old firings without a run, except the newest: a schedule of every second misses 86,400 a day."""
     is_fruitless = (FiringRow.schedule_id == schedule_id, FiringRow.outcome != QUEUED)
     newest = select(FiringRow.due_at).where(*is_fruitless).order_by(FiringRow.due_at.desc())
     oldest_kept = session.scalar(newest.offset(FRUITLESS_KEPT - 1).limit(1))

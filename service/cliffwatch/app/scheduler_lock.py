@@ -20,7 +20,7 @@ _PAUSE_SECONDS = 0.1
 
 
 class SchedulerLock:
-    """Held from `acquire` to `release`."""
+    """Exclusive lock of the scheduler, held from `acquire` to `release`."""
 
     def __init__(self, path: Path, engine: Engine, clock: Clock, patience_seconds: float = 5.0) -> None:
         """`patience_seconds`: how long a service that is about to end is waited for."""
@@ -34,7 +34,7 @@ class SchedulerLock:
         self._turn = threading.Lock()
 
     def acquire(self) -> None:
-        """Raises Problem(conflict) when another scheduler holds the lock and does not release it."""
+        """Take the lock. Raises Problem(conflict) when another scheduler holds it and does not release it."""
         deadline = self._clock.monotonic() + self._patience_seconds
         while not self._try():
             if self._clock.monotonic() >= deadline:

@@ -1,6 +1,6 @@
-"""What can be done with schedules: make, change and remove them.
+"""Schedule service: create, change and remove schedules.
 
-What is stored can be carried: a trigger whose fire times cannot be computed is refused before it is stored.
+A trigger whose fire times cannot be computed is refused before it is stored.
 """
 
 import secrets
@@ -119,7 +119,7 @@ class ScheduleService:
 
 
 def row_of(session: Session, schedule_id: str) -> ScheduleRow:
-    """Raises Problem(not_found)."""
+    """Row of a schedule. Raises Problem(not_found)."""
     row = session.get(ScheduleRow, schedule_id)
     if row is None:
         raise Problem(Code.NOT_FOUND, f"there is no schedule {schedule_id}")

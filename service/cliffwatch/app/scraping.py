@@ -1,4 +1,4 @@
-"""What is to be scraped of the runs that are live: their workers, and what their workloads add."""
+"""Scrape targets of live runs: their workers, and the targets that their workloads add."""
 
 import logging
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ScrapedWorker:
-    """The metrics of a worker that lives; `window_seconds` is how long its run's windows are."""
+    """Metrics endpoint of a live worker; `window_seconds` is its run's window length."""
 
     run_id: str
     address: str
@@ -28,7 +28,7 @@ class ScrapedWorker:
 
 @dataclass(frozen=True, slots=True)
 class ScrapedTarget:
-    """What a workload adds; `window_seconds` are the shortest windows of the runs that name it."""
+    """Scrape target of a workload; `window_seconds` is the shortest window of the runs that name it."""
 
     job: str
     path: str
@@ -49,7 +49,7 @@ def scraped_workers(database: Database) -> list[ScrapedWorker]:
 
 
 def scraped_targets(database: Database) -> list[ScrapedTarget]:
-    """What the workloads of live runs add, each once, by job, path and address."""
+    """Scrape targets of live runs' workloads, each once, by job, path and address."""
     windows: dict[tuple[str, str, str], float] = {}
     for _, workload in _live(database):
         for entry in workload.scrape:

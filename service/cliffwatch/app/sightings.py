@@ -12,7 +12,7 @@ from cliffwatch.base.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class _Sighting:
-    """`before_seconds` had passed when `what` was first seen, at `at` of the monotonic clock."""
+    """First sight of the state `what`, at `at` of the monotonic clock; `before_seconds` had passed by then."""
 
     what: Hashable
     at: float
@@ -20,7 +20,7 @@ class _Sighting:
 
 
 class Sightings:
-    """What one process has seen of its runs, one thing an aspect of each."""
+    """Time in state of each run, by aspect."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

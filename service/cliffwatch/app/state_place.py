@@ -1,4 +1,4 @@
-"""Where the state directory lies: on a network share SQLite's locks, and what a sync promises, cannot be relied on."""
+"""Note when the state directory is on a network share, where SQLite's locks and fsync are not reliable."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ _SHARES = frozenset(
 
 
 def note_on_place(state_directory: Path, uses_sqlite: bool, proc: Path = Path("/proc")) -> str:
-    """What to say at the start of a directory on a network share; empty elsewhere, and where that is not known."""
+    """Warning about a state directory on a network share; empty elsewhere, and where that is not known."""
     try:
         file_system = mount_of(state_directory, proc).file_system
     except OSError:

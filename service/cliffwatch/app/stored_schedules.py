@@ -1,5 +1,4 @@
-"""Schedules as the table holds them. A row may be of an older version, or damaged: then it is shown, with the reason,
-and not scheduled; the others go on."""
+"""Read schedules from the table. A row that cannot be read is listed with the reason, and not scheduled."""
 
 from dataclasses import dataclass
 
@@ -14,19 +13,19 @@ from cliffwatch.store.models import ScheduleRow
 
 @dataclass(frozen=True, slots=True)
 class StoredSchedule:
-    """What to queue, and when."""
+    """Stored schedule: the run to queue, and when."""
 
     request: RunRequest
     trigger: CronSpecification | IntervalSpecification | DateSpecification
 
 
 def read_schedule(row: ScheduleRow) -> StoredSchedule:
-    """Raises Problem(schedule_invalid) that says what of the row cannot be read."""
+    """Read a stored schedule. Raises Problem(schedule_invalid) that says what of the row cannot be read."""
     return StoredSchedule(read_request(row), read_trigger(row))
 
 
 def read_trigger(row: ScheduleRow) -> CronSpecification | IntervalSpecification | DateSpecification:
-    """Raises Problem(schedule_invalid), also where the next fire time is none."""
+    """Read a stored trigger. Raises Problem(schedule_invalid), also where the next fire time is none."""
     trigger = parse_trigger(row.trigger)
     if row.next_fire_at is not None and not 0 <= row.next_fire_at < LATEST.timestamp():
         raise Problem(Code.SCHEDULE_INVALID, f"the next fire time that is stored, {row.next_fire_at!r}, is no time")
@@ -34,7 +33,7 @@ def read_trigger(row: ScheduleRow) -> CronSpecification | IntervalSpecification 
 
 
 def read_request(row: ScheduleRow) -> RunRequest:
-    """Raises Problem(schedule_invalid)."""
+    """Read a schedule's run request. Raises Problem(schedule_invalid)."""
     try:
         return RunRequest.model_validate(row.request)
     except ValidationError as error:

@@ -1,4 +1,4 @@
-"""What a workload would do to one target: the examination of the gate, the engine's plan, the answer of brokers."""
+"""Plan of a workload for one target: the gate's examination, the engine's plan, the brokers' preflight result."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _ASKING_LIMIT = 4
 
 @dataclass(frozen=True, slots=True)
 class TargetPlan:
-    """What would be written to one target, and all that stands in the way."""
+    """Plan for one target: what would be written, and all objections."""
 
     examination: Examination
     plan: LoadPlan
@@ -39,7 +39,7 @@ def confirmation_of(part: TargetPlan) -> str | None:
 
 
 class TargetPlanner:
-    """Looks at targets, and writes nothing."""
+    """Plans workloads on targets, without writing."""
 
     def __init__(self, settings: Settings, clock: Clock, questions: Questions) -> None:
         self._runs_directory = settings.runs_directory
@@ -50,7 +50,7 @@ class TargetPlanner:
         self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
 
     def plan(self, target: AnyTarget, workload: Workload, run_id: str, patience_seconds: float) -> TargetPlan:
-        """Raises Problem when the target is not there, or does not answer."""
+        """Plan a workload on a target. Raises Problem when the target is not there, or does not answer."""
         examination = self._examine(target, run_id)
         engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
         plan = engine.plan(load, context)
@@ -89,7 +89,7 @@ class TargetPlanner:
 
     @contextmanager
     def _turn_to_ask(self, target: AnyTarget, patience_seconds: float) -> Iterator[None]:
-        """Brokers may take as long as they like to say nothing, and must not have all requests wait for them."""
+        """Limit concurrent preflight checks: brokers that do not answer must not block all requests."""
         if not isinstance(target, BrokerTarget):
             yield
             return

@@ -1,4 +1,4 @@
-"""What can be done with tokens: make one, revoke one, and ask whose one is."""
+"""Token service: create and revoke API tokens, and identify the caller by a token."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from cliffwatch.store.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whose token came with a request, and what it allows."""
+    """Caller of a request: name and scope of its token."""
 
     token_id: str
     name: str
@@ -37,13 +37,13 @@ class TokenService:
     clock: Clock
 
     def caller_of(self, text: str) -> Caller | None:
-        """Whose token this is the text of; None where it is unknown, or was revoked."""
+        """Caller that a token's text belongs to; None where it is unknown, or was revoked."""
         with self.database.snapshot() as session:
             row = tokens.find_token(session, text)
         return None if row is None else Caller(row.id, row.name, Scope.of(row.scope))
 
     def holds(self, caller: Caller) -> bool:
-        """Whether the token of a caller that was let in before still lets in."""
+        """Whether an authenticated caller's token is still valid."""
         with self.database.snapshot() as session:
             return tokens.holds(session, caller.token_id)
 
@@ -54,7 +54,8 @@ class TokenService:
         return NewToken(row.id, row.name, scope, row.created_at, text)
 
     def revoke(self, token_id: str) -> None:
-        """At once and for good. Raises Problem(not_found), and Problem(conflict) for the last one of scope admin."""
+        """Revoke a token at once and for good. Raises Problem: not_found, or conflict for the last one of scope
+        admin."""
         with self.database.session() as session:
             tokens.revoke_token(session, token_id, self.clock.wall())
 

@@ -1,4 +1,4 @@
-"""What can be done with workloads: check one, store one, look one up."""
+"""Workload service: check, store and look up workloads."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ def check_document(document: dict[str, Any]) -> Workload:
 
 
 def check_yaml(text: str) -> Workload:
-    """As `check_document`, of a workload that is written as YAML."""
+    """Check a workload that is written as YAML, as `check_document` does."""
     return checked_workload(workload_document(text))
 
 

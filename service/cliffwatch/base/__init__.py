@@ -1,1 +1,1 @@
-"""What everything stands on: clock, units, errors, files, processes, histograms. It knows nothing of runs."""
+"""Base modules without knowledge of runs: clock, units, errors, files, processes, histograms."""

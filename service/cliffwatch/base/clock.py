@@ -1,4 +1,4 @@
-"""Time as the worker sees it: one wall clock, one monotonic clock, one way to wait.
+"""Clocks: wall time, monotonic time and waiting behind one interface.
 
 Everything that needs the time takes a `Clock`. `SystemClock` is the machine's; `VirtualClock` moves only when advanced,
 so that a 36 h run takes seconds.
@@ -32,7 +32,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own clocks."""
+    """Clock of the machine: system time and monotonic time."""
 
     def wall(self) -> float:
         return time.time()
@@ -107,7 +107,7 @@ class RunClock:
         self._clock.sleep(moment - self.now())
 
     def shift(self) -> Shift | None:
-        """What moved the wall clock since the last call, if anything did."""
+        """Shift of the wall clock since the last call, if it was set or the machine slept."""
         suspended = self._clock.suspended()
         slept = suspended - self._suspended
         if slept < self.SHIFT_THRESHOLD_SECONDS:

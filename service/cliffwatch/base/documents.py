@@ -1,4 +1,4 @@
-"""YAML between people and programs: written as one would write it, and one line that says why it cannot be read."""
+"""Read and write YAML documents: one-line messages for malformed input, output that people can edit."""
 
 import re
 from pathlib import Path
@@ -26,7 +26,7 @@ _PLAINER = (
 
 
 class _Bounded(yaml.SafeLoader):
-    """Refuses what a person would not write: keys that stand twice, and nesting and aliases that only cost time."""
+    """YAML loader that refuses duplicate keys, and nesting and aliases that only cost time."""
 
     def __init__(self, text: str, unique_keys: bool) -> None:
         super().__init__(text)
@@ -100,7 +100,7 @@ def load_yaml(text: str, *, unique_keys: bool = True) -> Any:
 
 
 def why_unreadable(error: OSError | UnicodeDecodeError | yaml.YAMLError) -> str:
-    """What is wrong, and where in the file, counted as editors count; the caller names the file."""
+    """Reason why a document cannot be read, with line and column as editors count; the caller names the file."""
     if isinstance(error, OSError):
         return error.strerror or str(error)
     if isinstance(error, UnicodeDecodeError):
@@ -121,7 +121,7 @@ _OTHER_LINE_ENDS = frozenset("\r\x85\u2028\u2029")
 
 
 class _Readable(yaml.SafeDumper):
-    """Writes text of several lines, such as a fio job, line by line, as one would write it to edit it."""
+    """YAML dumper that writes text of several lines, such as a fio job, as a block that people can edit."""
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

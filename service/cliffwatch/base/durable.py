@@ -1,4 +1,4 @@
-"""The few primitives that make a write whole, durable, and private to its owner."""
+"""Durable file writes: atomic replacement, fsync, and files that only their owner can read."""
 
 import errno
 import json
@@ -14,7 +14,7 @@ PRIVATE_DIRECTORY = 0o700
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a write failed for want of room, which may be made: of the disk, or of the user's share of it."""
+    """Whether a write failed because the disk, or the user's quota, is full."""
     return error.errno in (errno.ENOSPC, errno.EDQUOT)
 
 

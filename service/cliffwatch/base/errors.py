@@ -1,4 +1,4 @@
-"""Every refusal has a stable code, an HTTP status and a title, in one table.
+"""Error codes: every refusal has a stable code, an HTTP status and a title, in one table.
 
 `Problem` is the one exception that reaches a user: the API writes it as application/problem+json (RFC 9457), the
 command line as one line per fault. A code never changes its meaning; docs/errors.md explains each.
@@ -43,7 +43,7 @@ class Code(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ErrorKind:
-    """What a code means: the HTTP `status` and the sentence that stands for all problems of the kind."""
+    """Kind of error: its HTTP `status`, and the title of all problems of the kind."""
 
     status: int
     title: str

@@ -1,4 +1,4 @@
-"""What pydantic finds, in words that name what was typed and what would be right."""
+"""Translate pydantic's validation errors into messages that name the input and what would be right."""
 
 import json
 import re
@@ -78,7 +78,7 @@ def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:
 
 
 def unknown_key(key: str, known: Sequence[str], nested: Sequence[str] = ()) -> str:
-    """What is wrong with an unknown key, with the one that was probably meant, or all known ones.
+    """Message on an unknown key, with the one that was probably meant, or all known ones.
 
     `nested` are the dotted names of keys one level below.
     """
@@ -168,7 +168,7 @@ def _of_kind_or_length(item: Mapping[str, Any]) -> str | None:
 
 
 def _typed(item: Mapping[str, Any]) -> str:
-    """What was typed, cut where it is long; nothing, yes and no as JSON and YAML have them."""
+    """Text of the input value, shortened; null, true and false as JSON and YAML write them."""
     given = item["input"]
     text = json.dumps(given) if given is None or isinstance(given, bool) else repr(given)
     return text if len(text) <= _TYPED_LIMIT else text[: _TYPED_LIMIT - 1] + "…"

@@ -1,4 +1,4 @@
-"""JSON without the words that are not JSON: NaN, Infinity, and numbers too large for a float, such as 1e999.
+"""JSON without numbers that are not finite: NaN, Infinity, and numbers too large for a float, such as 1e999.
 
 Python reads and writes them; browsers, databases and most other programs do not. What is read here holds `null` in
 their place, what is written here never holds one.
@@ -33,7 +33,7 @@ _STORED_DEPTH_LIMIT = 2 * DEPTH_LIMIT
 
 
 class NotFiniteError(ValueError):
-    """A number that is not one of JSON's, or is too large."""
+    """Number that is not finite: NaN, Infinity, or too large for a float."""
 
 
 def strict_json(text: str | bytes, *, unique_keys: bool = False) -> Any:
@@ -79,7 +79,7 @@ def lenient_json(text: str | bytes) -> tuple[Any, int]:
 
 
 def may_be_unfit(text: bytes) -> bool:
-    """Whether a closer look could find a number that is not finite; False for nearly all of what is whole."""
+    """Whether a JSON text may hold a number that is not finite; False for nearly all that hold none."""
     if b"NaN" in text or b"Infinity" in text or (b"\\u" in text and _UNFIT_ESCAPE.search(text) is not None):
         return True
     figures = text.translate(_FIGURES)
@@ -106,7 +106,7 @@ def finite(value: Any) -> Any:
 
 
 def require_shallow(value: Any, limit: int = DEPTH_LIMIT) -> None:
-    """Raises ValueError when lists and mappings are nested deeper than the limit."""
+    """Limit the nesting of lists and mappings. Raises ValueError."""
     level = [value]
     for _ in range(limit + 1):
         level = [
@@ -121,7 +121,7 @@ def require_shallow(value: Any, limit: int = DEPTH_LIMIT) -> None:
 
 
 def require_few_keys(count: int) -> None:
-    """Raises ValueError for a mapping of more keys than the limit."""
+    """Limit the number of keys of a mapping. Raises ValueError."""
     if count > KEYS_LIMIT:
         raise ValueError(f"a mapping in it has {count} keys; it may have {KEYS_LIMIT}")
 

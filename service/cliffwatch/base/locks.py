@@ -17,7 +17,7 @@ _POLL_SECONDS = 0.01
 
 
 def take(descriptor: int, name: Path, patience_seconds: float = math.inf) -> None:
-    """Lock what is open as `descriptor`, until that is closed; without patience it is tried once.
+    """Lock an open `descriptor` until it is closed; without patience one attempt is made.
 
     Raises OSError: TimeoutError, which names it by `name`, while another process holds the lock for so long.
     """
@@ -35,7 +35,7 @@ def take(descriptor: int, name: Path, patience_seconds: float = math.inf) -> Non
 
 
 def hold(path: Path, patience_seconds: float = math.inf) -> int:
-    """Lock a file, which is made if it is not there, until the descriptor that this returns is closed.
+    """Lock a file, creating it if needed, until the returned descriptor is closed.
 
     Raises OSError, as `take` does.
     """

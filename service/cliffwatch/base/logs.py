@@ -1,4 +1,4 @@
-"""Logs that stay small: what is said again and again is counted, and a file that grows too long begins anew.
+"""Log files of bounded size: repeated lines are counted, and a file that grows too long is copied and truncated.
 
 The files are the standard error of processes that keep them open for appending: the service, its workers, the
 watchers, aging drives. So none is renamed; what it held is copied beside it, as `.old`, and the file itself is emptied.
@@ -41,7 +41,7 @@ def last_line(text: str) -> str:
 
 
 def last_line_of(path: Path) -> str:
-    """That of a log; empty where the log cannot be read."""
+    """Last line of a log that is not empty; empty where the log cannot be read."""
     try:
         with open(path, "rb", opener=open_regular) as log:
             log.seek(max(0, log.seek(0, os.SEEK_END) - _LAST_LINE_BYTES))
@@ -51,7 +51,7 @@ def last_line_of(path: Path) -> str:
 
 
 def bound(path: Path, limit_bytes: int = LIMIT_BYTES) -> None:
-    """Begin a log anew that is longer than it may be; its newest part is kept beside it. Raises OSError."""
+    """Truncate a log that is longer than it may be; its newest part is copied beside it. Raises OSError."""
     try:
         size_bytes = path.stat().st_size
     except (FileNotFoundError, NotADirectoryError):
@@ -71,7 +71,8 @@ def bound(path: Path, limit_bytes: int = LIMIT_BYTES) -> None:
 
 
 class Repetitions(logging.Filter):
-    """Of equal lines in a minute the first is written, of each kind a few; how many were not, the next minute says."""
+    """Log filter: of equal lines in a minute the first is written, of each kind a few; the next minute counts the
+    rest."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__()
@@ -104,7 +105,7 @@ class Repetitions(logging.Filter):
         return written
 
     def _end_span(self) -> str:
-        """What the span that is over left out; empty where none is, or it left nothing out."""
+        """Message on lines left out in the span that is over; empty where there are none."""
         now = self._clock.monotonic()
         if now < self._span_end:
             return ""
@@ -139,6 +140,6 @@ class LogRotator:
 
 
 def logs_below(state_directory: Path) -> list[Path]:
-    """Those of the service, of the watchers and of aging drives."""
+    """Logs of the service, of the watchers and of aging drives."""
     outputs = [path for parent in ("stack", "drives") for path in state_directory.glob(f"{parent}/*/output.log")]
     return [state_directory / "service.log", *outputs]

@@ -1,4 +1,4 @@
-"""A limit of the kernel on the memory of this process, on top of what it needed to start."""
+"""Limit this process's memory (RLIMIT_AS): a number of bytes on top of what it needed to start."""
 
 import errno
 import resource
@@ -12,15 +12,15 @@ ENVIRONMENT = {"ARROW_DEFAULT_MEMORY_POOL": "system", "MALLOC_ARENA_MAX": "2", "
 
 
 def limit_memory(limit_bytes: int) -> None:
-    """From here on no more than that: what asks for more gets a MemoryError."""
+    """Limit this process's address space from here on; a larger allocation raises MemoryError."""
     started = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     lower(resource.RLIMIT_AS, started + limit_bytes)
 
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """What comes out of this for want of memory is a MemoryError, whatever a library calls it: FreeType, the dynamic
-    linker and the kernel have words of their own."""
+    """Raise MemoryError for every exception caused by lack of memory: FreeType, the dynamic linker and the kernel
+    report it in other ways."""
     try:
         yield
     except Exception as error:

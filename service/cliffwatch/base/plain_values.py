@@ -1,4 +1,4 @@
-"""What a document from outside may be, before anything else looks at it: plain values, not too many and not too deep.
+"""Check an untrusted document before anything else uses it: plain values only, limited in number and depth.
 
 A mebibyte can hold half a million values, aliases of YAML stand for any number of them, and what walks over a document
 (checks, messages, copies) pays for each. So documents are counted first, which costs next to nothing.
@@ -15,7 +15,7 @@ _INTEGER_BITS = 64
 
 
 def read_json(text: bytes) -> Any:
-    """A request's JSON. Raises json.JSONDecodeError where it is none, ValueError for what is not taken."""
+    """Parse a request's JSON. Raises json.JSONDecodeError where it is malformed, ValueError for refused values."""
     return plain(strict_json(text, unique_keys=True))
 
 

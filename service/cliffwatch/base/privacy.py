@@ -14,7 +14,7 @@ UMASK = 0o077
 
 
 def keep_private() -> None:
-    """From now on this process, and what it starts, makes files for their owner alone."""
+    """Set the umask: this process and its children make files for their owner alone."""
     os.umask(UMASK)
 
 

@@ -25,7 +25,7 @@ _POLL_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process for as long as the machine is up: pid, start time in clock ticks since boot, and which boot."""
+    """Identity of a process until the next boot: pid, start time in clock ticks since boot, and boot id."""
 
     pid: int
     start_ticks: int
@@ -42,7 +42,7 @@ class ProcessIdentity:
 
     @classmethod
     def from_json(cls, body: dict[str, Any]) -> "ProcessIdentity":
-        """Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
+        """Parse an identity. Raises KeyError, TypeError, ValueError or OverflowError for what is none."""
         pid = int(body["pid"])
         if not 0 < pid <= _LARGEST_PID:
             raise ValueError(f"{pid} is no pid")
@@ -114,7 +114,7 @@ def uninterruptible_waits(pid: int) -> frozenset[tuple[int, int]]:
 
 
 def _text(path: Path) -> str:
-    """What the kernel says there; empty once the process is gone."""
+    """Text of a file of /proc; empty once the process is gone."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except (FileNotFoundError, ProcessLookupError, PermissionError):

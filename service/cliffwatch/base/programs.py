@@ -1,4 +1,4 @@
-"""Programs of this project's own: built into the state directory by `setup/binaries`, or installed with the package."""
+"""Find this project's own programs, built by `setup/binaries` or installed with the package."""
 
 import shutil
 import subprocess
@@ -38,7 +38,7 @@ def require_program(name: str, state_directory: Path) -> Path:
 
 
 def ask(program: Path, *arguments: str, standard_input: str | None = None) -> subprocess.CompletedProcess[str]:
-    """What a program answers at once. Raises Problem(component_missing) where it says nothing."""
+    """Output of a program that answers at once. Raises Problem(component_missing) where it prints nothing."""
     try:
         return subprocess.run(
             [program, *arguments],
@@ -54,5 +54,5 @@ def ask(program: Path, *arguments: str, standard_input: str | None = None) -> su
 
 
 def version_of(program: Path) -> str:
-    """What the program itself says. Raises Problem(component_missing) where it says nothing."""
+    """Version that the program itself prints. Raises Problem(component_missing) where it prints nothing."""
     return ask(program, "--version").stdout.strip().removeprefix(f"{program.name} ")

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Unanswered(Exception):
-    """There was no answer in time. The message says of whom, and for how long it has been silent."""
+    """No answer in time. The message names the target, and says for how long it has been silent."""
 
 
 @dataclass(slots=True, eq=False)
@@ -33,7 +33,7 @@ class _Question(Generic[T]):
 
 
 class Questions:
-    """The open questions. `patience_seconds` is the timeout of a caller."""
+    """Pending calls with a timeout. `patience_seconds` is the timeout of a caller."""
 
     def __init__(self, clock: Clock, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._clock = clock
@@ -42,7 +42,8 @@ class Questions:
         self._open: list[_Question[object]] = []
 
     def ask(self, about: str, act: Callable[[], T]) -> T:
-        """What `act` returns or raises. Raises Unanswered: at once where what it is about has been silent for long."""
+        """Run `act` in a thread; return its result. Raises Unanswered: at once where `about` has been silent for
+        long."""
         asked_at = self._clock.monotonic()
         question = self._turn(about, asked_at)
         threading.Thread(target=self._put, args=(question, act), name=f"question to {about}", daemon=True).start()
@@ -54,7 +55,7 @@ class Questions:
         return answer[0]
 
     def _turn(self, about: str, asked_at: float) -> _Question[object]:
-        """Wait until it may be asked."""
+        """Wait for a free slot."""
         with self._changed:
             while True:
                 mine = [each for each in self._open if each.about == about]
@@ -90,7 +91,7 @@ class Questions:
 
 
 class SharedAnswer(Generic[T]):
-    """What is asked by many at once and takes long: it is found out once for all who ask meanwhile."""
+    """Slow answer shared by all who ask for it at the same time: it is computed once."""
 
     def __init__(self, find_out: Callable[[], T]) -> None:
         self._find_out = find_out
@@ -98,7 +99,7 @@ class SharedAnswer(Generic[T]):
         self._under_way: Future[T] | None = None
 
     def ask(self) -> T:
-        """What is found out, or raised, by this call or by one that was under way already."""
+        """Result or exception of this call, or of one that was under way already."""
         with self._lock:
             shared, mine = self._under_way, Future[T]()
             if shared is None:

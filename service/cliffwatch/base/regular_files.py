@@ -10,7 +10,7 @@ from cliffwatch.base.durable import PRIVATE_FILE
 
 
 class NotAFile(OSError):
-    """Something else has the file's name."""
+    """Path that leads to something other than a regular file."""
 
 
 def open_regular(path: str | Path, flags: int) -> int:
@@ -34,7 +34,7 @@ def reading(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path) -> bytes:
-    """What is in a file. Raises OSError, NotAFile."""
+    """Content of a regular file. Raises OSError, NotAFile."""
     with reading(path) as file:
         return file.read()
 

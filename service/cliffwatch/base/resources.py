@@ -1,4 +1,4 @@
-"""What the service reads beside its code, and where it is: the one place that reaches out of the package.
+"""Paths of resource files outside the package: alerts, dashboards, migrations, drive profiles.
 
 A wheel carries these directories inside the package, under the names that they have in a checkout.
 """

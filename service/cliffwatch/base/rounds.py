@@ -1,4 +1,4 @@
-"""What the service does again and again beside its requests."""
+"""Periodic background task; a failed round is logged."""
 
 import logging
 import threading
@@ -9,7 +9,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Rounds:
-    """A thread that carries something out every so many seconds. A round that fails is logged; the next one follows.
+    """Thread that calls a function periodically. A round that fails is logged; the next one follows.
 
     Where rounds fail alike in a row, the log has the first in full, and a line each for the 2nd, 4th, 8th and so on.
     """
@@ -27,13 +27,13 @@ class Rounds:
         self._thread.start()
 
     def stop(self) -> None:
-        """Returns when the round in progress is over. May be called without a start."""
+        """Stop the thread; returns when the round in progress is over. May be called without a start."""
         self._end.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def busy_seconds(self) -> float:
-        """For how long the round in progress has been; 0 between two."""
+        """Duration of the round in progress so far; 0 between two."""
         began_at = self._began_at
         return 0.0 if began_at is None else time.monotonic() - began_at
 

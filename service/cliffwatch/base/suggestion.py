@@ -31,5 +31,5 @@ def _likeness(form: str, name: str) -> float:
 
 
 def _form(name: str) -> str:
-    """In small letters, with one word separator and one word for a size, since that is what people mix up."""
+    """Normalised form of a name: lower case, with one word separator and one word for a size."""
     return re.sub(r"_bytes?$", "_size", name.lower().replace("-", "_"))

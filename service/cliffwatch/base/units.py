@@ -92,7 +92,7 @@ def parse_share(text: str) -> float:
 
 
 def format_length(seconds: float) -> str:
-    """For reading: 4 → `4 s`, 90 → `1m30s`. Hours stay hours: a soak is spoken of as 36h."""
+    """Format a duration for reading: 4 → `4 s`, 90 → `1m30s`. Hours without days: 36h."""
     whole = round(seconds, 1)
     if whole < 60:
         return f"{whole:g} s"
@@ -103,14 +103,14 @@ def format_length(seconds: float) -> str:
 
 
 def format_hours(seconds: float) -> str:
-    """For reading: 46440 → `12.9 h`, 3600 → `1 h`; in minutes and seconds below one hour."""
+    """Format hours for reading: 46440 → `12.9 h`, 3600 → `1 h`; in minutes and seconds below one hour."""
     if 0 < seconds < 3600:
         return format_length(round(seconds))
     return f"{seconds / 3600:,.1f}".removesuffix(".0") + " h"
 
 
 def format_size(size_bytes: float) -> str:
-    """For reading, not for parsing back: 1610612736 → `1.5 GiB`. What would have four digits is of the next unit."""
+    """Format a size for reading, not for parsing back: 1610612736 → `1.5 GiB`, with less than four digits."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if abs(size_bytes) < (999.5 if unit == "B" else 999.95) or unit == "TiB":
             return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -119,7 +119,7 @@ def format_size(size_bytes: float) -> str:
 
 
 def format_latency(seconds: float) -> str:
-    """For reading: three digits and a unit, 0.0123 → `12.3 ms`."""
+    """Format a latency for reading: three digits and a unit, 0.0123 → `12.3 ms`."""
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs")):
         if seconds >= size * 0.9995 or unit == "µs":
             value = seconds / size
@@ -128,14 +128,14 @@ def format_latency(seconds: float) -> str:
 
 
 def format_number(value: float) -> str:
-    """For reading: three digits, and never fewer than are before the point: 1.24, 24.5, 2,598."""
+    """Format a number for reading: three digits, and never fewer than are before the point: 1.24, 24.5, 2,598."""
     if 0 < abs(value) < 0.0001:
         return "< 0.0001"
     return f"{value:,.0f}" if abs(value) >= 99.95 else f"{value:.3g}"
 
 
 def format_count(number: float) -> str:
-    """For reading: 1,296,000; from ten million on `12.96 million`, since long numbers are hard to read."""
+    """Format a count for reading: 1,296,000; from ten million on `12.96 million`."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if number >= size * (10 if word == "million" else 1):
             return f"{number / size:.4g} {word}"
@@ -143,27 +143,27 @@ def format_count(number: float) -> str:
 
 
 def format_rate(per_second: float) -> str:
-    """For reading: 204800 → `204,800 /s`, 0.25 → `0.25 /s`."""
+    """Format a rate for reading: 204800 → `204,800 /s`, 0.25 → `0.25 /s`."""
     return f"{format_number(per_second) if abs(per_second) < 99.95 else format_count(per_second)} /s"
 
 
 def format_ratio(ratio: float) -> str:
-    """For reading: 1.724 → `1.72×`, 4.1 → `4.1×`, 2305.1 → `2,305×`."""
+    """Format a ratio for reading: 1.724 → `1.72×`, 4.1 → `4.1×`, 2305.1 → `2,305×`."""
     return f"{ratio:.2f}×" if ratio < 1.995 else f"{ratio:.1f}×" if ratio < 9.95 else f"{ratio:,.0f}×"
 
 
 def format_amplification(ratio: float) -> str:
-    """For reading: 1 → `1.00`."""
+    """Format write amplification for reading: 1 → `1.00`."""
     return f"{ratio:,.2f}"
 
 
 def format_byte_rate(bytes_per_second: float) -> str:
-    """For reading: 1610612736 → `1.5 GiB/s`."""
+    """Format bytes per second for reading: 1610612736 → `1.5 GiB/s`."""
     return f"{format_size(bytes_per_second)}/s"
 
 
 def format_share(ratio: float) -> str:
-    """For reading: 0.5 → `50 %`, 0.0061 → `0.61 %`. A share held against a limit has `analysis.verdict.percent`."""
+    """Format a share for reading: 0.5 → `50 %`, 0.0061 → `0.61 %`. Against a limit use `analysis.verdict.percent`."""
     return "< 0.01 %" if 0 < ratio < 0.0001 else f"{format_number(ratio * 100)} %"
 
 

@@ -1,4 +1,4 @@
-"""Which Cliffwatch this is. The number is in the workspace's Cargo.toml, from which installing takes it."""
+"""Version of Cliffwatch. The number is in the workspace's Cargo.toml, from which installation takes it."""
 
 from importlib.metadata import version
 

@@ -174,7 +174,7 @@ def _share_of(unpartitioned: str | None) -> float:
 
 
 def _value(text: str) -> Any:
-    """What YAML takes it for, except that `on` and `off` are words here."""
+    """Value of a setting as YAML reads it, except that `on` and `off` are words here."""
     return text if text in ("on", "off") else yaml.safe_load(text)
 
 

@@ -1,4 +1,4 @@
-"""`cliffwatch analyze …`: what changed in a run, in a journal, or in a CSV that others made. Needs no service."""
+"""`cliffwatch analyze …`: find changes in a run, a journal, a CSV or another program's output. Needs no service."""
 
 import gzip
 import zlib

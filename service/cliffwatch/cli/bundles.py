@@ -1,4 +1,4 @@
-"""`cliffwatch run bundle` and `run import`: a run from one service to another in one file."""
+"""`cliffwatch run bundle` and `run import`: export a run as one file, and import it into another service."""
 
 from pathlib import Path
 from typing import Annotated

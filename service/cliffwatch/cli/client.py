@@ -1,4 +1,4 @@
-"""The API as the command line uses it: JSON in, JSON out, and every refusal a `Problem`."""
+"""HTTP client of the API for the command line: JSON in, JSON out, and every refusal a `Problem`."""
 
 import json
 from collections.abc import Iterator
@@ -109,7 +109,7 @@ class ApiClient:
             return False
 
     def why_not_ready(self) -> str | None:
-        """What a service that answers says that it lacks; None when it is ready, or none answers."""
+        """Reason why a service that answers is not ready; None when it is, or none answers."""
         try:
             answer = self._http.get("/readyz", timeout=_READY_TIMEOUT_SECONDS)
         except httpx.HTTPError:

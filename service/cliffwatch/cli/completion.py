@@ -1,6 +1,6 @@
-"""What the shell completes: ids and names, asked of the service, or read from this machine where it does not answer.
+"""Shell completion of ids and names, from the service, or from this machine where the service does not answer.
 
-Completion never fails and never says anything: what cannot be had is not offered.
+Completion never fails and prints no message: what is unavailable is not offered.
 """
 
 from collections.abc import Callable, Iterable

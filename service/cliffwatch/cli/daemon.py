@@ -1,4 +1,4 @@
-"""The service as a process of its own: started in the background, found again, stopped.
+"""Start the service as a background process, find it again, and stop it.
 
 `service.json` in the state directory says which process it is, by pid, start time and boot, so that a pid that belongs
 to another process by now is never taken for the service.
@@ -68,7 +68,7 @@ def start_daemon(state_directory: Path, url: str, arguments: list[str]) -> Daemo
 
 
 def remember_daemon(state_directory: Path, daemon: Daemon) -> None:
-    """So that it is found again. Raises OSError."""
+    """Write the process file, by which the service is found again. Raises OSError."""
     write_json_durably(state_directory / PROCESS_FILE, {"process": daemon.process.to_json(), "url": daemon.url})
 
 

@@ -21,7 +21,7 @@ def setting_name(assignment: str) -> str:
 
 
 def typed_by_name(assignments: Iterable[str], flags: Mapping[str, object] | None = None) -> dict[str, str]:
-    """What was typed for each setting: `--set KEY=VALUE`, or a flag of the setting's name.
+    """Text typed for each setting: by `--set KEY=VALUE`, or by a flag of the setting's name.
 
     Raises Problem(bad_request) where a setting was given more than once: the last value would silently win.
     """
@@ -38,7 +38,7 @@ def typed_by_name(assignments: Iterable[str], flags: Mapping[str, object] | None
 
 
 def check_names(program: Path, assignments: Iterable[str], code: Code) -> None:
-    """Raises Problem that names every `--set` of a setting that there is not, with the one that was meant."""
+    """Refuse every `--set` of an unknown setting, and suggest the one that was meant. Raises Problem."""
     assignments = list(assignments)
     if not assignments:
         return

@@ -59,7 +59,7 @@ def _wrapped(text: str, width: int, first: str, others: str) -> list[str]:
 
 
 def kind_of(drive: Mapping[str, Any]) -> list[str]:
-    """What a drive is: its size, its kind, its maker's name for it."""
+    """Description of a drive: its size, its kind, its maker's name for it."""
     if drive["backing_file"]:
         kind = f"loop device over {drive['backing_file']}"
     elif drive["raid_level"]:
@@ -73,7 +73,7 @@ def kind_of(drive: Mapping[str, Any]) -> list[str]:
 
 
 def target_of(drive: Mapping[str, Any]) -> str:
-    """What `--target` takes for the drive: the first of the names that do not move."""
+    """Value of `--target` for the drive: the first of the names that do not move."""
     identities = drive["identities"]
     if identities:
         return f"device:{identities[0]}"

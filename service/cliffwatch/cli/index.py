@@ -1,4 +1,4 @@
-"""`cliffwatch index …`: the database as an index over journals."""
+"""`cliffwatch index …`: rebuild the database, which is an index, from the journals."""
 
 from dataclasses import asdict
 

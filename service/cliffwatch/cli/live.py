@@ -1,4 +1,4 @@
-"""Following a run until it is over, through lost connections and restarts of the service.
+"""Follow a run until it is over, through lost connections and restarts of the service.
 
 The run does not depend on the service, so neither does following it: a service that is away is waited for, and the
 stream is taken up again after the last event that was seen.
@@ -54,7 +54,7 @@ class RunNotice:
 
 @dataclass(frozen=True, slots=True)
 class KeepAlive:
-    """Nothing happened; the service is alive."""
+    """Update without news: the service is alive."""
 
 
 Update = RunSeen | WindowSeen | EventSeen | RunNotice | KeepAlive
@@ -80,7 +80,7 @@ class Follower:
         self._attempts = 0
 
     def updates(self) -> Iterator[Update]:
-        """What happens to the run, until it is over. The first failure to reach the service is raised as it is."""
+        """Updates of the run until it is over. The first failure to reach the service is raised as it is."""
         run = self._api.get(self._path)
         yield RunSeen(run)
         while not is_over(run):

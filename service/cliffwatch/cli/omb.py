@@ -1,4 +1,4 @@
-"""`cliffwatch omb …`: workloads and drivers of OpenMessaging Benchmark, taken over."""
+"""`cliffwatch omb …`: import workloads and drivers of OpenMessaging Benchmark."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""How the command line prints: data on stdout as a table or as JSON, everything said to a person on stderr."""
+"""Output of the command line: data on stdout as a table or as JSON, messages on stderr."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""File type at a path that the user typed, which may be one that the system cannot look at."""
+"""File type at a path that the user typed, which the system may be unable to look at."""
 
 import os
 from pathlib import Path

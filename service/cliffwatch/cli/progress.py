@@ -1,4 +1,4 @@
-"""A run's progress as a person sees it: a bar that moves on a terminal, a plain line every 10 s elsewhere."""
+"""Progress display of a run: a bar on a terminal, a plain line every 10 s elsewhere."""
 
 import sys
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""`cliffwatch run report`: a run's report, made on the spot where there is none."""
+"""`cliffwatch run report`: get a run's report; make it where there is none."""
 
 import sys
 import tempfile

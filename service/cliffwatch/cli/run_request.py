@@ -1,4 +1,4 @@
-"""`cliffwatch run start`: from flags to the order that the API takes, and the plan that a dry run prints."""
+"""`cliffwatch run start`: build the API's run request from flags, and print the plan of a dry run."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What commands that need no service share: the journal that they read, and the file that they write."""
+"""Input journal and output file of the commands that need no service."""
 
 import sys
 from collections.abc import Iterator

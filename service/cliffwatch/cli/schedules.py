@@ -1,4 +1,4 @@
-"""`cliffwatch schedule …`: runs that start by the clock."""
+"""`cliffwatch schedule …`: add, list, enable, disable and remove schedules of runs."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any

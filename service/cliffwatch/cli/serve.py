@@ -1,4 +1,4 @@
-"""The service in the foreground: one process, until a signal ends it."""
+"""Run the service in the foreground: one process, until a signal ends it."""
 
 import ipaddress
 import itertools

@@ -1,4 +1,4 @@
-"""What one call of the command line knows: which service, which token, how to print."""
+"""Session of one command: which service, which token, which output format."""
 
 import os
 from dataclasses import dataclass

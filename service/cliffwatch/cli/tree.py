@@ -1,4 +1,4 @@
-"""What every command and group of the command line has in common: a flag that holds one value is given once."""
+"""Base classes of commands and groups: a flag that holds one value is refused when it is given twice."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ class OnceCommand(TyperCommand):
 
 
 class OnceGroup(TyperGroup):
-    """The same of a group and its own flags."""
+    """Group that refuses a flag of its own which was given twice."""
 
     def parse_args(self, context: Any, arguments: list[str]) -> list[str]:
         _refuse_repeated(self, context, arguments)

@@ -1,4 +1,4 @@
-"""`cliffwatch install-units`: systemd keeps the service of this machine running."""
+"""`cliffwatch install-units`: write the systemd unit that keeps the service of this machine running."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A service whose database does not answer yet: it waits, says so once a pause, and is not ready meanwhile."""
+"""Wait at start for a database that does not answer yet; until then every request is answered with 503."""
 
 import json
 import socket
@@ -76,7 +76,7 @@ class _Answer(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = _refuse  # noqa: N815  names of http.server
 
     def log_message(self, format: str, *arguments: object) -> None:  # noqa: A002  its name in http.server
-        """Not a line for each request."""
+        """Suppress the log line of each request."""
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`cliffwatch drive what-if`: when would the cliff come, and what moves it, as bands."""
+"""`cliffwatch drive what-if`: simulate when the cliff would come and what shifts it, with bands."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""`cliffwatch workload …`: check workloads, keep them, look at them."""
+"""`cliffwatch workload …`: validate, save, list and print workloads."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -85,7 +85,7 @@ def show(context: typer.Context, workload: NameArgument, output: OutputOption = 
 
 
 def _ordered(document: dict[str, Any], model: type[BaseModel]) -> dict[str, Any]:
-    """The same, with the keys that the model knows in the model's order, and before the others."""
+    """Mapping with the keys that the model knows first, in the model's order."""
     return {name: document[name] for name in model.model_fields if name in document} | document
 
 

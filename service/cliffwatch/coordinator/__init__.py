@@ -1,1 +1,1 @@
-"""The worker: the process that coordinates one run, outlives the service, and leaves the load to its part."""
+"""Worker process, which coordinates one run and outlives the service. Its child, the part, makes the load."""

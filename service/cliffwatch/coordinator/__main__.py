@@ -37,7 +37,7 @@ def _take_lock(path: Path) -> bool:
 
 
 def _refuse(directory: Path, problem: Problem) -> int:
-    """On one line: the service puts the last line of the log into the run's journal."""
+    """Print the refusal on one line: the service copies the log's last line into the run's journal."""
     reason = "; ".join(line.strip() for line in str(problem).splitlines())
     print(f"the run in {directory} cannot be executed: {reason}", file=sys.stderr)
     return CANNOT_RUN

@@ -1,6 +1,6 @@
-"""The end of a run that the service has given up: its files are removed and its report made, as at any other end.
+"""Finish a run that the service has given up: remove its files and make its report, as for any other run.
 
-None of this needs the run's windows to be open, nor its order to be readable: whatever killed the workers is not asked.
+None of this opens the run's windows, and the order may be unreadable: either may be what killed the workers.
 """
 
 import time
@@ -19,7 +19,7 @@ from cliffwatch.report.collect import order_in
 
 
 def is_given_up(directory: Path) -> bool:
-    """Whether the journal says that no worker is to make load any more."""
+    """Whether the journal records that the run was given up: no worker is to make load any more."""
     return any(
         ends_load(stored.event) and bool(stored.event.detail.get(GIVEN_UP))
         for stored in JournalReader(directory).events()

@@ -1,4 +1,4 @@
-"""Windows on their way into the journal. While its disk is full they wait in memory, and the load goes on."""
+"""Commit windows to the journal. While its disk is full they wait in memory, and the load continues."""
 
 import time
 from collections import deque
@@ -51,7 +51,7 @@ class WindowCommitter:
             self.lost += 1
 
     def write(self) -> bool:
-        """Commit what waits, as far as there is room; says whether nothing waits any more."""
+        """Commit the waiting windows as far as the disk has room; True when none waits any more."""
         while self._waiting:
             if not self._write(self._waiting[0]):
                 return False
@@ -59,7 +59,7 @@ class WindowCommitter:
         return True
 
     def finish(self) -> None:
-        """Returns when nothing waits any more, or when the disk was not freed in time; the events say so then."""
+        """Wait until no window waits, or the disk was not freed in time, which an event then records."""
         give_up = time.monotonic() + PATIENCE_SECONDS
         while not self.write() and time.monotonic() < give_up:
             self._context.wait_beating(FULL_DISK_PAUSE_SECONDS)

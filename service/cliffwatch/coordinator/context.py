@@ -1,4 +1,4 @@
-"""What every stage of a run needs: the order, the journal, the clocks, the figures."""
+"""Shared state of a run's stages: order, journal, clocks, metrics."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ AWAY_SECONDS = 120.0
 
 @dataclass(slots=True)
 class RunContext:
-    """One run in the hands of one worker."""
+    """Context of one run in its worker: order, journal, clocks, figures."""
 
     directory: Path
     settings: Settings
@@ -143,7 +143,7 @@ class RunContext:
         return True
 
     def status(self) -> RunStatus:
-        """What the journal says of the run at this moment."""
+        """Status of the run from its journal, as of now."""
         status = status_of(stored.event for stored in JournalReader(self.directory).events())
         assert status is not None, "a run is queued before it is given to a worker"
         return status
@@ -164,7 +164,7 @@ class RunContext:
             self.wait_beating(FULL_DISK_PAUSE_SECONDS)
 
     def beat(self) -> None:
-        """Renew the heartbeat when it is due, and see to what goes on beside the load."""
+        """Renew the heartbeat when it is due, and run the periodic tasks beside the load."""
         now = SystemClock().monotonic()
         if now - self._last_heartbeat < HEARTBEAT_SECONDS:
             return
@@ -174,13 +174,13 @@ class RunContext:
             self.telemetry.poll(self.run_clock.now())
 
     def leave(self, process: ProcessIdentity) -> None:
-        """Go on without a process that was killed and does not end."""
+        """Stop waiting for a process that was killed and does not end, and record that."""
         self.left = (*self.left, process)
         self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
         self.beat_now()
 
     def hung(self) -> list[ProcessIdentity]:
-        """Those of the processes left that are still there: what they wait for keeps others waiting, too."""
+        """Abandoned processes that are still alive: what they wait for blocks other processes, too."""
         return [process for process in self.left if process.is_alive()]
 
     def beat_now(self) -> None:
@@ -219,7 +219,7 @@ class RunContext:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the run's time is not the world's."""
+        """Whether the run uses a virtual clock."""
         return isinstance(self.clock, VirtualClock)
 
     def wait(self, seconds: float) -> None:
@@ -234,7 +234,7 @@ class RunContext:
         os.read(self.wake_fd, 4096)
 
     def wait_beating(self, seconds: float) -> None:
-        """Wait in real time, whatever the run's time is, and show meanwhile that the worker lives."""
+        """Wait in real time, also in a run of virtual time, and renew the heartbeat meanwhile."""
         end = SystemClock().monotonic() + seconds
         while (left := end - SystemClock().monotonic()) > 0:
             if select.select([self.wake_fd], [], [], min(left, HEARTBEAT_SECONDS))[0]:
@@ -242,7 +242,7 @@ class RunContext:
             self.beat()
 
     def advance_virtual(self, moment: float) -> None:
-        """In virtual time, windows move the clock."""
+        """Advance the virtual clock to a window's end; nothing in real time."""
         if isinstance(self.clock, VirtualClock):
             self.clock.advance_to(moment)
 
@@ -258,6 +258,6 @@ def wake_on(*numbers: signal.Signals) -> tuple[int, list[int]]:
 
 
 def _may_pass(error: OSError) -> bool:
-    """Whether the journal may be written to later: there is no room, its lock is held, or its path leads nowhere, as
-    after it was moved or its file system unmounted."""
+    """Whether a failed write to the journal may succeed later: there is no room, its lock is held, or its path leads
+    nowhere, as after it was moved or its file system unmounted."""
     return durable.is_temporary(error) or error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)

@@ -1,4 +1,4 @@
-"""Detection while a run goes on: committed windows in, findings into the journal, gauges to Prometheus.
+"""Online detection in the worker: committed windows in, findings into the journal, gauges to Prometheus.
 
 Detection follows the journal. A worker that takes a run over reads it from the first window on, a little at a time
 beside the load, until it has caught up; what the journal has already is not recorded again. A detector that fails ends
@@ -54,7 +54,7 @@ RecordEvent = Callable[..., Any]
 
 
 class Detection:
-    """The detection of one run."""
+    """Online detection of one run."""
 
     def __init__(
         self,
@@ -98,23 +98,23 @@ class Detection:
         self._guard(self._recall)
 
     def notice(self, event: Event) -> None:
-        """Take in an event of the run as it is recorded."""
+        """Take an event of the run, as it is recorded."""
         self._guard(self._take_notice, event)
 
     def take(self, window: JournalWindow) -> None:
-        """Take in a window that was just committed; while behind, it is read from the journal when its turn comes."""
+        """Take a window that was just committed; while detection is behind, it is read from the journal later."""
         self._guard(self._look_for_marks)
         if self._behind is None:
             self._guard(self._feed, window)
 
     def catch_up(self, seconds: float = CATCH_UP_SECONDS) -> None:
-        """Spend up to so long on what the journal has that was not looked at; nothing when there is nothing."""
+        """Analyse windows of the journal that detection has not seen yet, for at most `seconds`."""
         if self._behind is not None:
             self._guard(self._follow, seconds)
 
     @property
     def figures(self) -> DetectionFigures | None:
-        """What is exported at the moment; None while the journal has windows that were not looked at."""
+        """Exported figures; None while the journal has windows that detection has not seen."""
         if self._behind is not None or self._detector is None:
             return None
         if self._figures is None:
@@ -122,7 +122,7 @@ class Detection:
         return self._figures
 
     def _guard(self, step: Callable[..., None], *arguments: Any) -> None:
-        """Whatever goes wrong in detection ends detection, with a note, and not the run."""
+        """Contain an error in detection: it ends detection, with a note, and not the run."""
         if self.has_failed:
             return
         try:
@@ -135,7 +135,7 @@ class Detection:
             self._record_event(EventType.NOTE, FAILED_NOTE, message=f"{type(error).__name__}: {error}", where=where)
 
     def _recall(self) -> None:
-        """What the journal has already: what was recorded, what explains what, and windows to catch up with."""
+        """Restore state from the journal: recorded findings, notices, and windows to catch up with."""
         reader = JournalReader(self._directory)
         for stored in reader.events():
             event = stored.event
@@ -155,13 +155,13 @@ class Detection:
             self._behind = reader.windows()
 
     def _look_for_marks(self) -> None:
-        """What was marked is not judged: where it was looked at already, everything is looked at anew without it."""
+        """Exclude newly marked spans; where they were judged already, detection restarts without them."""
         if self._marks.look() and self._detector is not None:
             self._doubted |= self._active
             self._read_anew()
 
     def _end_doubted(self) -> None:
-        """What was raised of a span that was marked later is over."""
+        """End findings that were raised in a span that was marked later."""
         for key, finding in self._doubted.items():
             if self._among(list(self._active), key) is None and self._among(self._ended, key) is None:
                 self._ended.append(key)
@@ -208,7 +208,7 @@ class Detection:
             self._record_baselines()
 
     def _starts_over(self, window: JournalWindow) -> bool:
-        """A series that was never seen needs a new detector, and that one has to look at everything from the start."""
+        """Restart from the first window when a window has a series that was never seen; says whether it did."""
         shape = (tuple(window.latency), tuple(name for name in window.counters if name.endswith("write_operations")))
         if shape == self._shape:
             return False
@@ -230,7 +230,7 @@ class Detection:
         self._notices.clear()
 
     def _read_anew(self) -> None:
-        """Another detector, which is behind from the first window on."""
+        """Replace the detector, and read the journal from the first window on."""
         self._make_detector()
         reader = JournalReader(self._directory)
         self._active.clear()
@@ -267,7 +267,7 @@ class Detection:
             self._active.pop(key, None)
 
     def _take_size(self, finding: Finding) -> None:
-        """What lasts, as large as it is by now: shown at once, and recorded when it has changed by much."""
+        """Update the size of an active finding: exported at once, recorded when it has changed by much."""
         key = (finding.kind.value, finding.series, finding.onset)
         if key not in self._active:
             return
@@ -283,7 +283,7 @@ class Detection:
             self._record_event(EventType.NOTE, UPDATED_NOTE, **self._restated(key, finding))
 
     def _restated(self, key: FindingKey, finding: Finding) -> dict[str, Any]:
-        """What a finding has become, and by which kind, series and onset it was raised."""
+        """Event detail of a finding's new version, with the kind, series and onset by which it was raised."""
         known = restated(finding, self._series)
         detail = detail_of(known, self._series[known.series], self._device_names, self._series)
         return detail | {
@@ -291,7 +291,7 @@ class Detection:
         }
 
     def finish(self) -> None:
-        """The load is over: record how large what lasts has become."""
+        """Record the final size of active findings, when the load is over."""
         self._guard(self._record_sizes)
 
     def _record_sizes(self) -> None:
@@ -300,14 +300,14 @@ class Detection:
                 self._record_size(key, finding)
 
     def _among(self, keys: list[FindingKey], key: FindingKey) -> FindingKey | None:
-        """That of the keys that is of the same finding: another worker may see its onset some windows off."""
+        """Key, of these, of the same finding: another worker may see its onset some windows off."""
         kind, series, onset = key
         near = SAME_ONSET_WINDOWS * self._window_seconds
         same = (other for other in reversed(keys) if other[:2] == (kind, series) and abs(other[2] - onset) <= near)
         return next(same, None)
 
     def _record_baselines(self) -> None:
-        """What healthy was, once it is known, and again when it moved: of every series that this is news of."""
+        """Record new or changed baselines."""
         if self._detector is None:
             return
         moved = {
@@ -332,7 +332,7 @@ class Detection:
         return self._subjects.get(self._among(self._recorded, key) or key, key[1])
 
     def _forecasts(self, active: Sequence[Finding]) -> dict[str, Forecast]:
-        """By series name, for what drifts."""
+        """Forecasts of the active drifts, by series name."""
         forecasts = {}
         for finding in active:
             if finding.kind is FindingKind.DRIFT and finding.series in self._trends:

@@ -1,4 +1,4 @@
-"""What detection shows Prometheus: healthy levels, how far each series is from its own, what was found and lasts."""
+"""Prometheus metrics of detection: baselines, degradation ratios, active findings."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ def figures_of(
     active: Sequence[Finding],
     forecasts: Mapping[str, Forecast],
 ) -> DetectionFigures:
-    """Of every series that has a baseline, or of which something was found before it had one."""
+    """Figures of every series that has a baseline or an active finding."""
     baselines = {finding.series: finding.baseline for finding in active}
     ratios = {(finding.series, "fast"): finding.ratio for finding in active}
     baselines |= {name: baseline.level for name, baseline in detector.baselines.items()}
@@ -90,7 +90,7 @@ def _of_clients(run_id: str, figures: DetectionFigures | None) -> Iterator[Metri
 
 
 def _of_findings(run_id: str, figures: DetectionFigures | None) -> Iterator[Metric]:
-    """What a finding itself says, so that its alert says the same."""
+    """Metrics of active findings, with the figures that their alerts quote."""
     families: dict[str, tuple[Callable[[Size], float], str]] = {
         "baseline_seconds": (
             lambda size: size.baseline.level,

@@ -1,17 +1,17 @@
-"""How many names a run's measurements have: each costs memory for as long as the run goes on, and in its report."""
+"""Limit the distinct names in a run's windows: each costs memory in the worker and space in the report."""
 
 from cliffwatch.model.window import NAMES_LIMITS, EngineWindow
 
 
 class NameLimit:
-    """Lets the names of a run pass that came first, as many of each kind as `NAMES_LIMITS` says."""
+    """Limit on the names of a run's windows: the first are kept, as many of each kind as `NAMES_LIMITS` says."""
 
     def __init__(self) -> None:
         self._known: dict[str, set[str]] = {kind: set() for kind in NAMES_LIMITS}
         self._told: set[str] = set()
 
     def fit(self, window: EngineWindow) -> list[str]:
-        """Take out of the window what has a name beyond those; of which kinds, where that is the first time."""
+        """Remove names beyond the limit from a window; returns the kinds that exceed it for the first time."""
         news = []
         for kind, known in self._known.items():
             values: dict[str, object] = getattr(window, kind)

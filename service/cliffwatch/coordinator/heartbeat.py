@@ -35,7 +35,7 @@ class Heartbeat:
 
     @classmethod
     def of_this_process(cls) -> "Heartbeat":
-        """Now, of a process without an engine."""
+        """Heartbeat of this process, now, without an engine."""
         identity = ProcessIdentity.of(os.getpid())
         assert identity is not None, "a process that runs has an identity"
         return cls(time.time(), identity, None)
@@ -56,7 +56,7 @@ class Heartbeat:
 
     @classmethod
     def read(cls, directory: Path) -> "Heartbeat | None":
-        """None when no worker has written one, or when it cannot be parsed (then no worker can be found)."""
+        """Read the heartbeat; None when no worker has written one, or when it cannot be parsed."""
         try:
             body, _ = lenient_json(read_regular(directory / files.WORKER))
             # A worker of a version before parts made the load itself, of one engine.
@@ -87,7 +87,7 @@ class Heartbeat:
 
 
 def processes_left(directory: Path, patience_seconds: float = LEAVE_SECONDS) -> tuple[ProcessIdentity, ...]:
-    """What is there of a run's earlier workers and engines once it had time to go, for the worker that follows."""
+    """Living processes of a run's earlier workers, after a grace period, for the worker that follows."""
     earlier = Heartbeat.read(directory)
     if earlier is None:
         return ()

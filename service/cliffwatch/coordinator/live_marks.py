@@ -1,4 +1,4 @@
-"""Marks of a run as they come while it goes on: the service appends them to the journal, and the worker follows."""
+"""Marked spans of a live run: the service appends marks to the journal, and the worker reads them there."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from cliffwatch.journal import JournalReader, JournalWindow, files
 
 
 class LiveMarks:
-    """Those of one run. Each `look` reads the events that came since the one before."""
+    """Marks of one run. Each `look` reads the events appended since the last."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -15,7 +15,7 @@ class LiveMarks:
         self._marks: list[Mark] = []
 
     def look(self) -> list[Mark]:
-        """Those that are new; none while the journal is away. Raises OSError."""
+        """New marks; none while the journal is unavailable. Raises OSError."""
         try:
             size_bytes = (self._directory / files.EVENTS).stat().st_size
         except FileNotFoundError:
@@ -31,7 +31,7 @@ class LiveMarks:
         return found
 
     def until(self, moment: float) -> float:
-        """When the first marked span ends that ends after the moment; the moment itself where none does."""
+        """End of the first marked span that ends after the moment; the moment itself where none does."""
         return min((mark.end for mark in self._marks if mark.end > moment), default=moment)
 
     def covers(self, window: JournalWindow) -> bool:

@@ -1,4 +1,4 @@
-"""The load of a run: the windows of its part into the journal, with the phases, gaps and findings that they make."""
+"""Load stage of a run: commit the windows of its parts to the journal, with phases, gaps and findings."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class LoadOutcome:
 
 
 def _together(loaded: Mapping[str, Loaded]) -> Loaded:
-    """What a run's load came to, of what the load of each part did: one that failed fails the run."""
+    """Outcome of a run's load, from those of its parts: one that failed fails the run."""
     if len(loaded) == 1:
         return next(iter(loaded.values()))
     failed = [f"{part}: {each.message}" for part, each in loaded.items() if each.end is LoadEnd.FAILED]
@@ -54,7 +54,7 @@ def _together(loaded: Mapping[str, Loaded]) -> Loaded:
 
 
 def _merging_of(context: RunContext, timeline: Timeline, drives: dict[str, list[str]]) -> PartWindows:
-    """With what an earlier worker received and did not merge."""
+    """Part windows to merge, with those that an earlier worker received and did not merge."""
     last = context.windows.last
     until = timeline.load_start if last is None else last.end
     merging = PartWindows(drives, context.workload.window, until)
@@ -65,7 +65,7 @@ def _merging_of(context: RunContext, timeline: Timeline, drives: dict[str, list[
 
 
 class LoadPhase:
-    """The load of one run, from where the journal stands to its end."""
+    """Load of one run, from the state in the journal to its end."""
 
     def __init__(
         self, context: RunContext, timeline: Timeline, parts: RunParts, drives: dict[str, list[str]], resumed: bool
@@ -95,7 +95,7 @@ class LoadPhase:
         self._freezes: deque[tuple[float, float]] = deque(maxlen=_REMEMBERED)
 
     def execute(self) -> LoadOutcome:
-        """Returns when the load is over, stopped, interrupted by a signal, or cannot go on.
+        """Execute the load: returns when it is over, stopped, interrupted by a signal, or cannot go on.
 
         Raises PartEndedError.
         """
@@ -141,7 +141,7 @@ class LoadPhase:
         return self._context.workload.window
 
     def _look(self) -> bool:
-        """What is due several times a second; says whether the load is to end now."""
+        """Run what is due several times a second; says whether the load is to end now."""
         context, timeline = self._context, self._timeline
         self._committer.write()
         context.catch_up()
@@ -156,7 +156,7 @@ class LoadPhase:
         return self._stop is not None or now > overdue
 
     def _take(self, part: str, record: Record | Answer) -> None:
-        """Put one record of a part where it belongs."""
+        """Process one record of a part."""
         if isinstance(record, EngineWindow):
             self._may_move = False
             self._context.advance_virtual(record.end)
@@ -183,7 +183,7 @@ class LoadPhase:
             self._context.record_event(EventType.ENGINE, "window_dropped", **span, **counted, part=part)
 
     def _merge(self, now: float) -> None:
-        """Commit the windows that no part is waited for any more. In virtual time each part has a time of its own."""
+        """Commit the windows that no part is waited for any more. In virtual time each part has a clock of its own."""
         if self._merging is not None:
             for window in self._merging.due(float("-inf") if self._context.is_virtual else now):
                 self._committer.add(window)
@@ -228,7 +228,7 @@ class LoadPhase:
         self._show_detection()
 
     def _show_detection(self) -> None:
-        """In virtual time there are thousands of windows a second, too many to show each."""
+        """Export detection's figures; not for each window in virtual time, which has thousands a second."""
         now = SystemClock().monotonic()
         if self._context.is_virtual and now - self._shown_at < POLL_SECONDS:
             return
@@ -236,7 +236,7 @@ class LoadPhase:
         self._context.figures.detect(self._detection.figures, self._detection.has_failed)
 
     def _recall_steady(self) -> SteadyWatch | None:
-        """The watch over a warm-up that ends with the drive's steady state, as far as an earlier worker came."""
+        """Steady-state watch over a warm-up that ends with it, restored from the windows of earlier workers."""
         phases = self._timeline.phases
         if phases.steady is None:
             return None
@@ -261,7 +261,7 @@ class LoadPhase:
             self._context.record_event(EventType.NOTE, "steady_state_not_reached", why=watch.assessment().why_not)
 
     def _record_gap(self, start: float, end: float) -> None:
-        """Record what lies between two windows, unless the freeze that it is was recorded."""
+        """Record the gap between two windows, unless it is a freeze that was recorded."""
         if end - start <= self._window_seconds * GAP_TOLERANCE:
             return
         reason = JOURNAL_FULL if self._committer.lost else self._gap_reason
@@ -290,6 +290,6 @@ class LoadPhase:
                 self._context.record_event(EventType.PHASE, name, start=start, end=end)
 
     def _look_for_stop(self) -> None:
-        """A signal only wakes the worker; what is wanted of it stands in the journal."""
+        """Check the journal for a stop request: a signal only wakes the worker."""
         if self._stop is None and self._context.take_signal():
             self._stop = LoadEnd.STOPPED if self._context.status().stop_requested else LoadEnd.INTERRUPTED

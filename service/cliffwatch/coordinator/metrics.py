@@ -1,4 +1,4 @@
-"""What a worker shows Prometheus: its run, its counters, and its latencies. docs/metrics.md explains each."""
+"""Prometheus metrics of a worker: its run, its counters, and its latencies. docs/metrics.md explains each."""
 
 import threading
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ class WorkerFigures:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def observe(self, window: EngineWindow, committed: JournalWindow) -> None:
-        """Take a committed window in."""
+        """Add a committed window."""
         with self.lock:
             self.windows += 1
             self.journal_windows = committed.seq + 1
@@ -81,17 +81,17 @@ class WorkerFigures:
             self.window_latency = committed.latency
 
     def detect(self, detection: DetectionFigures | None, failed: bool) -> None:
-        """Take in what detection knows; None while it has not caught up, or when it failed."""
+        """Set detection's figures; None while it has not caught up, or when it failed."""
         with self.lock:
             self.detection, self.detection_failed = detection, failed
 
     def plan(self, start: float, end: float) -> None:
-        """Take the load's planned start and end in, in seconds since the epoch."""
+        """Set the load's planned start and end, in seconds since the epoch."""
         with self.lock:
             self.start, self.end = start, end
 
     def settle(self, devices: tuple[DriveBelow, ...], file_systems: tuple[RunFileSystem, ...]) -> None:
-        """Take in what is below the run: rules find its share of the machine's series by it."""
+        """Set the drives and file systems below the run, by which rules find its share of the machine's series."""
         with self.lock:
             self.devices, self.file_systems = devices, file_systems
 
@@ -101,7 +101,7 @@ class WorkerFigures:
 
 
 class RunCollector(Collector):
-    """Makes every metric anew for each scrape."""
+    """Prometheus collector of a run, which makes every metric for each scrape."""
 
     def __init__(self, figures: WorkerFigures) -> None:
         self._figures = figures

@@ -1,4 +1,4 @@
-"""The windows of each part of a run that has several, as they come: on disk before they are merged into the run's own.
+"""Journals of a run's parts, if it has several: a window is on disk before it is merged into the run's own.
 
 `parts/NAME/` of the run's journal holds the same two files as a journal, with the part's own percentiles. A coordinator
 that takes the run over merges what an earlier one had not.
@@ -16,7 +16,7 @@ _TOLERANCE_SECONDS = 1e-6
 
 
 class PartJournals:
-    """The one writer of a run's parts' windows."""
+    """Writer of the windows of a run's parts."""
 
     def __init__(self, run_directory: Path, parts: Iterable[str], run_start: float) -> None:
         """`run_start` in seconds since the epoch. Raises Problem(journal_unreadable), OSError."""
@@ -27,7 +27,7 @@ class PartJournals:
             self._logs[part] = WindowLog(directory, run_start)
 
     def append(self, part: str, window: EngineWindow, phase: str) -> None:
-        """On disk when this returns. Where the disk is full the run's own window waits in memory alone."""
+        """Append a window durably. Where the disk is full only the run's own window waits in memory."""
         try:
             self._logs[part].append(window, phase)
         except OverlapError:
@@ -43,7 +43,7 @@ class PartJournals:
 
 
 def windows_since(run_directory: Path, part: str, moment: float) -> Iterator[EngineWindow]:
-    """Those of a part that begin at `moment` or later, in seconds since the epoch."""
+    """Windows of a part that begin at `moment` or later, in seconds since the epoch."""
     reader = JournalReader(run_directory / files.PARTS / part)
     for window in reader.windows():
         if window.start >= moment - _TOLERANCE_SECONDS:

@@ -1,4 +1,4 @@
-"""The windows of a run with several parts: one for each step of the grid, merged from what each part measured in it.
+"""Merge the windows of a run's parts: one for each step of the grid, from what each part measured in it.
 
 Counters add and histograms merge; what a part measured is there beside it, under `PART/name`. A part that reported
 nothing is a gap of its share: `measured_seconds` is the mean over all parts, and nothing is scaled up.
@@ -97,7 +97,7 @@ def _add_gauges(window: EngineWindow, part: str, gauges: Mapping[str, float], dr
 
 
 class PartWindows:
-    """Windows of parts on their way to being merged, each part's in order."""
+    """Windows of parts that wait to be merged, each part's in order."""
 
     def __init__(self, drives: Mapping[str, Sequence[str]], window_seconds: float, until: float) -> None:
         """`drives`: of each part. What began before `until` was merged by an earlier worker."""
@@ -109,7 +109,7 @@ class PartWindows:
         self._ended: set[str] = set()
 
     def take(self, part: str, window: EngineWindow) -> bool:
-        """False for one that comes too late: the run's window was merged without it."""
+        """Add a window of a part; False for one that is too late: the run's window was merged without it."""
         if window.start < self._until - _TOLERANCE_SECONDS:
             return False
         self._waiting[part].append(window)
@@ -117,11 +117,11 @@ class PartWindows:
         return True
 
     def end(self, part: str) -> None:
-        """No more windows come of the part."""
+        """End a part: no more windows come of it."""
         self._ended.add(part)
 
     def due(self, now: float) -> list[EngineWindow]:
-        """Those that no part is waited for any more, in order; `now` on the run's time line."""
+        """Merged windows that no part is waited for any more, in order; `now` on the run's time line."""
         found = []
         while any(self._waiting.values()):
             end = self._step_end()
@@ -135,7 +135,7 @@ class PartWindows:
         return self._reached[part] >= end - _TOLERANCE_SECONDS
 
     def _step_end(self) -> float:
-        """Where the next window ends: at the end of the shortest step in which no part's window is cut in two."""
+        """End of the next merged window: of the shortest step that cuts no part's window in two."""
         end = min(queue[0].end for queue in self._waiting.values() if queue)
         while True:
             longer = max(self._ends_of_begun(end), default=end)

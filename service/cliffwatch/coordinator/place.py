@@ -1,4 +1,4 @@
-"""Where a part runs, and the lines to and from it.
+"""Place of a part: the machine that the part runs on, and the connection to it.
 
 A place starts the program `cliffwatch part` and gives its stdin and stdout; everything else is said in the lines of
 `part/lines.py`. On this machine that is a child process, which ends with its coordinator.
@@ -36,14 +36,14 @@ class Connection(Protocol):
     def send(self, command: Command) -> None: ...
 
     def poll(self, seconds: float, now: Callable[[], float]) -> list[Record | Answer]:
-        """What came in within the time. Returns early when something did, or when the coordinator is woken.
+        """Records that arrived within the time. Returns early when some did, or when the coordinator is woken.
 
         Raises PartEndedError.
         """
         ...
 
     def wait(self, seconds: float) -> None:
-        """Let a part that was asked to close end by itself, for so long at most."""
+        """Wait, with a timeout, for a part that was sent `Close` to end by itself."""
         ...
 
     def kill(self) -> None: ...
@@ -56,15 +56,15 @@ class Place(Protocol):
 
 
 class LocalPlace:
-    """This machine."""
+    """Place on this machine."""
 
     def start(self, wake: Wake) -> Connection:
-        """Raises Problem(component_missing)."""
+        """Start a part. Raises Problem(component_missing)."""
         return LocalConnection(wake)
 
 
 class LocalConnection:
-    """A part that is a child process. What it prints to standard error is the coordinator's."""
+    """Connection to a part that is a child process, which shares the coordinator's standard error."""
 
     def __init__(self, wake: Wake) -> None:
         launch = Launch([sys.executable, "-m", "cliffwatch.part"])
@@ -100,7 +100,7 @@ class LocalConnection:
 
 
 class _Lines:
-    """Records of a part's lines."""
+    """Reader that makes records of a part's lines."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -1,4 +1,4 @@
-"""The report at a run's end: tried again when its process was killed or the disk full, and honest when it failed."""
+"""Make the report at a run's end. It is retried when its process was killed or the disk full; a failure is recorded."""
 
 import time
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class Judgement:
 
 
 def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
-    """Make the report, as often as it takes; `wait` is called with seconds between two attempts."""
+    """Make the report, with retries; `wait` is called with seconds between two attempts."""
     failures, give_up, recorded = 0, time.monotonic() + DISK_PATIENCE_SECONDS, ""
     made = make_report(directory)
     while made.failure:
@@ -64,7 +64,7 @@ def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable
 
 
 def unanalysed(directory: Path, why: str) -> Judgement:
-    """Of a run whose report could not be made."""
+    """Judgement of a run whose report could not be made."""
     reason = f"The analysis could not be made: {why.rstrip('.')}. `cliffwatch run report {directory.name}` makes it."
     return Judgement(VerdictName.INVALID, [reason], analysed=False)
 

@@ -1,4 +1,4 @@
-"""How long to wait before an interrupted run gets another worker, and when it is given up. Pure functions.
+"""Restart policy for workers: pause before an interrupted run gets another one, and when to give up. Pure functions.
 
 Time decides and not a count: ten workers die within seconds of a disk that is full, and an hour later it may be free
 again. It is time that was waited: the wall clock may have been set between two deaths.
@@ -28,7 +28,7 @@ GIVEN_UP = "given_up"
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """Workers of an interrupted run that died one after the other without a new window.
+    """Consecutive deaths of an interrupted run's workers without a new window.
 
     `last_at` is when the last of them was missed, in seconds since the epoch; `paused_seconds` of pauses lie between
     them. `ended`: the load was over when they died, and only the report was left; `given_up`: because the service had
@@ -43,11 +43,11 @@ class Losses:
 
     @property
     def pause_seconds(self) -> float:
-        """From the last one's death until the next is started."""
+        """Pause from the last death until the next worker is started."""
         return _pause_seconds(self.count)
 
     def wait_seconds(self, waited_seconds: float, stopping: bool = False) -> float:
-        """How much longer to wait, when so long was waited since the last death."""
+        """Rest of the pause, given the seconds waited since the last death."""
         pause = self.pause_seconds
         if stopping:
             pause = min(pause, LONGEST_PAUSE_WHEN_STOPPING_SECONDS)
@@ -78,7 +78,7 @@ def losses_of(events: Iterable[Event], windows: int) -> Losses:
 
 
 def _paused_seconds(died: list[float]) -> float:
-    """Between two deaths no more than the pause after the first of them is sure to have been waited."""
+    """Time that is known to have been waited: between two deaths at most the pause after the first of them."""
     return sum(
         min(max(0.0, later - earlier), _pause_seconds(count))
         for count, (earlier, later) in enumerate(pairwise(died), start=1)

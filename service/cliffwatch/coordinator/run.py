@@ -1,4 +1,4 @@
-"""One run from where its journal stands to its end: prepare, load, cool down, report.
+"""Execute one run from the state in its journal to its end: prepare, load, cool down, report.
 
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
@@ -72,7 +72,7 @@ def execute_run(context: RunContext, place: Place) -> None:
 
 
 def _record_cost(context: RunContext) -> None:
-    """What measuring took: this process and the part, without the engine."""
+    """Record monitoring overhead: of this process and the part, without the engine."""
     cpu_seconds, resident_bytes = own_cost()
     for cost in context.part_costs:
         cpu_seconds += cost.cpu_seconds
@@ -142,7 +142,7 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
 
 
 def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
-    """Let the drive come to rest, and remove what the engine wrote. Raises PartLeftError, PartEndedError."""
+    """Let the drive become idle, and remove what the engine wrote. Raises PartLeftError, PartEndedError."""
     if outcome.end in {LoadEnd.COMPLETED, LoadEnd.STOPPED}:
         _cool_down(context, parts, outcome)
     if outcome.end is not LoadEnd.INTERRUPTED and not keeps_files(context, outcome):
@@ -150,7 +150,7 @@ def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> 
 
 
 class _StopWatch:
-    """Whether a signal came while the target is prepared; `end` says what was wanted of it."""
+    """Check for a signal while the target is prepared; `end` says whether it stops or interrupts the run."""
 
     def __init__(self, context: RunContext) -> None:
         self._context = context
@@ -217,7 +217,7 @@ def keeps_files(context: RunContext, outcome: LoadOutcome) -> bool:
 
 
 def _over_already(context: RunContext, status: RunStatus, resumed: bool) -> LoadOutcome | None:
-    """How the load ended before this worker could do anything for it; None when there is something to do."""
+    """End of a load without work for this worker, such as one that was stopped; None when there is something to do."""
     if status.stop_requested:
         return LoadOutcome(LoadEnd.STOPPED)
     if resumed and context.workload.on_interruption == "end":
@@ -242,7 +242,7 @@ def _wait_for_hung(context: RunContext, status: RunStatus) -> bool:
 
 
 def _record_absence(context: RunContext, status: RunStatus) -> None:
-    """The gap of a load that was over before a worker could go on with it."""
+    """Record the gap up to the end of a load that was over before a worker could continue it."""
     last = context.windows.last
     start, end = status.load_start if last is None else last.end, status.load_stop
     assert start is not None, "a load that has an end has a beginning"
@@ -252,7 +252,7 @@ def _record_absence(context: RunContext, status: RunStatus) -> None:
 
 
 def _timeline(context: RunContext, status: RunStatus, held: Mapping[str, Held]) -> Timeline:
-    """Planned anew from now, or as it was planned when the run first began."""
+    """Timeline of the load: as first planned, or planned from now when the run has none yet."""
     phases, window = context.workload.phases, context.workload.window
     if status.load_start is not None and status.load_stop is not None:
         return Timeline(status.load_start, status.load_stop, phases)
@@ -263,7 +263,7 @@ def _timeline(context: RunContext, status: RunStatus, held: Mapping[str, Held]) 
 
 
 def _cool_down(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:
-    """Let the drive come to rest: flush what the page cache still holds, and say how much that was."""
+    """Cool down: flush what the page cache still holds, and record how much that was."""
     start, is_stopped = context.run_clock.now(), outcome.end is LoadEnd.STOPPED
     length = 0.0 if is_stopped else context.workload.phases.cool_down
     context.record_event(EventType.PHASE, Phase.COOL_DOWN, start=start, end=start + length)
@@ -286,7 +286,7 @@ def _collection_of(context: RunContext) -> CollectionTask:
 
 
 def _collect_the_rest(context: RunContext) -> None:
-    """What Prometheus has of the load's last minutes, before the report is made of it."""
+    """Collect the telemetry of the load's last minutes from Prometheus, before the report is made of it."""
 
     if context.telemetry is not None and context.status().load_start is not None:
         context.telemetry.finish(context.run_clock.now, context.wait_beating)

@@ -1,4 +1,4 @@
-"""What an engine wrote into a directory goes when its run is over.
+"""Remove the files that engines wrote into a target directory, once the run is over.
 
 The journal says where that is: the target's name may lead elsewhere by then, for a worker that comes after another.
 """
@@ -35,7 +35,7 @@ def remove_files(
     was_cleared: bool = False,
     hung: Sequence[ProcessIdentity] = (),
 ) -> None:
-    """Remove them. What cannot be removed, or is not where it was made, is recorded; it does not fail the run.
+    """Remove the run's files. What cannot be removed, or was moved, is recorded; it does not fail the run.
 
     `was_cleared`: the last directory was emptied while it was held, wherever it was then. `hung`: processes of the run
     that do not end; a look at their files would wait with them.
@@ -80,7 +80,7 @@ def _remove(
 
 
 def _said(journal: Path) -> set[tuple[object, object]]:
-    """Path and message of what is known already not to have been removed."""
+    """Path and message of files that are already recorded as not removed."""
     events = (stored.event for stored in JournalReader(journal).events())
     return {
         (event.detail.get("path"), event.detail.get("message"))
@@ -90,7 +90,7 @@ def _said(journal: Path) -> set[tuple[object, object]]:
 
 
 def _made(order: RunOrder, part: str, target: DirectoryTarget, journal: Path) -> tuple[Path, list[_Made]]:
-    """Where a part's own directory would be, and each that it made, as the journal has it."""
+    """Path of a part's own directory, and the directories that it made according to the journal."""
     place, made, has_run = target.path, dict[_Made, None](), False
     for number, stored in enumerate(JournalReader(journal).events()):
         event = stored.event

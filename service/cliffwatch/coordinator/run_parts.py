@@ -1,4 +1,4 @@
-"""A run's parts, as their coordinator sees them: asked for one thing at a time, and left when they answer no more."""
+"""Coordinate a run's parts: send each the same command, wait for all answers, abandon parts that stop answering."""
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
@@ -104,7 +104,7 @@ class RunParts:
         return {part: answers[part] for part in self._connections}
 
     def close(self) -> list[Closed]:
-        """Have them release their targets and end. Raises as `ask` does."""
+        """Close the parts: they release their targets and end. Raises as `ask` does."""
         closed = self.ask(Close(), Closed, lambda: True)
         for connection in self._connections.values():
             connection.wait(LEAVE_SECONDS)
@@ -122,7 +122,7 @@ class RunParts:
         raise PartLeftError
 
     def _keep(self, part: str, record: Record) -> None:
-        """What concerns the journal and the heartbeat, whatever the command."""
+        """Process a record that concerns the journal or the heartbeat, whatever the command."""
         context = self._context
         if isinstance(record, Happened):
             context.advance_virtual(record.at)

@@ -1,4 +1,4 @@
-"""What the journal says of a finding by now, and whether what it has become is news."""
+"""Last recorded version of a finding, and whether the finding has changed enough to be recorded again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ SIZE_MOVED = 0.18
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the journal says of a finding by now: what it is about, how large it is, what changed with it.
+    """Last recorded version of a finding: its series, its size, and what changed with it.
 
     Of work that was not done, how large it is, is for how many seconds.
     """
@@ -39,7 +39,7 @@ class Stated:
         return cls(str(detail["series"]), float(detail["ratio"]), float(detail["worst_ratio"]), affected)
 
     def is_news_to(self, before: "Stated") -> bool:
-        """Whether it is another series, of another size, or one more that changed."""
+        """Whether the finding changed since `before`: another series, another size, or a further affected one."""
         if self.series != before.series or self.affected - before.affected:
             return True
         moved = (log(self.ratio / before.ratio), log(self.worst_ratio / before.worst_ratio))

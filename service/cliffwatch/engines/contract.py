@@ -1,4 +1,4 @@
-"""What an engine is: how its `load` is validated, what it would write, how it is started, how its output is read.
+"""Engine contract: how `load` is validated, what would be written, how an engine starts, how its output is read.
 
 An engine is a process of its own. It stops on `stop_signal` after reporting what it measured last. Its stdout becomes
 records (windows, events, an end) through a `Translator`; an engine that prints the contract's JSON lines needs only
@@ -19,7 +19,7 @@ from cliffwatch.model.window import EngineEvent, EngineRecord, parse_engine_line
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """Where and when an engine works.
+    """Context that an engine is started in: where it writes, and from when until when its load lasts.
 
     `path` is the directory that is the run's own, or the device node; `entry` is how an engine reaches it, by
     `descriptor`: its name may lead elsewhere by then. `scratch` is a directory for the
@@ -57,7 +57,7 @@ class EngineContext:
 
     @property
     def is_first(self) -> bool:
-        """Whether the run's load begins with this engine: it may then begin late, and ends as much later."""
+        """Whether the run's load begins with this engine, which may then begin late and end as much later."""
         return self.may_begin_late and self.begun == self.start
 
 
@@ -77,7 +77,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class EngineFacts:
-    """What was found of an engine where it is to run.
+    """Facts about an engine on the machine where it is to run.
 
     `versions` are of what it runs. `ways` say how it does here what it could do otherwise, by what that is.
     `warnings` are sentences about what that does to the measurement.
@@ -152,7 +152,7 @@ class Engine(Protocol):
         ...
 
     def prepare(self, load: Any, context: EngineContext) -> Launch | None:
-        """What must run to its end before the load can begin, such as laying out files; None when nothing must.
+        """Process that must complete before the load can begin, such as laying out files; None when there is none.
 
         Its stdout is not read. It must bear being run again on what a killed one left. Raises Problem.
         """
@@ -169,7 +169,7 @@ class Engine(Protocol):
     def translator(self, load: Any, context: EngineContext) -> Translator: ...
 
     def facts(self, load: Any, context: EngineContext) -> EngineFacts:
-        """What facts.json says of the engine. Takes no more than a second, and writes nothing."""
+        """Facts of the engine for facts.json. Takes no more than a second, and writes nothing."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Every engine that there is. A new engine is one module and one row here."""
+"""Registry of engines. A new engine is one module and one row here."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ def _unknown_engine(name: str) -> FieldFault:
 
 
 def check_target_kind(workload: Workload, kind: str) -> None:
-    """Raises Problem(workload_invalid) when the workload's engine cannot load such a target."""
+    """Check that the workload's engine can load such a target. Raises Problem(workload_invalid)."""
     engine = engine_of(workload)
     if kind not in engine.target_kinds:
         kinds = ", ".join(sorted(engine.target_kinds))

@@ -1,4 +1,4 @@
-"""The run's time as an engine has it: what its worker says. The wall clock may have been set since the run began."""
+"""Run clock inside an engine: the worker passes its offset, since the wall clock may be set during the run."""
 
 import os
 import time
@@ -8,11 +8,11 @@ OFFSET_VARIABLE = "CLIFFWATCH_RUN_TIME_OFFSET_NANOSECONDS"
 
 
 def run_time_variable(ahead_of_monotonic: float) -> dict[str, str]:
-    """For an engine's environment."""
+    """Environment variable that passes the run clock's offset to an engine."""
     return {OFFSET_VARIABLE: str(round(ahead_of_monotonic * 1e9))}
 
 
 def run_time() -> float:
-    """Seconds since the epoch; the wall clock's where no worker says anything."""
+    """Run time in seconds since the epoch; the wall clock's where no worker passes an offset."""
     offset = os.environ.get(OFFSET_VARIABLE)
     return time.time() if offset is None else time.monotonic() + int(offset) / 1e9

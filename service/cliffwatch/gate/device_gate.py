@@ -45,7 +45,7 @@ _VOLUME_UUID = re.compile(r"LVM-(?P<group>.{32})(?P<volume>.*)")
 def lasting_objections(
     drive: Drive, *, held: Collection[str] = (), sys: Path = SYS, proc: Path = PROC
 ) -> list[Objection]:
-    """What `device_objections` finds, without a use of the drive that is over in an instant."""
+    """Objections of `device_objections`, without a use of the drive that ends within an instant."""
     deadline = time.monotonic() + INSTANT_SECONDS
     while True:
         objections = device_objections(drive, held=held, sys=sys, proc=proc)
@@ -100,7 +100,7 @@ def _partitions_of(drive: Drive, layers: Collection[StackedDevice]) -> list[str]
 
 
 def _stack_objections(layers: Collection[StackedDevice], above: Collection[StackedDevice]) -> list[Objection]:
-    """What lies on a drive; `above`: of `layers`, without the drive."""
+    """Objections to what lies on a drive; `above`: of `layers`, without the drive."""
     objections = [_holder_objection(layer) for layer in above if not layer.is_partition]
     for layer in layers:
         if (layer.directory / "bcache").is_dir():
@@ -110,7 +110,7 @@ def _stack_objections(layers: Collection[StackedDevice], above: Collection[Stack
 
 
 def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Who uses the device of that name or what lies on it, `layers`; what lies on it is named as itself."""
+    """Objections to uses of the device of that name or of what lies on it, `layers`, each under its own name."""
     objections = []
     for layer, mount_point in mount_points(layers, sys, proc):
         message = _used(name, layer, f"is mounted at {mount_point}", "unmount it")
@@ -129,14 +129,14 @@ def _use_objections(name: str, layers: list[StackedDevice], sys: Path, proc: Pat
 
 
 def _used(name: str, layer: StackedDevice, use: str, remedy: str) -> str:
-    """That the device of that name is used, or that what lies on it is: who reads it may never have heard of either."""
+    """Objection: the device of that name, or what lies on it, is used; the message explains how they are related."""
     if layer.name == name:
         return f"{name} {use}; {remedy}"
     return f"{layer.description} {use}, so {name} is in use; {remedy}"
 
 
 def _part_objections(drive: Drive, layers: list[StackedDevice], sys: Path, proc: Path) -> list[Objection]:
-    """Other uses of what an array or a mapped device is made of.
+    """Objections to other uses of the members of an array or a mapped device.
 
     Mapped devices share their claim on a device, and opening one of these without a claim is seen only there.
     """
@@ -164,7 +164,7 @@ def _whole_of(partition: StackedDevice) -> StackedDevice:
 
 
 def _neighbours(part: StackedDevice, own: Collection[str]) -> set[str]:
-    """What lies on the device beside what is `own`, and has no block in common with that."""
+    """Devices stacked on the device that are not `own`, and share no block with those."""
     above = list(holders(part))
     mine = [layer for layer in above if layer.major_minor in own]
     return {other.major_minor for other in above if any(_are_neighbours(each, other, part) for each in mine)}
@@ -191,7 +191,7 @@ def _holder_objection(layer: StackedDevice) -> Objection:
 def _twin_objections(
     drive: Drive, layers: list[StackedDevice], held: Collection[str], sys: Path, proc: Path
 ) -> list[Objection]:
-    """A use of the same blocks under another name is a use of the drive."""
+    """Objections to uses of the same blocks under another name."""
     own = {layer.major_minor for layer in layers}
     twins = twins_of(drive, sys, proc)
     objections = []
@@ -234,7 +234,7 @@ def second_uses(drives: Iterable[Drive], sys: Path = SYS, proc: Path = PROC) -> 
 
 
 def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
-    """What is known of the files behind loop devices, of which the drive is one or is made."""
+    """Objections to uses of the files behind loop devices, of which the drive is one or is made."""
     names = {leaf.major_minor: leaf.backing_file for leaf in drive.leaves if leaf.backing_file is not None}
     objections = []
     for loop in read_loops(sys) if names else []:
@@ -263,7 +263,7 @@ def _backing_objections(drive: Drive, sys: Path, proc: Path) -> list[Objection]:
 
 
 def _file_objections(loop: Loop, identity: FileIdentity, sys: Path, proc: Path) -> list[Objection]:
-    """Who uses the file behind a loop device, which has that identity, and what is in it."""
+    """Objections to uses and content of the file behind a loop device, which has that identity."""
     file, objections = loop.backing_file, []
     behind = f"{file}, the file behind {loop.name}"
     contents = DriveContents.read(proc)
@@ -325,7 +325,7 @@ def _leads_to(name: Path, identity: FileIdentity) -> bool:
 
 
 def _content_objections(node: Path, name: str, parts: list[str]) -> list[Objection]:
-    """What is on the drive, or file, of that name; `parts` are the names of its partitions."""
+    """Objections to content on the drive, or file, of that name; `parts` are the names of its partitions."""
     objections = []
     try:
         signatures = read_signatures(node)

@@ -38,7 +38,7 @@ _ALL_PROCESSES = "pid:[4026531836]"
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What is known of a target before anything is written.
+    """Examination of a target: what is known of it before anything is written.
 
     `path` is the directory that would be the run's own, the device's node, or a placeholder where nothing on this
     machine is written to; `directory` is what its parent is. `target_key` has every name of the physical drives: runs
@@ -82,7 +82,7 @@ def examine(
 
 
 def confirmation_sentence(examination: Examination) -> str:
-    """What must be typed to have a device erased, such as `erase serial S4EVNX0R512345`; empty for other targets."""
+    """Sentence to type to have a device erased, such as `erase serial S4EVNX0R512345`; empty for other targets."""
     target = examination.target
     if not isinstance(target, DeviceTarget):
         return ""
@@ -103,7 +103,7 @@ def directory_of(examination: Examination) -> str | None:
 
 
 def blocks_of(target: AnyTarget, *, sys: Path = SYS) -> str | None:
-    """What a device is made of now, as `Examination.blocks` says it; None for other targets.
+    """Present composition of a device, in the form of `Examination.blocks`; None for other targets.
 
     Raises Problem(target_missing) when the device is not there.
     """
@@ -131,7 +131,7 @@ def _gone(target: AnyTarget, error: FileNotFoundError) -> Problem:
 
 
 def _reason(error: OSError | RuntimeError) -> str:
-    """Why a path cannot be reached. RuntimeError is how a loop of symbolic links is reported."""
+    """Reason why a path cannot be reached. RuntimeError is how a loop of symbolic links is reported."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
@@ -263,7 +263,7 @@ def _named(target: DeviceTarget, sys: Path) -> list[Drive]:
 
 
 def _partition_number(identity: str, sys: Path) -> str | None:
-    """Of the partition whose node the identity leads to; None for any other. Raises Problem(target_missing)."""
+    """Number of the partition whose node the identity leads to; None for any other. Raises Problem(target_missing)."""
     number = device_number(identity) if identity.startswith("/") else None
     if number is None:
         return None

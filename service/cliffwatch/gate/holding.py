@@ -1,4 +1,4 @@
-"""Holding a target: the last look before the first write, and a claim that lasts as long as the run."""
+"""Claim a target for as long as the run lasts, after a last check before the first write."""
 
 import os
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ class HeldTarget:
     claimed: frozenset[str] = frozenset()
 
     def check(self) -> None:
-        """Raises Problem(target_missing) when there is nothing to write to any more."""
+        """Check that the target is still there. Raises Problem(target_missing)."""
         if self.descriptor is None:
             return
         status = os.fstat(self.descriptor)
@@ -70,7 +70,7 @@ class HeldTarget:
         return Problem(Code.TARGET_MISSING, "the drive went away while the run went on", [fault])
 
     def displaced(self) -> str | None:
-        """What became of the run's own directory since it was claimed, as a clause; None while it is in its place.
+        """Whether the run's own directory was moved or removed since it was claimed, as a clause; None if it was not.
 
         An engine may go on without noticing: what it has open stays there for it. Only the kernel's own names are
         asked, never the file system, which may be what stalls.
@@ -120,7 +120,7 @@ def hold(examination: Examination, *, sys: Path = SYS, proc: Path = PROC) -> Ite
 
 @contextmanager
 def _held_device(examination: Examination, target: DeviceTarget, sys: Path, proc: Path) -> Iterator[dict[str, int]]:
-    """Descriptors by major:minor."""
+    """Descriptors of the claimed device and of those below, by major:minor."""
     drive = examination.drives[0]
     nodes = {drive.major_minor: examination.path}
     nodes |= {twin.drive.major_minor: twin.drive.node for twin in twins_of(drive, sys).known}

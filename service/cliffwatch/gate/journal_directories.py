@@ -1,4 +1,4 @@
-"""The journals of all runs, and a target that is where they are: a run must not overwrite what is to prove it."""
+"""Detect a target that holds the runs' journals: a run must not overwrite its own evidence."""
 
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def drive_with_journals(drive: Drive, journals: Path, sys: Path, proc: Path) -> 
 
 
 def notes_on_journals(real: Path, volume: Volume, journals: Path, sys: Path, proc: Path) -> list[str]:
-    """What the load and the journals do to each other when they share a file system, or a drive. Raises OSError."""
+    """Notes where the load and the journals share a file system, or a drive. Raises OSError."""
     shared = {drive.major_minor for drive in volume.drives}
     if real.stat().st_dev == journals.stat().st_dev:
         what = "file system: what fills it stops both, and their syncs are in what is measured"

@@ -1,4 +1,4 @@
-"""What the safety gate objects to: a code for programs, a message for people, one table of both."""
+"""Objections of the safety gate: a code for programs, a message for people, one table of both."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

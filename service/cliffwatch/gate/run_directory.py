@@ -29,12 +29,12 @@ Ownership = Literal["absent", "unclaimed", "own", "foreign"]
 
 
 def run_directory(parent: Path, run_id: str) -> Path:
-    """Where the run's own directory is, or would be."""
+    """Path of the run's own directory, which may not exist yet."""
     return parent / f"cliffwatch-{run_id}"
 
 
 def ownership(path: Path, run_id: str) -> Ownership:
-    """Whose the directory at `path` is. Unclaimed: empty, as a run leaves it that was killed while it was made."""
+    """Ownership of the directory at `path`. Unclaimed: empty, as after a run that was killed while making it."""
     if not os.path.lexists(path):
         return "absent"
     try:
@@ -132,13 +132,13 @@ def _remove_in(parent: int, path: Path, run_id: str) -> None:
 
 
 def mounted_in(directory: int) -> list[str]:
-    """Where something is mounted below a directory, by a descriptor of it: what is written there goes elsewhere."""
+    """Mount points below a directory, given by its descriptor: what is written there goes elsewhere."""
     path = name_of(directory)
     return [str(mount.mount_point) for mount in read_mounts() if path in mount.mount_point.parents]
 
 
 def refuse_mounts(directory: int) -> None:
-    """Raises Problem(target_unsafe) when something is mounted below the directory."""
+    """Refuse a directory with something mounted below it. Raises Problem(target_unsafe)."""
     path, inside = name_of(directory), mounted_in(directory)
     if inside:
         require_clear([Objection("mounted", f"{' and '.join(inside)} is mounted in {path}; unmount it")])
@@ -190,7 +190,7 @@ def _mark(directory: int, run_id: str) -> None:
 
 @contextmanager
 def _objecting(path: Path) -> Iterator[None]:
-    """What keeps the run's own directory from being made speaks against the target: another worker would fail too."""
+    """Turn an error of making the run's own directory into an objection to the target: a retry would fail too."""
     try:
         yield
     except FileExistsError:

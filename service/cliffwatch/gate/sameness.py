@@ -1,4 +1,4 @@
-"""Whether a target is what it was before, by the words that were written down of it then."""
+"""Check whether a target is the same directory or device as before, by the identity recorded then."""
 
 import re
 
@@ -45,6 +45,6 @@ def shares_a_drive(asked: str, present: str) -> bool:
 
 
 def _differ(part: re.Pattern[str], one: str, other: str) -> bool:
-    """Whether both have that part, and not the same."""
+    """Whether both identities have that part, and the parts differ."""
     mine, its = part.search(one), part.search(other)
     return mine is not None and its is not None and mine[0] != its[0]

@@ -1,4 +1,4 @@
-"""Whether a plan keeps to its target and leaves enough space free."""
+"""Check that a plan stays within its target and leaves enough space free."""
 
 import os
 import stat
@@ -25,7 +25,7 @@ def objections_to_plan(
     sys: Path = SYS,
     proc: Path = PROC,
 ) -> list[Objection]:
-    """What the plan does wrong on the examined target.
+    """Objections to the plan on the examined target.
 
     Files must be new (unless `resumed`) and in the run's own directory; `reserve_ratio` of the volume must stay free,
     also of a volume that holds the file behind a loop device. A device must be large enough.
@@ -47,7 +47,7 @@ def objections_to_plan(
 
 
 def notes_on_plan(examination: Examination, plan: LoadPlan, memory_bytes: int) -> list[str]:
-    """What to mind when the result is read: a page cache that may answer in the drive's place."""
+    """Notes for the reader of the result: a page cache that may answer in place of the drive."""
     largest = sum(write.size_bytes for write in plan.writes)
     if examination.volume is None or plan.direct or not plan.writes or largest >= 2 * memory_bytes:
         return []

@@ -1,1 +1,1 @@
-"""What the API and the pages share: who asks, problems, paging, limits of bodies and connections."""
+"""Shared by the API and the pages: authentication, problems, paging, limits of bodies and connections."""

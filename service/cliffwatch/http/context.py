@@ -1,4 +1,4 @@
-"""What every route needs: the service's parts, and who asks."""
+"""Dependencies of every route: the service's parts, and authentication of the caller."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,7 +71,7 @@ Context = Annotated[Services, Depends(services_of)]
 
 
 class Authentication:
-    """Whose token comes with a request, and whether its scope is enough."""
+    """Authentication: the caller whose token comes with a request, and whether its scope is enough."""
 
     def __init__(self, needed: Scope) -> None:
         self.needed = needed
@@ -79,12 +79,12 @@ class Authentication:
     def __call__(
         self, request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
     ) -> Caller:
-        """As a dependency: who it was found to be before the body was looked at."""
+        """FastAPI dependency: the caller, as authenticated before the body was read."""
         caller = getattr(request.state, "caller", None)
         return caller if isinstance(caller, Caller) else self.authorise(request)
 
     def authorise(self, request: Request) -> Caller:
-        """Raises Problem: unauthenticated, or forbidden."""
+        """Authenticate the caller and check the scope. Raises Problem: unauthenticated, or forbidden."""
         kind, _, token = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer" or not token.strip():
             raise Problem(Code.UNAUTHENTICATED, "the request has no bearer token; send Authorization: Bearer cw_…")
@@ -110,6 +110,6 @@ ShortId = Annotated[str, Path(pattern=SHORT_ID_PATTERN)]
 
 
 def find_run(services: Services, run_id: str) -> RunRow:
-    """Raises Problem(not_found)."""
+    """Row of a run. Raises Problem(not_found)."""
     with services.database.snapshot() as session:
         return require_run(session, run_id)

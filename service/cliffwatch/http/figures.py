@@ -1,4 +1,4 @@
-"""Requests counted and timed by route template, and bodies kept below a limit: what wraps the whole application."""
+"""ASGI middleware: count and time requests by route template, and limit the size of request bodies."""
 
 import time
 from collections.abc import Collection, Iterable, Iterator
@@ -42,7 +42,7 @@ class HttpFigures:
         )
 
     def know(self, routes: Iterable[tuple[str, str]]) -> None:
-        """Begin every (method, route) at zero."""
+        """Initialise every (method, route) at zero."""
         for method, route in {*routes, (NO_ROUTE, NO_ROUTE)}:
             self._known.add((method, route))
             self._durations.labels(method, route)
@@ -58,7 +58,7 @@ class HttpFigures:
         self._durations.labels(method, route).observe(seconds)
 
     def collect(self) -> Iterator[Metric]:
-        """For a scrape, without when each series began."""
+        """Metrics of a scrape, without the creation time of each series."""
         for metric in self._registry.collect():
             metric.samples = [sample for sample in metric.samples if not sample.name.endswith("_created")]
             yield metric

@@ -1,4 +1,4 @@
-"""What stands in a journal, as the API and the pages show it: events and the reports."""
+"""Events and reports of a journal, as the API and the pages show them."""
 
 from pathlib import Path
 from typing import Any

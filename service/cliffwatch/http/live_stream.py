@@ -58,7 +58,7 @@ class _Position:
 
     @classmethod
     def of(cls, token: str | None) -> "_Position":
-        """From a Last-Event-ID; anything that is none begins at the start."""
+        """Position of a Last-Event-ID; a malformed one is the start."""
         event_id, _, window_seq = (token or "").partition(".")
         if _is_whole(event_id) and _is_whole(window_seq.removeprefix("-")):
             return cls(event_id=int(event_id), window_seq=int(window_seq))

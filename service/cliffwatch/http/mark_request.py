@@ -1,4 +1,4 @@
-"""What marks a span of a run, of the API and of a page."""
+"""Request body that marks a span of a run, for the API and for pages."""
 
 from typing import Annotated, Self
 

@@ -1,4 +1,4 @@
-"""What a run would do, as the API and the start form show it."""
+"""Plan of a run, as the API and the start form show it."""
 
 from pydantic import BaseModel
 

@@ -148,7 +148,7 @@ def _complete(declared: dict[str, Any], codes: Sequence[Code]) -> None:
 
 
 def _path(request: Request) -> str:
-    """What was asked for. The request's URL is made of text, and its path ends at a # or ? that was quoted."""
+    """Path of a request, as sent: the request's URL is text, and its path ends at a # or ? that was quoted."""
     return str(request.scope["path"])
 
 
@@ -159,7 +159,7 @@ def _describe(codes: Sequence[Code]) -> str:
 def install(
     app: FastAPI, api_prefix: str, show: Callable[[Request, Problem], Response], routes: Sequence[Route]
 ) -> None:
-    """Have every exception that reaches the application answered as a problem.
+    """Install handlers that answer every exception in the application with a problem.
 
     `show` makes the page for a person whose browser asked, outside of `api_prefix`, for what is not there or fails.
     `routes` are the application's: of a path that several of them answer, each knows its own methods only.
@@ -194,7 +194,7 @@ def install(
 
 
 def _methods_of(routes: Sequence[Route], request: Request) -> list[str]:
-    """All that a path answers to, by whichever of its routes."""
+    """All methods that a path answers to, by any of its routes."""
     found = (route.methods or set() for route in routes if route.matches(request.scope)[0] is not Match.NONE)
     return sorted({method for methods in found for method in methods})
 
@@ -243,7 +243,7 @@ def _on_validation(request: Request, error: Exception) -> ProblemResponse:
 
 
 def request_faults(error: RequestValidationError) -> list[FieldFault]:
-    """What is wrong with a request, field by field, in this project's words."""
+    """Faults of a request, field by field, in this project's words."""
     found = error.errors()
     return with_rest([_fault(item) for item in found[:FAULTS_LIMIT]], len(found))
 

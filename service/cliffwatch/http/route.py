@@ -1,5 +1,4 @@
-"""Every route of the API: who asks is looked at before what was sent, and that is bounded before it is parsed into
-anything.
+"""Route class of the API: authenticate before the body is read, and bound the body before it is parsed.
 
 FastAPI reads and checks a body before it asks the dependencies who sent it, so that a token of scope `read`, or none,
 could have a mebibyte checked.

@@ -27,7 +27,7 @@ def listed_rows(
     limit: int,
     page: str | None,
 ) -> ListedRows:
-    """Raises Problem(page_token_invalid)."""
+    """Page of runs. Raises Problem(page_token_invalid)."""
     after = decode_page(page, _SORT, _KEY)
     with services.database.snapshot() as session:
         rows = runs_page(

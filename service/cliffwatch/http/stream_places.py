@@ -1,4 +1,4 @@
-"""Limits on live streams: each keeps its connection while its run goes on, and is not closed to make room."""
+"""Limits on the number of live streams, in all and per token: each holds a connection while its run goes on."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -13,14 +13,14 @@ STREAMS_OF_A_TOKEN_LIMIT = 32
 
 
 class StreamPlaces:
-    """The places of live streams, by the id of the token that each is for. Used by the event loop alone."""
+    """Counter of live streams by token id. Used by the event loop alone."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
 
     @contextmanager
     def place(self, token_id: str) -> Iterator[None]:
-        """A place until the block ends. Raises Problem(too_many_streams)."""
+        """Count a stream until the block ends. Raises Problem(too_many_streams)."""
         if self._open[token_id] >= STREAMS_OF_A_TOKEN_LIMIT:
             self._refuse(f"{STREAMS_OF_A_TOKEN_LIMIT} live streams are open with this token")
         if self._open.total() >= STREAMS_LIMIT:

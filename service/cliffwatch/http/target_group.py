@@ -1,4 +1,4 @@
-"""What Prometheus is given to scrape, in the form of its HTTP service discovery."""
+"""Target group of Prometheus' HTTP service discovery."""
 
 from typing import Annotated
 
@@ -20,6 +20,6 @@ class TargetGroup(BaseModel):
 
 
 def pace(window_seconds: float) -> dict[str, str]:
-    """The labels that say how often to scrape, for windows of that length."""
+    """Labels that set the scrape interval, for windows of that length."""
     interval = format_duration(min(max(window_seconds, SHORTEST_INTERVAL_SECONDS), LONGEST_INTERVAL_SECONDS))
     return {"__scrape_interval__": interval, "__scrape_timeout__": interval}

@@ -1,4 +1,4 @@
-"""The checksum at the end of a journal's line: a digit that changed on a disk is damage, and no measurement.
+"""Checksum at the end of each journal line, which detects digits that changed on a disk.
 
 It is the last key of the line's object, `crc32`: CRC-32 (that of RFC 1952) of the line's bytes before the comma that
 the key follows, in eight hexadecimal digits. Lines that were written before there were checksums have none.
@@ -11,18 +11,18 @@ _LENGTH = len(_KEY) + len('01234567"}')
 
 
 def sealed(text: str) -> str:
-    """The line, with its newline, of a JSON object that is not empty."""
+    """Line with its checksum and newline, of a JSON object that is not empty."""
     body = text.encode()[:-1]
     return f'{text[:-1]}{_KEY.decode()}{checksum(body)}"}}\n'
 
 
 def is_sealed(line: str | bytes) -> bool:
-    """Whether the line has a checksum, its own or another one's."""
+    """Whether the line has a checksum, right or wrong."""
     return _content(line)[-_LENGTH:].startswith(_KEY)
 
 
 def opened(line: str | bytes) -> bytes:
-    """The JSON object without its checksum. Raises ValueError when that is another one's."""
+    """JSON object without its checksum. Raises ValueError when the checksum is wrong."""
     content = _content(line)
     body, end = content[:-_LENGTH], content[-_LENGTH:]
     if not end.startswith(_KEY):

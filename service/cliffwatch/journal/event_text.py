@@ -1,4 +1,4 @@
-"""Events in words: the one place that says what happened, for the command, the report, the API and the pages.
+"""Text of events, for the command line, the report, the API and the pages.
 
 What the service and its worker record has a sentence each. What engines report has any name and any fields, and is put
 into words field by field.
@@ -50,7 +50,7 @@ _KINDS = {"latency": "latencies", "counters": "counters", "gauges": "gauges"}
 
 
 def event_text(event_type: str, name: str, detail: Detail) -> str:
-    """What happened, on one line, without the type: `not measured for 2.5 s: the engine died`.
+    """Text of an event on one line, without the type: `not measured for 2.5 s: the engine died`.
 
     Of a run with several parts, the part is named first: `part-2: the engine exited with status 1`. A detail of another
     shape than expected, from a damaged journal, is put into words field by field.
@@ -124,7 +124,7 @@ def _value(name: str, item: Any) -> str:
 
 
 def _is_beyond_measure(item: object) -> bool:
-    """Whether it is a whole number that no floating-point number comes near."""
+    """Whether a whole number is too large for a floating-point number."""
     return isinstance(item, int) and item.bit_length() > 1000
 
 
@@ -158,7 +158,7 @@ def _gap(name: str, detail: Detail) -> str:
 
 
 def _alert(name: str, detail: Detail) -> str:
-    """The summary, and then what the description adds to it."""
+    """Text of an alert: its summary, and what the description adds."""
     about = dict.fromkeys(str(detail[key]).strip() for key in ("summary", "description") if detail.get(key))
     sentences = [text if text.endswith((".", "!", "?")) else f"{text}." for text in about]
     return f"{name}: {' '.join(sentences)}" if sentences else name

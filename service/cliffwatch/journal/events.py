@@ -64,18 +64,18 @@ class Event:
 
     @property
     def happened_at(self) -> float:
-        """As people are shown it: an alert started or was resolved before the service received it, which is `at`."""
+        """Time shown to people: an alert started or was resolved before the service received it, which is `at`."""
         if self.type is not EventType.ALERT:
             return self.at
         is_over = self.detail.get("status") == "resolved"
         return self.moment("ends_at" if is_over else "starts_at") or self.at
 
     def number(self, name: str) -> float | None:
-        """What the detail says of `name`; None where that is no number, or one that nothing of a run can have."""
+        """Number `name` of the detail; None where it is none, or one that no run can have."""
         return number_in(self.detail, name)
 
     def moment(self, name: str) -> float | None:
-        """As `number`, of a time in seconds since the epoch."""
+        """Time `name` of the detail, in seconds since the epoch; None as for `number`."""
         return moment_in(self.detail, name)
 
     def to_line(self) -> str:
@@ -84,7 +84,7 @@ class Event:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Event":
-        """Raises ValueError when the line is not an event."""
+        """Parse an event. Raises ValueError when the line is none."""
         body, _ = lenient_json(opened(line))
         try:
             if len(body) > len(_FIELDS):
@@ -100,7 +100,7 @@ class Event:
 
 
 def number_in(detail: Mapping[str, Any], name: str) -> float | None:
-    """As `Event.number`, of a detail that is held without its event."""
+    """Number `name` of an event's detail, as `Event.number`."""
     value = detail.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float) or not -_LARGEST <= value <= _LARGEST:
         return None
@@ -108,7 +108,7 @@ def number_in(detail: Mapping[str, Any], name: str) -> float | None:
 
 
 def moment_in(detail: Mapping[str, Any], name: str) -> float | None:
-    """As `Event.moment`, of a detail that is held without its event."""
+    """Time `name` of an event's detail, as `Event.moment`."""
     value = number_in(detail, name)
     return value if value is not None and 0 <= value <= files.LAST_MOMENT else None
 
@@ -135,7 +135,7 @@ def ends_load(event: Event) -> bool:
 
 
 class EventLog:
-    """The one way to append to a run's events.jsonl.
+    """Append-only writer of a run's events.jsonl, which all processes use.
 
     Raises OSError: TimeoutError while another process holds the lock and does nothing, as one that was frozen does.
     """
@@ -144,7 +144,7 @@ class EventLog:
         self._path = directory / files.EVENTS
 
     def append(self, event: Event) -> None:
-        """On disk when this returns."""
+        """Append an event durably."""
         with self._locked() as descriptor:
             self._write(descriptor, [event])
 
@@ -193,7 +193,7 @@ class EventLog:
 
     @staticmethod
     def _close_off(descriptor: int) -> None:
-        """End a line that was left without its end. It is on disk with what follows it."""
+        """Terminate a line that has no newline. It is on disk with what follows it."""
         size_bytes = os.fstat(descriptor).st_size
         if size_bytes > 0 and os.pread(descriptor, 1, size_bytes - 1) != b"\n":
             durable.write_all(descriptor, b"\n")

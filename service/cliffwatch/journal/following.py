@@ -1,4 +1,4 @@
-"""A run's status, kept up with its journal at the cost of what the journal gained."""
+"""Follow a run's status incrementally: each call reads only the events appended since the last."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from cliffwatch.journal.state import RunStatus, advance
 
 
 class StatusFollower:
-    """What a run's events say of it. Each call of `status` reads the events that came since the one before.
+    """Status of a run from its events. Each call of `status` reads the events that came since the one before.
 
     A file that became shorter, or is another one than before, is read from its beginning.
     """
@@ -21,7 +21,7 @@ class StatusFollower:
         self.faults: list[str] = []
 
     def status(self) -> RunStatus | None:
-        """None when no state was recorded yet."""
+        """Present status; None when no state was recorded yet."""
         self.faults.clear()
         try:
             found = (self._directory / files.EVENTS).stat()

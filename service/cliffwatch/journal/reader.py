@@ -1,4 +1,4 @@
-"""Reading a journal, whole or damaged, finished or still being written.
+"""Read a journal, whole or damaged, finished or still being written.
 
 A line that cannot be read is skipped and reported as a `JournalFault`; what it held is a gap. A last line without its
 newline is a write in progress and is not a fault.
@@ -65,7 +65,7 @@ class JournalReader:
         return body
 
     def facts(self) -> dict[str, Any]:
-        """What the worker found before the load began; empty when it had not got that far."""
+        """Facts that the worker found before the load began; empty when it had not got that far."""
         return self.document(files.FACTS) if (self.directory / files.FACTS).exists() else {}
 
     def events(self, offset_bytes: int = 0, first_id: int = 1, after_id: int = 0) -> Iterator[StoredEvent]:

@@ -1,4 +1,4 @@
-"""What a dying writer left behind the last committed window: cut off where it is that, kept where it is anything else.
+"""Recovery after a crash: truncate a torn tail behind the last committed window, and keep any other content.
 
 The two files of the windows are each other's second copy: percentiles stand in windows.jsonl, histograms in
 latency.hlog. One that is damaged says nothing about how much of the other is worth keeping, so recovery never cuts more
@@ -19,7 +19,7 @@ _WINDOW_LINE = b'{"seq":'
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """What lies behind the last complete line of a file, or behind the last committed window's histograms.
+    """Tail of a file behind its last complete line, or behind the last committed window's histograms.
 
     `keep_bytes` is where the file goes on. `torn`: a newline has to close off what is kept before that.
     """
@@ -30,7 +30,7 @@ class Tail:
     torn: bool = False
 
     def settle(self, descriptor: int) -> None:
-        """Make the file end where it goes on.
+        """Truncate the file to its tail's kept bytes, and terminate a torn line.
 
         That is durable with the next window: what a power cut brings back until then is settled again.
         """
@@ -41,7 +41,7 @@ class Tail:
 
 
 def read_from(path: Path, offset_bytes: int = 0) -> bytes:
-    """A file of the journal. Raises Problem(journal_unreadable): nothing is concluded from what cannot be read."""
+    """Open a file of the journal to read. Raises Problem(journal_unreadable): an unreadable file proves nothing."""
     try:
         with reading(path) as file:
             file.seek(offset_bytes)
@@ -80,7 +80,7 @@ def tail_of_latency(path: Path, committed_bytes: int, *, lines_damaged: bool) ->
 
 
 def _header_bytes(content: bytes) -> int:
-    """How long the lines before the first interval are; 0 where they are not whole."""
+    """Length of the lines before the first interval; 0 where they are incomplete."""
     end = 0
     for line in content.splitlines(keepends=True):
         if line.startswith(b"Tag=") or not line.endswith(b"\n"):

@@ -23,7 +23,7 @@ _FORMER_REASON = "the verdict could not be determined"
 
 @dataclass(frozen=True, slots=True)
 class RunStatus:
-    """What a run's events say about it. Times in seconds since the epoch; None where it has not come to that.
+    """Status of a run from its events. Times in seconds since the epoch; None where it has not come to that.
 
     The load was planned from `load_start` to `load_stop`, on the window grid; a resumed run keeps both. A first engine
     that is there later moves both.
@@ -54,7 +54,7 @@ def status_of(events: Iterable[Event], faults: list[str] | None = None) -> RunSt
 
 
 def advance(status: RunStatus | None, event: Event, faults: list[str] | None = None) -> RunStatus | None:
-    """One step of `status_of`."""
+    """Apply one event to a status; one step of `status_of`."""
     try:
         return _followed(status, event)
     except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -102,7 +102,7 @@ def _verdict_in(detail: Mapping[str, Any]) -> tuple[VerdictName, tuple[str, ...]
 
 
 def _moment(value: Any) -> float:
-    """Raises ValueError or TypeError for what is no time, in seconds since 1970."""
+    """Check a time, in seconds since 1970. Raises ValueError or TypeError."""
     moment = float(value)
     if not 0 <= moment <= LAST_MOMENT:
         raise ValueError(f"{moment!r} is no time, in seconds since 1970")

@@ -45,7 +45,7 @@ class JournalWindow:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "JournalWindow":
-        """Raises ValueError when the line is not a window. A gauge that is no number counts as not measured."""
+        """Parse a window. Raises ValueError when the line is none. A gauge that is no number counts as not measured."""
         body, _ = lenient_json(opened(line))
         try:
             gauges = {name: value for name, value in body["gauges"].items() if value is not None}
@@ -160,7 +160,7 @@ class WindowLog:
             raise
 
     def append(self, window: EngineWindow, phase: str) -> JournalWindow:
-        """Commit a window: on disk when this returns.
+        """Commit a window durably.
 
         Raises OverlapError, and OSError when the disk is full; then nothing of the window is left in the files.
         """
@@ -190,7 +190,7 @@ class WindowLog:
         return committed
 
     def displaced(self) -> str | None:
-        """The file that is no longer in the journal under its name, which is where all read it; None where both are.
+        """File that the journal no longer has under its name, where readers look for it; None where both are there.
 
         The journal is asked itself, by its descriptor: that it cannot be reached by its name is no fault of its files.
         """
@@ -220,7 +220,7 @@ class WindowLog:
         os.close(self._directory)
 
     def _recover(self, directory: Path) -> None:
-        """Cut the window in progress off both files."""
+        """Cut the uncommitted window off both files."""
         content = read_from(directory / files.WINDOWS)
         tail = tail_of_windows(content)
         damaged = False
@@ -243,7 +243,7 @@ class WindowLog:
 
 
 def _opened(path: Path, flags: int) -> int:
-    """Raises Problem(journal_unreadable) where something else took the file's place, otherwise OSError."""
+    """Open a file of the log. Raises Problem(journal_unreadable) for anything but a regular file, otherwise OSError."""
     try:
         return os.open(path, flags, durable.PRIVATE_FILE)
     except IsADirectoryError as error:

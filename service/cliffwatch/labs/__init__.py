@@ -1,1 +1,1 @@
-"""Products on top of the service: only `server`, which puts their routes in, and `cli` know of them."""
+"""Extensions of the service: aging drives, bundles, import formats, what-if. Only `server` and `cli` import them."""

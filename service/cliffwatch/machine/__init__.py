@@ -1,1 +1,1 @@
-"""What the kernel says of this machine: drives, mounts, who uses what."""
+"""What the kernel reports of this machine: drives, mounts, users of devices and files."""

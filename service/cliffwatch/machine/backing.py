@@ -1,4 +1,4 @@
-"""The files behind loop devices, by what a file is and not by what it is called.
+"""Files behind loop devices, identified by device and inode instead of by name.
 
 A hard link, a bind mount, a rename or another mount namespace gives one file several names, and the kernel reports only
 the one under which it was attached. Device and inode are the same under each.
@@ -24,7 +24,7 @@ _SECTOR_BYTES = 512
 
 @dataclass(frozen=True, slots=True)
 class FileIdentity:
-    """What a file is on this machine, as stat gives it: st_dev and st_ino."""
+    """Identity of a file on this machine, as stat gives it: st_dev and st_ino."""
 
     device: int
     inode: int
@@ -35,13 +35,13 @@ class FileIdentity:
 
     @property
     def major_minor(self) -> str:
-        """Of the file system that the file is on; that of its block device, for most file systems."""
+        """Device number of the file's file system; for most file systems that of its block device."""
         return f"{os.major(self.device)}:{os.minor(self.device)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Backing:
-    """What a loop device lies on: a file, or a block device where `block_device` (its major:minor) is given."""
+    """What a loop device is over: a file, or a block device where `block_device` (its major:minor) is given."""
 
     file: FileIdentity
     block_device: str | None = None
@@ -144,7 +144,7 @@ def _backing(name: str, major_minor: str, file: str) -> Backing | None:
 
 
 def backing_by_name(file: Path) -> Backing | None:
-    """What a loop device over a file of that name lies on if that still leads there; None where it leads nowhere."""
+    """Backing of a loop device by its file's name, if that still leads there; None where it leads nowhere."""
     try:
         status = file.stat()
     except OSError:

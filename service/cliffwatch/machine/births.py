@@ -1,4 +1,4 @@
-"""When a file was made: what tells it from a later one, which may have the inode number of one that was removed."""
+"""Birth time of a file, which distinguishes it from a later file with the same inode number."""
 
 import ctypes
 import fcntl
@@ -38,7 +38,7 @@ def described(file: Path, identity: FileIdentity) -> str:
 
 
 def described_at(path: Path) -> str | None:
-    """What has this name now, as `described`; None when nothing is there."""
+    """Description of the file that has this name now, as `described`; None when nothing is there."""
     try:
         identity = FileIdentity.of(path.lstat())
     except OSError:

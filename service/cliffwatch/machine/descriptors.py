@@ -1,4 +1,4 @@
-"""Directories opened so that no symbolic link is followed anywhere on the way, and what a descriptor's name is now.
+"""Open directories without following a symbolic link anywhere, and find the current name of a descriptor.
 
 The owner of a directory above may put a link in the place of any part of a path, at any moment. openat2 (Linux 5.6)
 refuses that in one step; where there is none, each part is opened relative to the one before.
@@ -40,7 +40,7 @@ def open_directory(path: Path) -> int:
 
 
 def open_beneath(parent: int, path: Path) -> int:
-    """The same for a path below the directory `parent`, which it does not leave."""
+    """Open a directory below `parent` without following a symbolic link; the path cannot leave `parent`."""
     try:
         return _open_at_once(parent, path)
     except OSError as error:
@@ -50,7 +50,7 @@ def open_beneath(parent: int, path: Path) -> int:
 
 
 def name_of(descriptor: int) -> Path:
-    """Where what the descriptor stands for is now; ends in DELETED when it is nowhere."""
+    """Current path of an open descriptor; ends in DELETED when it has none."""
     return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 

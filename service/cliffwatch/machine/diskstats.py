@@ -1,4 +1,4 @@
-"""What the kernel counted at each block device: /proc/diskstats.
+"""Kernel I/O counters of each block device: /proc/diskstats.
 
 Fields: Documentation/admin-guide/iostats.rst of the Linux kernel. Sectors there are 512 bytes whatever the drive says.
 """
@@ -50,7 +50,7 @@ class DeviceCounters:
         return DeviceCounters(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
 
     def __sub__(self, earlier: "DeviceCounters") -> "DeviceCounters":
-        """What was counted since `earlier`; `in_flight` stays the later one. Raises CountersReset."""
+        """Increase since `earlier`; `in_flight` stays the later one. Raises CountersReset."""
         values: list[int] = []
         for each, now, before in zip(fields(self), astuple(self), astuple(earlier), strict=True):
             if each.name == "in_flight":

@@ -1,4 +1,4 @@
-"""What this machine gives to others over a network or a bus: namespaces of nvmet, and storage objects of LIO.
+"""Exports of this machine to others over a network or a bus: namespaces of nvmet, and storage objects of LIO.
 
 The kernel writes to what they lie on for connected hosts. nvmet opens a drive without claiming it, and neither
 opens a file as a process would, so no holder and no process shows them; configfs does.
@@ -14,7 +14,7 @@ from cliffwatch.machine.sysfs import SYS, number_of, read_name
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """`name` says what exports it, `path` what it lies on: a drive (`major_minor`), or a file."""
+    """Exported drive or file: `name` of the export, `path` and, for a drive, `major_minor` of what is exported."""
 
     name: str
     path: str
@@ -23,7 +23,7 @@ class Export:
 
 
 def exports(sys: Path = SYS) -> list[Export]:
-    """What is exported and can be reached from here. A path that leads nowhere exports nothing of this machine."""
+    """Exports that can be seen from here. A path that leads nowhere exports nothing of this machine."""
     found = []
     for name, path in _attached_paths(sys / "kernel" / "config"):
         try:

@@ -69,7 +69,7 @@ class Drive:
 
     @property
     def named_identities(self) -> dict[str, str]:
-        """What a user may name the drive by, each under the word that the confirmation uses for it."""
+        """Identities that a user may name the drive by, each under the word that the confirmation uses for it."""
         file = None if self.backing_file is None else str(self.backing_file)
         named = {"serial": self.serial, "wwn": self.wwn, "uuid": self.uuid, "backing file": file}
         return {word: value for word, value in named.items() if value}
@@ -125,7 +125,7 @@ def drive_at(major_minor: str, sys: Path = SYS) -> Drive:
 
 
 def names_of(drives: Iterable[Drive]) -> dict[str, list[str]]:
-    """What names each drive and no other of these, by major:minor: its identities, then udev's links by its place."""
+    """Unambiguous names of each drive, by major:minor: its identities, then udev's links by its place."""
     listed = list(drives)
     counts = Counter(name for drive in listed for name in set(drive.identities))
     names = {drive.major_minor: [name for name in drive.identities if counts[name] == 1] for drive in listed}
@@ -137,7 +137,7 @@ def names_of(drives: Iterable[Drive]) -> dict[str, list[str]]:
 
 
 def names_instead(drives: Iterable[Drive], sys: Path = SYS) -> str:
-    """What to write for each of several drives that one identity names, as a clause."""
+    """Clause with the name to write for each of several drives that one identity names."""
     names = names_of(list_drives(sys))
     known = {drive.name: next(iter(names.get(drive.major_minor, ())), None) for drive in drives}
     if None in known.values():
@@ -231,7 +231,7 @@ def devices_of(mount: Mount, sys: Path = SYS) -> list[str]:
 
 
 def member_differences(drives: Iterable[Drive]) -> list[str]:
-    """Where drives that work together are not alike: the slowest sets the pace for all."""
+    """Differences between drives that work together: the slowest limits all."""
     attributes: dict[str, Callable[[Drive], object]] = {
         "model": lambda drive: drive.model,
         "firmware": lambda drive: drive.firmware,

@@ -36,7 +36,7 @@ class DriveContents:
 
     @classmethod
     def read(cls, proc: Path = PROC) -> "DriveContents":
-        """Of those that are mounted in any mount namespace, as far as this user may look.
+        """Content files of the drives that are mounted in any mount namespace, as far as this user may look.
 
         A drive whose mount does not say which file it is (an older program serves it) is not among them.
         """
@@ -49,7 +49,7 @@ class DriveContents:
         return cls(found)
 
     def of(self, file: FileIdentity) -> FileIdentity:
-        """Where the blocks of a modelled drive, which `file` is, are kept; any other file itself."""
+        """File that holds the blocks of a modelled drive, which `file` is; any other file itself."""
         passed: set[FileIdentity] = set()
         while file.device in self.by_device and file not in passed:
             passed.add(file)

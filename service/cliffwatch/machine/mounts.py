@@ -52,7 +52,7 @@ def lines_of(table: Path) -> list[str]:
 
 
 def shown(text: str) -> str:
-    """A name with what is no text in it replaced."""
+    """Name with bytes that are no text replaced."""
     return text.encode(errors="surrogatepass").decode(errors="replace")
 
 

@@ -1,4 +1,4 @@
-"""Files that may be those of another file system, which shows them under a device and an inode of its own.
+"""File systems that relay files of another one (overlay, FUSE, network), under a device and inode of their own.
 
 An overlay, FUSE and a network's file system pass on what is kept elsewhere, maybe on this machine, and nothing says of
 which file one is. So does any file system without a device that is not known to keep its files itself. Which file a
@@ -34,7 +34,7 @@ _STATFS_BYTES = 256
 
 @dataclass(frozen=True, slots=True)
 class Relay:
-    """How far a file may be another one's. `gives_inodes`: each name of it there may have an inode of its own."""
+    """How far a file may belong to another file system. `gives_inodes`: each name may have an inode of its own."""
 
     is_relayed: bool
     gives_inodes: bool = False

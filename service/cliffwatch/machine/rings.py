@@ -1,4 +1,4 @@
-"""Files that an io_uring holds for a process which has no descriptor of them: registered files (io_uring_register(2)).
+"""Registered files of io_uring, which a process holds without a descriptor (io_uring_register(2)).
 
 The ring's entry of /proc/PID/fdinfo lists them, by their path, or before Linux 6.10 by their name alone. How a file was
 opened is not said, so a process that holds one counts as a writer.
@@ -21,7 +21,7 @@ _ATTEMPTS, _PAUSE_SECONDS = 10, 0.002
 
 
 def ring_holds(descriptor: Path, is_wanted: Callable[[os.stat_result, Path], bool], names: frozenset[str]) -> bool:
-    """Whether what `descriptor`, as /proc/PID/fd/N, is of is a ring that holds what is wanted.
+    """Whether the descriptor, as /proc/PID/fd/N, is an io_uring that holds one of the wanted files.
 
     `names` is what that is called: a file that no path leads to is known by its name alone.
     """

@@ -1,4 +1,4 @@
-"""What is written on a device, as wipefs and blkid (util-linux) read it. Neither is let write anything."""
+"""Signatures on a block device (file system, RAID, partition table), read with wipefs and blkid without writing."""
 
 import json
 import os
@@ -14,7 +14,7 @@ _BLKID_NOTHING = 2
 
 
 class SignaturesUnreadable(Exception):
-    """What is on the device cannot be determined; the message says why."""
+    """Signatures on the device cannot be determined; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)

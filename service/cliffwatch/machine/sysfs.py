@@ -9,7 +9,7 @@ PROC = Path("/proc")
 
 
 def read_text(attribute: Path) -> str | None:
-    """None when the attribute is missing, empty, or the driver does not answer: each means not known."""
+    """Text of an attribute; None when it is missing, empty, or the driver does not answer: each means not known."""
     try:
         return attribute.read_text(errors="replace").strip(" \n\0") or None
     except OSError:
@@ -28,7 +28,7 @@ def read_name(attribute: Path) -> str | None:
 
 
 def read_number(attribute: Path) -> int | None:
-    """None when it is not known or no number."""
+    """Number of an attribute; None when it is not known or no number."""
     text = read_text(attribute)
     return int(text) if text is not None and text.isdecimal() else None
 

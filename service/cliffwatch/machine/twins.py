@@ -22,7 +22,7 @@ _MADE_UP = "nvme."
 
 @dataclass(frozen=True, slots=True)
 class Twin:
-    """Another name of the blocks of `original`; `reason` says what the two have in common."""
+    """Device that shares its blocks with `original` under another name; `reason` says how they are related."""
 
     drive: Drive
     original: Drive

@@ -67,7 +67,7 @@ def layers_above(major_minor: str, sys: Path = SYS, *, beside: Collection[str] =
 
 
 def layers_below(major_minor: str, sys: Path = SYS) -> list[StackedDevice]:
-    """What an array or a mapped device is made of, down to the bottom, each once: partitions as themselves.
+    """Devices that an array or a mapped device is made of, down to the bottom, each once; partitions as themselves.
 
     Raises OSError when the device is gone.
     """
@@ -168,7 +168,7 @@ class FileWriters:
 def file_writers(
     file: FileIdentity, size_bytes: int | None, is_relayed: bool, proc: Path = PROC, names: frozenset[str] = frozenset()
 ) -> FileWriters:
-    """Who writes to the file, under whichever name. `names` are known ones; a size that is None is not known.
+    """Processes that write to the file, under any name. `names` are known ones; a size that is None is not known.
 
     A file that its file system only passes on (`relays`) has another device and inode where it is kept: so any file of
     the size may be it that is on such a file system, or, where the file itself is (`is_relayed`), on whichever. Who
@@ -208,7 +208,7 @@ def _is_of_process(place: Path, descriptor: Path | None) -> bool:
 
 
 def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
-    """Of a whole drive, as the kernel knows them."""
+    """Partitions of a whole drive, as the kernel knows them."""
     for entry in sorted(layer.directory.iterdir()):
         if (entry / "partition").exists():
             number = read_text(entry / "dev") or ""
@@ -216,7 +216,7 @@ def partitions(layer: StackedDevice) -> Iterator[StackedDevice]:
 
 
 def holders(layer: StackedDevice) -> Iterator[StackedDevice]:
-    """What has claimed the device to lie on it: arrays and mapped devices."""
+    """Holders of the device, stacked on it: arrays and mapped devices."""
     holders = layer.directory / "holders"
     for entry in sorted(holders.iterdir()) if holders.is_dir() else []:
         yield StackedDevice(kernel_name(entry), read_text(entry / "dev") or "", entry.resolve(), layer.name)

@@ -56,13 +56,13 @@ def _has_open(process: Path, is_wanted: Wanted, names: frozenset[str]) -> bool:
 
 
 def _holders(process: Path) -> list[Path]:
-    """The process, and those of its threads that may have files of their own: all, when its first thread has ended."""
+    """A process and those of its threads that may have open files of their own."""
     others = [task for task in _listed(process / "task") if task.name != process.name]
     return [process, *(task for task in others if not _share_files(int(process.name), int(task.name)))]
 
 
 def _share_files(one: int, other: int) -> bool:
-    """False, too, where the kernel cannot be asked."""
+    """Whether two tasks share their open files (kcmp(2)); False where the kernel cannot be asked."""
     number = _KCMP.get(platform.machine())
     if number is None:
         return False
@@ -115,7 +115,7 @@ def _has_mapped(process: Path, is_wanted: Wanted, files: Collection[FileIdentity
 
 
 def _mappings(process: Path) -> tuple[Path, list[str]]:
-    """Of the first thread that says: one that has ended has no memory any more. And which one that is."""
+    """Memory mappings of the first thread that has any, and that thread: one that has ended has no memory."""
     for holder in (process, *_listed(process / "task")):
         try:
             lines = lines_of(holder / "maps")

@@ -1,1 +1,1 @@
-"""What things are: workload, target, request, trigger, window, settings. No I/O."""
+"""Data models: workload, target, request, trigger, window, settings. No I/O."""

@@ -1,4 +1,4 @@
-"""What every document from outside has in common: an unknown key is an error, a name has one form."""
+"""Base model of documents from users: an unknown key is an error, and names have one form."""
 
 from typing import Annotated
 

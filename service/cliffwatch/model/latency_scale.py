@@ -1,4 +1,4 @@
-"""Where an engine's scale of latencies ends: what took longer is counted there, so a percentile is at least that."""
+"""Upper end of an engine's latency scale: longer latencies are counted there, so a percentile is at least that."""
 
 #: By engine; one that is not here measures each latency for itself.
 SCALE_ENDS_NANOSECONDS = {"fio": 17_112_760_320}

@@ -1,4 +1,4 @@
-"""Limits that a workload sets, such as `p99 <= 20ms over any 10m`: how they are written."""
+"""Limits of a workload, such as `p99 <= 20ms over any 10m`: syntax and parser."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""One run as it was asked for; order.json of its journal."""
+"""Order of one run, as it was submitted: order.json of its journal."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What a run would write, before it does it."""
+"""Plan of a load: what a run would write, before it writes."""
 
 from dataclasses import dataclass
 from pathlib import Path

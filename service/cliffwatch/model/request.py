@@ -1,4 +1,4 @@
-"""What is asked of the service (`RunRequest`), and what it knew when it accepted that (`Submission`).
+"""Request for a run (`RunRequest`), and what the service recorded when it accepted that (`Submission`).
 
 A submission is the detail of the journal's first event, so that the index can be rebuilt from journals alone.
 """

@@ -1,4 +1,4 @@
-"""A schedule as it is asked for: the run to queue, and when."""
+"""Request for a schedule: the run to queue, and when."""
 
 from typing import Annotated, Any
 

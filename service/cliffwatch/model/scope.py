@@ -1,4 +1,4 @@
-"""What a token allows."""
+"""Scopes of API tokens."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""The rule of SNIA's performance test specification for a steady drive, as far as workloads know it."""
+"""Steady-state rule of SNIA's performance test specification: its number of rounds, for checks of workloads."""
 
 #: So many rounds in a row are compared.
 ROUNDS = 5

@@ -1,4 +1,4 @@
-"""Where to run: a directory, a whole drive, brokers, or nothing at all."""
+"""Targets of a run: a directory, a whole drive, brokers, or nothing at all."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What an engine says, line by line: windows, events and its end.
+"""Records that an engine prints, line by line: windows, events and its end.
 
 Engines print one JSON object per line on stdout (the engine contract in ARCHITECTURE.md). Adapters for programs that
 speak otherwise produce the same records.

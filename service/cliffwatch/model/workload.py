@@ -1,4 +1,4 @@
-"""A workload: what to do, with no host in it."""
+"""Workload document: what to run, independent of any host."""
 
 from typing import Annotated, Any, Literal
 

@@ -52,7 +52,7 @@ class Reader(Protocol[R]):
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """What ends a wait for output early: a descriptor that becomes readable, and what reads it then."""
+    """Early end of a wait for output: a descriptor that becomes readable, and the function that reads it then."""
 
     descriptor: int
     read: Callable[[], object]
@@ -130,7 +130,7 @@ class ChildProcess(Generic[R]):
 
     @property
     def is_left(self) -> bool:
-        """True when it was killed, is there all the same, and is not waited for any more."""
+        """Whether the process was killed, has not ended, and is no longer waited for."""
         return self._is_left
 
     @property
@@ -148,7 +148,7 @@ class ChildProcess(Generic[R]):
         return not self._open or now - self._gone_at > _OUTPUT_PATIENCE_SECONDS
 
     def leave(self) -> bool:
-        """Do not wait any more for a process that was killed; says whether it is there."""
+        """Stop waiting for a process that was killed; says whether it is still there."""
         self._is_left = self._process.poll() is None
         return self._is_left
 
@@ -164,7 +164,7 @@ class ChildProcess(Generic[R]):
         return self._log_tail.decode("utf-8", "replace").strip()
 
     def send(self, line: bytes) -> None:
-        """Give it input; a process that is gone gets none."""
+        """Write to its standard input, unless the process is gone."""
         assert self._process.stdin is not None, "started with takes_input"
         with suppress(BrokenPipeError):
             self._process.stdin.write(line)
@@ -207,7 +207,7 @@ class ChildProcess(Generic[R]):
 
 
 def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
-    """What an engine said when it ended: its own last word, and the end of its standard error where that says more."""
+    """Message of an engine's failure: from its `end` record, and from standard error where that has more."""
     errors = "; ".join(line.strip() for line in error_text.splitlines()[-_LAST_LINES:] if line.strip())
     said = end.message if end is not None else ""
     # The engines of our own write the same there as they say at their end, behind their name.
@@ -217,7 +217,7 @@ def failure_text(end: EngineEnd | None, error_text: str, status: int) -> str:
 
 
 def status_text(status: int) -> str:
-    """Of a process that said nothing: its exit status, or by what signal it was ended where that is negative."""
+    """Exit status as text, or the signal that ended the process where it is negative."""
     if status >= 0:
         return f"exit status {status}"
     name = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"

@@ -1,4 +1,4 @@
-"""What every step of a part needs: the order, the engine, the run's time, and the way to its coordinator."""
+"""Shared state of a part's steps: order, engine, run clock, lines to the coordinator."""
 
 import time
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ class Commands(Protocol):
 
 
 class Lines(Protocol):
-    """Where a part's lines go."""
+    """Writer of a part's lines."""
 
     def put(self, line: bytes) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class PartClock:
-    """The run's time: the machine's monotonic clock and what the coordinator says that the run is ahead of it."""
+    """Run clock: the machine's monotonic clock plus the offset that the coordinator sends."""
 
     clock: Clock
     ahead_of_monotonic: float
@@ -67,7 +67,7 @@ class PartContext:
 
     @property
     def is_virtual(self) -> bool:
-        """Whether the run's time is not the world's."""
+        """Whether the run uses a virtual clock."""
         return isinstance(self._clock, VirtualClock)
 
     def emit(self, record: Record) -> None:
@@ -81,13 +81,13 @@ class PartContext:
         self.emit(EngineAt(process, start))
 
     def leave(self, process: ProcessIdentity) -> None:
-        """Go on without a process that was killed and does not end."""
+        """Stop waiting for a process that was killed and does not end, and report that."""
         self._left = (*self._left, process)
         self.emit(LeftProcess(process))
         self.record_event(EventType.ENGINE, "cannot_end", pid=process.pid, what=process.waits_in())
 
     def hung(self) -> list[ProcessIdentity]:
-        """Those of the processes left that are still there: what they wait for keeps others waiting, too."""
+        """Abandoned processes that are still alive: what they wait for blocks other processes, too."""
         return [process for process in self._left if process.is_alive()]
 
     def wait(self, seconds: float) -> None:
@@ -105,7 +105,7 @@ class PartContext:
         return self.inbox.is_stopped()
 
     def advance_virtual(self, moment: float) -> None:
-        """In virtual time, windows move the clock."""
+        """Advance the virtual clock to a window's end; nothing in real time."""
         if isinstance(self._clock, VirtualClock):
             self._clock.advance_to(moment)
 

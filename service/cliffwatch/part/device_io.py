@@ -1,4 +1,4 @@
-"""What the kernel saw of the drives below a target, to hold against what an engine says that it did.
+"""Kernel I/O counters of the drives below a target, per window, to compare with the engine's own counts.
 
 Each window's line carries the totals over all drives, `device_…`; where there are several drives, those of each as
 well, `<major:minor>.…`, so that the one that became slow can be identified. ARCHITECTURE.md lists the names.
@@ -25,7 +25,7 @@ class DeviceIo:
         self._at, self._last = self._read()
 
     def restart(self) -> None:
-        """Begin an interval now; what was between is not counted."""
+        """Begin an interval now; traffic since the last one is not counted."""
         self._at, self._last = self._read()
 
     def since_last(self) -> Interval:
@@ -65,7 +65,7 @@ class DeviceIo:
 
 
 def _rare(total: DeviceCounters) -> dict[str, int]:
-    """What most windows have none of, and then do not mention."""
+    """Counters that are absent from most windows because they are zero: flush and discard."""
     counts = {
         "device_flush_operations": total.flush_operations,
         "device_flush_milliseconds": total.flush_milliseconds,
@@ -77,7 +77,7 @@ def _rare(total: DeviceCounters) -> dict[str, int]:
 
 
 def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: float) -> None:
-    """Each drive's own share; short names, because a run on sixteen drives has all of them in every line."""
+    """Add counters of each drive, with short names, since each line of a run on sixteen drives has all of them."""
     for number, drive in moved.items():
         counts = {
             "written_bytes": drive.write_bytes,

@@ -1,4 +1,4 @@
-"""The end of a process of the run: asked for, then forced, and then not waited for.
+"""End a process of the run: request it, then kill, then stop waiting for it.
 
 A process that waits in the kernel for a drive which does not answer ends when that answers, and not before: SIGKILL
 does not reach it. The run ends without it, names it, and touches the target no more.
@@ -14,7 +14,7 @@ from cliffwatch.part.context import PartContext
 
 
 class Ending:
-    """Sees that one process ends once that is wanted."""
+    """End of one process, once it is requested."""
 
     def __init__(
         self, context: PartContext, process: ChildProcess[Any], stop_signal: signal.Signals, grace_seconds: float
@@ -28,7 +28,7 @@ class Ending:
         self._killed_at: float | None = None
 
     def look(self, is_wanted: bool) -> None:
-        """Do what is due. To be called several times a second, until the process is finished."""
+        """Send the signal that is due. To be called several times a second, until the process is finished."""
         now = self._context.run_clock.now()
         if self._asked_at is None:
             if is_wanted:

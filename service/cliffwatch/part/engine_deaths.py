@@ -1,4 +1,4 @@
-"""Engines that died one after the other: how long to wait for the next one, and what is said of them in the end."""
+"""Restart policy for engines that die in a row: pause before the next one, and the message when there is none."""
 
 from dataclasses import dataclass
 
@@ -18,18 +18,18 @@ class EngineDeaths:
     last: str = ""
 
     def add(self, message: str, has_measured: bool) -> None:
-        """Another one died, and its message says of what. One that measured for a while earned its pauses back."""
+        """Record a death and its message. An engine that measured for a while resets the pauses."""
         self.in_a_row = 1 if has_measured else self.in_a_row + 1
         self.first = message if self.in_a_row == 1 else self.first
         self.last = message
 
     @property
     def pause_seconds(self) -> float:
-        """Until the next one is started."""
+        """Pause until the next engine is started."""
         return growing_pause_seconds(self.in_a_row, FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS)
 
     def sentence(self, total: int) -> str:
-        """Why there is no other one, after `total` deaths in the whole run."""
+        """Message why no further engine is started, after `total` deaths in the whole run."""
         if total == 1:
             return f"the engine died: {self.last}"
         began = f"it began with: {self.first}; " if self.first != self.last else ""

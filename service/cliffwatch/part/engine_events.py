@@ -1,4 +1,4 @@
-"""How many of an engine's events go into the journal: an engine may report one for every operation."""
+"""Rate limit of engine events in the journal: an engine may report one for every operation."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,8 +23,7 @@ SPAN_SECONDS = 60.0
 
 
 class EventLimit:
-    """Lets so many events, and so much of them, pass in a span of time; counts the others, by name, until they are
-    recorded."""
+    """Rate limit on events, by number and size in a span of time; those above it are counted by name until recorded."""
 
     def __init__(self) -> None:
         self._since = float("-inf")
@@ -33,7 +32,7 @@ class EventLimit:
         self._held_back: Counter[str] = Counter()
 
     def passes(self, name: str, detail: Mapping[str, object]) -> bool:
-        """Whether one more event of the name goes into the journal."""
+        """Whether another event of this name goes into the journal."""
         size_bytes = len(json_text(detail))
         if self._fits(name, size_bytes):
             self._passed[name] += 1
@@ -51,13 +50,13 @@ class EventLimit:
         return self._passed[name] < EVENTS_LIMIT and self._passed.total() < TOTAL_LIMIT
 
     def look(self, now: float) -> dict[str, int]:
-        """What was held back in the span that is over, by name; empty while it lasts. `now` in seconds."""
+        """Number of suppressed events by name in the span that is over; empty while it lasts. `now` in seconds."""
         if now - self._since < SPAN_SECONDS:
             return {}
         return self.finish(now)
 
     def finish(self, now: float) -> dict[str, int]:
-        """As `look`, of the span so far, which ends with that."""
+        """End the present span: number of its suppressed events, as `look`."""
         recorded = dict(self._held_back)
         self._since, self._passed, self._passed_bytes, self._held_back = now, Counter(), 0, Counter()
         return recorded

@@ -1,4 +1,4 @@
-"""What was found before the run: the machine, the drives, the file system, the versions; facts.json of the journal.
+"""Facts collected before the run: machine, drives, file system, versions; facts.json of the journal.
 
     version          1; a key never changes its meaning
     kernel, architecture, distribution, clock_source
@@ -79,7 +79,7 @@ def memory_bytes(proc: Path = PROC) -> int | None:
 
 
 def available_memory_bytes(proc: Path = PROC) -> int | None:
-    """What of it could be had without swapping."""
+    """Memory that is available without swapping."""
     return _memory_row("MemAvailable", proc)
 
 

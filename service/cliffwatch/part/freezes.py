@@ -1,4 +1,4 @@
-"""Time in which the engine, or the part that reads it, was kept from running: stopped, or the machine was away.
+"""Freeze detection: time in which the engine, or the part that reads it, did not run: stopped, or machine asleep.
 
 A target that stalls is something else: the engine runs and its operations are outstanding, and that is what a run is
 there to measure. So nothing is concluded from operations that do not complete, only from a process that did not run:
@@ -40,7 +40,7 @@ class Freeze:
 
 
 class FreezeWatch:
-    """What is frozen and what was, of one part and of the engine that it runs at the moment."""
+    """Freezes, past and present, of one part and of its present engine."""
 
     def __init__(self, now: Callable[[], float], proc: Path = Path("/proc")) -> None:
         """`now` is the run's clock, in seconds; it goes on while a process is frozen."""
@@ -67,14 +67,14 @@ class FreezeWatch:
         return self._since
 
     def follow(self, pid: int | None) -> list[Freeze]:
-        """Look at another engine from now on, or at none; gives what was over with that."""
+        """Watch another engine from now on, or none; returns freezes that are over with that."""
         over = self._thaw() if self._since is not None else []
         self._pid = pid
         self._ran_at = self._children_ran_at = self._now()
         return over
 
     def look(self) -> list[Freeze]:
-        """The freezes that were over since the last call."""
+        """Freezes that ended since the last call."""
         self._look_at_timer()
         with self._lock:
             over, self._late = self._late, []

@@ -1,4 +1,4 @@
-"""What freezes leave of an engine's windows: how much of each was measured, and the gaps that are recorded of them."""
+"""Subtract frozen time from a window; drop it when nothing is left, and record the gap."""
 
 from cliffwatch.analysis.coverage import GAP_TOLERANCE
 from cliffwatch.journal.events import EventType
@@ -11,7 +11,7 @@ STALLS_LENGTHEN = frozenset({"fio"})
 
 
 class FrozenWindows:
-    """The freezes of one run. In virtual time there are none."""
+    """Freezes of one run. In virtual time there are none."""
 
     def __init__(self, context: PartContext) -> None:
         self._context = context
@@ -19,13 +19,13 @@ class FrozenWindows:
         self._watch = None if context.is_virtual else FreezeWatch(context.run_clock.now)
 
     def follow(self, engine_pid: int | None) -> None:
-        """Look at another engine from now on, or at none."""
+        """Watch another engine from now on, or none."""
         if self._watch is not None:
             for freeze in self._watch.follow(engine_pid):
                 self._record_event(freeze)
 
     def look(self) -> None:
-        """Record what was over since the last call, and a freeze of the engine that begins."""
+        """Record freezes that ended since the last call, and one of the engine that begins."""
         if self._watch is None:
             return
         before = self._watch.frozen_since
@@ -36,7 +36,7 @@ class FrozenWindows:
             self._context.record_event(EventType.ENGINE, "frozen", since=since)
 
     def explains(self, start: float, end: float) -> bool:
-        """Whether what lies between two windows is a freeze, which was recorded."""
+        """Whether the time between two windows is a freeze, which was recorded."""
         return self._watch is not None and bool(self._watch.within(start, end)[1])
 
     def leaves(self, window: EngineWindow) -> bool:

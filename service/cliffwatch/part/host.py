@@ -59,7 +59,7 @@ class HostConditions:
         self._last = self._read()
 
     def since_last(self) -> Interval:
-        """The interval that ends now. An engine that is gone has nothing said of it."""
+        """Interval that ends now. Nothing is reported of an engine that is gone."""
         before, self._last = self._last, self._read()
         seconds = self._last.at - before.at
         if seconds <= 0:
@@ -203,7 +203,7 @@ def _waited_milliseconds(process: Path) -> float:
 
 
 def _throttled(group: Path) -> float | None:
-    """Milliseconds; None when the group has no limit and never had."""
+    """Throttled milliseconds of a control group; None when the group has no limit and never had."""
     try:
         fields = dict(line.split() for line in (group / "cpu.stat").read_text().splitlines())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Commands that come in on a descriptor, and the stop that may come while one is executed."""
+"""Commands from the coordinator, read from a descriptor; a stop may arrive while one is executed."""
 
 import os
 import select
@@ -14,7 +14,7 @@ class CoordinatorGoneError(Exception):
 
 
 class Inbox:
-    """The commands of one coordinator. Raises CoordinatorGoneError from each method once there is none any more."""
+    """Commands of one coordinator. Each method raises CoordinatorGoneError once there is no coordinator."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -1,4 +1,4 @@
-"""What was measured around a window besides the engine's own words."""
+"""Counters and gauges of an interval around a window, measured beside the engine's own."""
 
 from dataclasses import dataclass, field
 

@@ -1,4 +1,4 @@
-"""The load of a part: engine after engine until the load's end, their windows with what the kernel says of each.
+"""Load of a part: run one engine after another until the load's end, and add kernel counters to their windows.
 
 An engine that dies is started again with growing pauses, a bounded number of times. A stop lets it finish its window.
 """
@@ -54,7 +54,7 @@ class PartLoad:
         self._is_displaced = False
 
     def execute(self) -> Loaded:
-        """Returns when the load is over, stopped, or cannot go on. Raises Problem."""
+        """Execute the load: returns when it is over, stopped, or cannot go on. Raises Problem."""
         try:
             return self._execute()
         finally:
@@ -95,7 +95,7 @@ class PartLoad:
         return self._context.inbox.is_stopped()
 
     def _may_start(self) -> bool:
-        """The last look before an engine is started: it may have waited for a whole window since the one before."""
+        """Check the target again before an engine starts, which may be a whole window after the last check."""
         try:
             self._target.require_unused()
         except Problem as problem:
@@ -160,7 +160,7 @@ class PartLoad:
         return failure_text(end, message, status)
 
     def _launch(self, engine_context: EngineContext) -> Launch | None:
-        """What to start, once there is room for the engine's job files; None when a stop came first."""
+        """Process to start, once there is room for the engine's job files; None when a stop came first."""
         while not self._is_stopped():
             try:
                 engine_context.scratch.mkdir(exist_ok=True)
@@ -172,7 +172,7 @@ class PartLoad:
         return None
 
     def _watch(self, process: ChildProcess[EngineRecord]) -> None:
-        """Read an engine until it is gone; see that it goes when it should."""
+        """Read an engine until it is gone, and end it when that is due."""
         context = self._context
         ending = Ending(context, process, context.engine.stop_signal, context.workload.stop_grace)
         while not process.is_finished:
@@ -187,7 +187,7 @@ class PartLoad:
             ending.look(self._is_stopped() or context.run_clock.now() > overdue)
 
     def _take(self, record: EngineRecord) -> None:
-        """Put one record of the engine where it belongs."""
+        """Process one record of the engine."""
         if isinstance(record, EngineWindow):
             self._report(self._silence.rest_of(record))
         elif isinstance(record, EngineEvent):
@@ -202,7 +202,7 @@ class PartLoad:
             self._engine_end = record
 
     def _say_for_engine(self, *, is_over: bool = False) -> None:
-        """Write the windows of an engine that says nothing because its target hangs."""
+        """Write windows in place of an engine that reports nothing because its target hangs."""
         if not self._may_move and not self._context.is_virtual:
             for window in self._silence.look(self._stop, is_over):
                 self._report(window)
@@ -226,7 +226,7 @@ class PartLoad:
                 self._host.restart(self._engine_pid)
 
     def _report(self, window: EngineWindow) -> None:
-        """Send a window on, with what the kernel saw meanwhile and without what was frozen of it."""
+        """Send a window to the coordinator, with kernel counters and without frozen time."""
         self._may_move = False
         self._look_at_target()
         self._context.advance_virtual(window.end)
@@ -243,7 +243,7 @@ class PartLoad:
         self._context.emit(window)
 
     def _look_at_target(self) -> None:
-        """An engine that keeps its files open does not notice when they are taken away. Said once."""
+        """Record once that the target was moved or removed: an engine that keeps files open does not notice."""
         if self._is_displaced or (displaced := self._target.displaced()) is None:
             return
         self._is_displaced = True

@@ -1,4 +1,4 @@
-"""Lines on their way out, which wait in memory while their reader does not read.
+"""Outgoing lines, buffered in memory while their reader does not read.
 
 A coordinator that is stopped for a while does not hold up its part: what was measured meanwhile comes late, and whole.
 """
@@ -14,7 +14,7 @@ VIRTUAL_LIMIT_BYTES = 1024**2
 
 
 class Outbox:
-    """Writes lines to a descriptor, in their order, in a thread of its own."""
+    """Queue of lines, written in order to a descriptor by a thread of its own."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -33,7 +33,7 @@ class Outbox:
             self._changed.notify_all()
 
     def flush(self) -> None:
-        """Returns when everything was written, or when there is no reader any more."""
+        """Wait until everything was written, or there is no reader any more."""
         with self._changed:
             self._changed.wait_for(lambda: not self._waiting_bytes or self._has_failed)
 

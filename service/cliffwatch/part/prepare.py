@@ -16,7 +16,7 @@ from cliffwatch.part.target import PartTarget, surroundings
 
 
 class Unread:
-    """What is judged by its exit status; its output is not read."""
+    """Reader that discards stdout; the exit status decides."""
 
     def feed(self, chunk: bytes, received_at: float) -> list[object]:
         return []

@@ -1,10 +1,10 @@
-"""Windows of an engine that reports nothing because its target hangs: nothing was completed in them, and that is known.
+"""Windows in place of an engine that reports nothing because its target hangs: no operation completed in them.
 
-A program such as fio says nothing while the thread that it asks waits for its drive, and then puts all of that time
-into one window. The kernel knows better. A thread that waits uninterruptibly and has not run since it was last looked
-at waits for one thing all the time; and a drive with requests in flight that completes none hangs. While one of
-the two lasts, the part reports what the engine cannot: windows without an operation, and how old the oldest one is.
-What is silent for another reason, stopped or too busy, is no stall, and its time stays a gap.
+A program such as fio reports nothing while the thread that it asks waits for its drive, and then puts all of that time
+into one window. The kernel has the facts. A thread that waits uninterruptibly and has not run since the last look waits
+for one thing all the time; and a drive with requests in flight that completes none hangs. While one of the two lasts,
+the part reports what the engine cannot: windows without an operation, and how old the oldest one is. What is silent for
+another reason, stopped or too busy, is no stall, and its time stays a gap.
 """
 
 import math
@@ -35,11 +35,11 @@ class Waiting:
 
     @classmethod
     def of(cls, process: ProcessIdentity, drives: Sequence[str]) -> "Waiting":
-        """At this moment. `drives`: as major:minor."""
+        """Waiting threads and drives at this moment. `drives`: as major:minor."""
         return cls(uninterruptible_waits(process.pid), _completed(drives))
 
     def lasting(self, later: "Waiting") -> "Waiting":
-        """What waits for the same as before."""
+        """Threads and drives that wait for the same as before."""
         return Waiting(self.threads & later.threads, self.completed if self.completed == later.completed else None)
 
     def __bool__(self) -> bool:
@@ -47,7 +47,7 @@ class Waiting:
 
 
 class SilenceWatch:
-    """The silences of one run's engines."""
+    """Silences of one run's engines, while their target hangs."""
 
     def __init__(self, context: PartContext, drives: Sequence[str]) -> None:
         self._context = context
@@ -66,11 +66,11 @@ class SilenceWatch:
         self._waiting = Waiting()
 
     def begin(self, start: float) -> None:
-        """The engine's load begins at another moment than was planned."""
+        """Set another start of the engine's load than planned."""
         self._silent_since = start
 
     def rest_of(self, window: EngineWindow) -> EngineWindow:
-        """Of a window that the engine reported, what was not said in its place."""
+        """Rest of a window that the engine reported, without what was written in its place."""
         self._silent_since, self._waiting = window.end, Waiting()
         is_partly_said = window.start < self._said_until < window.end
         return replace(window, start=self._said_until) if is_partly_said else window

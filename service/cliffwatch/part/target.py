@@ -1,4 +1,4 @@
-"""The target of a part: looked at again, claimed, held against the engine's plan, and left clean."""
+"""Target of a part: examine it again, claim it, check the engine's plan against it, and clean it up."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -38,7 +38,7 @@ class PartTarget:
 
     @property
     def drives(self) -> list[str]:
-        """Of the drives at its bottom, major:minor."""
+        """Drives at the bottom of the target, as major:minor."""
         return [drive.major_minor for drive in self.examination.drives]
 
     def answer(self) -> Held:
@@ -53,7 +53,7 @@ class PartTarget:
 
 @contextmanager
 def claimed(context: PartContext) -> Iterator[PartTarget]:
-    """The target, for as long as the block lasts. Raises Problem."""
+    """Claim the target for as long as the block lasts. Raises Problem."""
     examination = examine_again(context)
     existed = examination.path.exists()
     with hold(examination) as held:
@@ -67,7 +67,7 @@ def claimed(context: PartContext) -> Iterator[PartTarget]:
 
 
 def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
-    """The engine's as they will be, when preparing takes no time."""
+    """Engine context as it would be if preparing took no time."""
     timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
     scratch = context.directory / "engine"
     scratch.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run's report, from its journal alone and always the same: the verdict, report.json and report.html."""
+"""Build a run's report from its journal alone, reproducibly: the verdict, report.json and report.html."""
 
 import traceback
 from collections.abc import Sequence
@@ -58,7 +58,7 @@ def build(directory: Path) -> Report:
 def verdict_on(
     run: Collected, found: Sequence[ReportedFinding], limits: Sequence[Judged], unanalysed: str = ""
 ) -> Verdict:
-    """The verdict on a run in which this was found. `unanalysed`: what ended the analysis, if something did."""
+    """Verdict on a run with these findings and limits. `unanalysed`: the error that ended the analysis, if any."""
     evidence = replace(
         evidence_of(run),
         findings=summaries(found),
@@ -71,7 +71,7 @@ def verdict_on(
 
 
 def _analysed(run: Collected) -> tuple[tuple[ReportedFinding, ...], str]:
-    """What was found, and what ended the analysis if something did: 36 h are not lost to a mistake in arithmetic."""
+    """Findings of a run, and the error that ended the analysis, if any: a failed analysis must not lose the report."""
     try:
         return findings_of(run), ""
     except Exception as error:

@@ -1,4 +1,4 @@
-"""What the report's charts draw: one column per measure, one row per window, compact enough for a 36 h run.
+"""Data of the report's charts: one column per measure, one row per window, compact enough for a 36 h run.
 
 A hole between windows is a row of nothing, so that no line is drawn across time that was not measured.
 """
@@ -108,7 +108,7 @@ def _or_none(value: float) -> float | int | None:
 
 
 def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
-    """The onset as a line with its text, and the baseline as a band on the chart of the latency that it is of."""
+    """Chart marks of a finding: the onset as a line with text, the baseline as a band on the latency's chart."""
     finding, series = found.finding, found.series
     body: dict[str, Any] = {
         "at": round(finding.onset - zero, 3),
@@ -128,7 +128,7 @@ def _drawn(found: ReportedFinding, zero: float) -> dict[str, Any]:
 
 
 def _band(name: str, finding: Finding) -> dict[str, Any]:
-    """Where nine of ten of the baseline's windows were, in microseconds."""
+    """Band of the baseline, in which nine of ten of its windows were, in microseconds."""
     if finding.size is None:
         return {}
     baseline = finding.size.baseline
@@ -144,7 +144,7 @@ def _microseconds(seconds: float | None) -> float | int | None:
 
 
 def _rates(rows: list[JournalWindow | None]) -> dict[str, Column]:
-    """Per measured second. The device's two directions are one column, since the engine's bytes are too."""
+    """Rates per measured second. The device's two directions are one column, since the engine's bytes are too."""
     sources = {
         "bytes": ("bytes",),
         "operations": ("operations",),
@@ -227,7 +227,7 @@ def _text(event: Event) -> str:
 
 
 def _short(number: float) -> float | int:
-    """Of four digits, and an int where it is whole: `12.0` takes two bytes more than `12`."""
+    """Number of four digits, an int where it is whole: `12.0` takes two bytes more than `12`."""
     return _plain(four_digits(number))
 
 
@@ -236,7 +236,7 @@ def _plain(number: float) -> float | int:
 
 
 def as_data(series: ChartSeries, document: ReportDocument) -> dict[str, Any]:
-    """What the page's script reads."""
+    """Chart data for the page's script."""
     coverage = document.get("coverage", {})
     return {
         "elapsed": series.elapsed,

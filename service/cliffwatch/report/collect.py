@@ -1,4 +1,4 @@
-"""Everything that a report is made of, read from a journal once.
+"""Collect all input of a report from a journal, reading it once.
 
 A journal may be whole, still growing, cut short by a kill at any moment, or damaged. Nothing here raises because of
 that: what cannot be read is listed in `faults`, and what is missing is missing.
@@ -63,7 +63,7 @@ class LatencyGroup:
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """A journal as the report sees it. `events` end with the one that finished the run.
+    """Content of a journal for the report. `events` end with the one that finished the run.
 
     `judged` is the coverage of what came after the warm-up; None where that was nothing.
     """
@@ -90,14 +90,14 @@ class Collected:
         return _last_event(self.events, kind, name)
 
     def load_end(self) -> Event | None:
-        """Where a worker, or the service, says how the load ended."""
+        """Event with which a worker, or the service, records the load's end."""
         return _last_load_end(self.events)
 
     def counter(self, name: str) -> int:
         return sum(window.counters.get(name, 0) for window in self.windows)
 
     def device_counter(self, name: str) -> int | None:
-        """Of all windows and of what was flushed after them; None when no window has it."""
+        """Sum over all windows and the flush after them; None when no window has the counter."""
         found = [window.counters[name] for window in self.windows if name in window.counters]
         if not found:
             return None
@@ -152,7 +152,7 @@ def collect(directory: Path) -> Collected:
 
 
 def evidence_of(run: Collected) -> RunEvidence:
-    """What the journal gives the verdict to go by, without what analysis adds: findings, limits, the client."""
+    """Evidence for the verdict from the journal, without what analysis adds: findings, limits, the client."""
     ended = run.load_end()
     recorded, read = latency_counts(run.windows, run.latency)
     return RunEvidence(
@@ -185,7 +185,7 @@ def evidence_of(run: Collected) -> RunEvidence:
 
 
 def _displaced(run: Collected) -> tuple[str, float] | None:
-    """What became of the run's own directory under the load, and how long after its start that was seen."""
+    """Message that the run's own directory was moved under the load, and when that was seen after its start."""
     noted = (event for event in run.events if event.type is EventType.NOTE and event.name == TARGET_DISPLACED)
     first = next(noted, None)
     if first is None or run.load is None:
@@ -208,7 +208,7 @@ def _slowest(run: Collected) -> tuple[float, float] | None:
 
 
 def share_of(run: Collected, direction: str) -> Share | None:
-    """What the kernel charges to the engine's processes of what was `written` or `read`, over the windows that know it.
+    """Share of `written` or `read` bytes that the kernel charges to the engine, over windows that have it.
 
     The last window of an engine seldom does, because its process is gone when that is taken. Where no drive was
     counted, the device has 0.
@@ -255,7 +255,7 @@ def order_in(reader: JournalReader) -> RunOrder | None:
 
 
 def as_far_as_readable(reader: JournalReader, file: str, items: Iterable[T]) -> list[T]:
-    """What can be read of a file of the journal; a fault of the reader's where the disk refuses the rest."""
+    """Content of a journal file as far as it can be read; the reader notes a fault where the disk refuses the rest."""
     found: list[T] = []
     try:
         for item in items:
@@ -327,7 +327,7 @@ def _load_end(ended: Event | None) -> LoadEnd | None:
 def load_of(
     order: RunOrder | None, events: Sequence[Event], status: RunStatus | None, measured: tuple[float, float] | None
 ) -> LoadSpan | None:
-    """`measured` is the first window's start and the last one's end; None when there is no window."""
+    """Load's interval; `measured` is the first window's start and the last one's end, None without windows."""
     planned = (status.load_start, status.load_stop) if status else (None, None)
     start, stop = planned
     if start is None or stop is None:
@@ -348,7 +348,7 @@ def load_of(
 
 
 def warm_up_end(order: RunOrder | None, events: Sequence[Event], load: LoadSpan) -> float:
-    """When what is judged began: with the baseline, or with the soak where there is none; within the load."""
+    """End of the warm-up: start of the baseline, or of the soak where there is none; within the load."""
     judged = (event for event in events if event.type is EventType.PHASE and event.name in JUDGED_PHASES)
     found = [start for event in judged if (start := event.moment("start")) is not None]
     planned = load.start + (order.workload.phases.longest_warm_up if order else 0.0)

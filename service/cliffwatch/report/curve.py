@@ -1,4 +1,4 @@
-"""The course of a run's p99 in a few points: of windows spread over it, however long it is."""
+"""Small curve of a run's p99 over time: a few windows, spread over the whole run."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ Curve = list[CurvePoint]
 
 
 def curve_of(directory: Path) -> Curve:
-    """In order of time; empty for a run without windows. Reads no more than CURVE_POINTS lines."""
+    """Points of a run's curve in order of time; empty without windows. Reads no more than CURVE_POINTS lines."""
     points = (_point(line) for line in _spread_lines(directory / files.WINDOWS))
     return [point for point in points if point is not None]
 
@@ -53,7 +53,7 @@ def _spread_lines(path: Path) -> list[bytes]:
 
 
 def _point(line: bytes) -> CurvePoint | None:
-    """None for a line that holds no window."""
+    """Curve point of a line; None where it holds no window."""
     try:
         body = json.loads(opened(line))
         measured: dict[str, dict[str, float | None]] = body["latency"]

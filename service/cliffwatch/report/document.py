@@ -1,4 +1,4 @@
-"""report.json: a run as one document, whose fields report.schema.json describes.
+"""Build report.json: a run as one document, whose fields report.schema.json describes.
 
 It is a function of the journal alone, so making it again gives the same bytes. What does not apply is absent.
 """
@@ -241,7 +241,7 @@ def _sums(windows: Iterable[JournalWindow]) -> dict[str, int]:
 
 
 def _throughput(run: Collected) -> Throughput:
-    """Rates over the seconds that were measured, never over those of a gap."""
+    """Rates over the seconds that were measured, without gaps."""
     phases: dict[str, list[JournalWindow]] = {}
     for window in run.windows:
         phases.setdefault(window.phase, []).append(window)

@@ -1,4 +1,4 @@
-"""What speaks for a cause, window by window, for the charts: the drives' writes, write amplification, free blocks."""
+"""Chart columns that support a cause, by window: drives' write latency, write amplification, free blocks."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def _amplification(rows: Rows, telemetry: Telemetry) -> Floats:
 
 
 def _clean_blocks(rows: Rows, found: Sequence[Samples]) -> Floats:
-    """The last sample within each window."""
+    """Share of clean blocks: the last sample within each window."""
     column = np.full(len(rows), np.nan)
     for samples in found:
         for index, row in enumerate(rows):

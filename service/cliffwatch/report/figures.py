@@ -1,4 +1,4 @@
-"""A run in a few figures, as lists show it: of its whole load, read off its report."""
+"""Summary figures of a run's whole load, from its report, for lists of runs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -34,7 +34,7 @@ class RunFigures:
 
 
 def figures_of(document: dict[str, Any]) -> RunFigures:
-    """From report.json. Raises KeyError or TypeError for a document that is none."""
+    """Figures from report.json. Raises KeyError or TypeError for a document that is none."""
     name = primary_latency(list(document["latency"]))
     latency = document["latency"][name]["load"] if name is not None else {}
     rates = document["throughput"].get("load", {})

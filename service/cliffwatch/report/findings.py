@@ -26,7 +26,7 @@ from cliffwatch.report.schema.findings import JudgedByDocument
 
 @dataclass(frozen=True, slots=True)
 class ReportedFinding:
-    """A finding with all that is known of it.
+    """Finding with drive, layer, cause and sentence.
 
     `degrades` says whether the verdict takes it. `drive` is the drive that slowed down, None where none did.
     `diagnosis` and `layers` are None for a change for the better; `judged_by` is how much they are made of, before the
@@ -44,7 +44,7 @@ class ReportedFinding:
 
 
 def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:
-    """Everything that was found in the windows of a run, in order of onset."""
+    """All findings of a run's windows, in order of onset."""
     judged = _judged(run)
     if judged is None:
         return ()
@@ -53,7 +53,7 @@ def findings_of(run: Collected) -> tuple[ReportedFinding, ...]:
 
 
 def raised_in(run: Collected) -> tuple[ReportedFinding, ...]:
-    """What detection raises while such a run goes on, with what is known of the whole of it."""
+    """Findings that online detection raises in such a run, explained by the data of the whole run."""
     judged = _judged(run)
     return () if judged is None else _explained(run, replay(*judged), judged[0])
 
@@ -63,7 +63,7 @@ def window_seconds_of(run: Collected) -> float:
 
 
 def _judged(run: Collected) -> tuple[list[Series], list[Sample], list[Notice], float] | None:
-    """Series, samples, notices and the length of a window; None where there is nothing to look at."""
+    """Series, samples, notices and window length for detection; None where there is nothing to judge."""
     marks = marks_in(run.events)
     windows = [
         window
@@ -131,7 +131,7 @@ def is_about(event: Event, finding: Finding, window_seconds: float) -> bool:
 
 
 def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
-    """In what way the client itself was the limit, in a sentence; empty where nothing says that it was."""
+    """Sentence on how the client itself was the limit; empty where nothing shows that it was."""
     if idle := not_asked_for((each.finding, each.sentence) for each in found):
         return idle
     for each in found:
@@ -145,7 +145,7 @@ def client_limit(run: Collected, found: Sequence[ReportedFinding]) -> str:
 
 
 def unconfirmed(run: Collected, found: Sequence[ReportedFinding]) -> list[Event]:
-    """What was raised while the run went on and the whole run does not bear out."""
+    """Findings that were raised while the run went on and that the whole run does not confirm."""
     return [
         event
         for event in run.events
@@ -165,7 +165,7 @@ def _has_reason(event: Event, found: Sequence[ReportedFinding], window_seconds: 
 
 
 def summaries(found: Sequence[ReportedFinding]) -> tuple[FindingSummary, ...]:
-    """What the verdict takes into account."""
+    """Findings as the verdict takes them."""
     return tuple(FindingSummary(each.finding.kind.value, each.sentence) for each in found if each.degrades)
 
 

@@ -31,12 +31,12 @@ UNITS: dict[Role, Unit] = {
 
 
 def findings_document(found: Sequence[ReportedFinding], zero: float) -> list[FindingDocument]:
-    """In order of onset; `zero` is the load's start."""
+    """Findings in order of onset; `zero` is the load's start."""
     return [_finding(each, zero) for each in found]
 
 
 def limits_document(judged: Sequence[Judged], zero: float) -> list[LimitDocument]:
-    """In the order in which the workload has them."""
+    """Limits in the order in which the workload has them."""
     rows = []
     for each in judged:
         row: LimitDocument = {
@@ -133,7 +133,7 @@ def _affected(size: Size) -> Affected:
 
 
 def _add_sizes(body: FindingDocument, size: Size, zero: float) -> None:
-    """What goes with baseline and level: the worst since the onset, and where and when the baseline's windows were."""
+    """Add to baseline and level the worst since the onset, and band and time of the baseline's windows."""
     body["worst"], body["worst_ratio"] = six_digits(size.worst), round(size.worst_ratio, 4)
     body["baseline_low"], body["baseline_high"] = six_digits(size.baseline.low), six_digits(size.baseline.high)
     body["baseline_start_seconds"] = _since(zero, size.baseline.start)

@@ -96,5 +96,5 @@ def _unit(name: str, content: Any) -> str:
 
 
 def event_words(event: dict[str, Any]) -> str:
-    """What happened in an event of report.json, on one line."""
+    """Text of an event of report.json, on one line."""
     return event_text(event["type"], event["name"], event["detail"])

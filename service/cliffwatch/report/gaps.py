@@ -11,7 +11,7 @@ LOAD_FAILED = "load_failed"
 
 
 def recorded_gaps(events: Sequence[Event]) -> list[Gap]:
-    """One for each event that records a gap, and all that follows the event of a load that failed."""
+    """Gaps from events: one for each that records a gap, and all time after a load that failed."""
     gaps = []
     for event in events:
         if event.type is EventType.GAP:

@@ -11,7 +11,7 @@ _WORTH_MENTIONING = 1.1
 
 
 def headline(document: ReportBody) -> str:
-    """From a report document that has everything but its headline."""
+    """Headline of a report, from its document without one."""
     reasons = document["verdict"]["reasons"]
     if document["verdict"]["name"] != VerdictName.PASS.value:
         first = reasons[0] if reasons else "No reason was recorded."

@@ -35,7 +35,7 @@ class HeatMap:
 
 
 def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap | None:
-    """Of the cumulative buckets of histograms, over `seconds` from `zero` on; None when they counted nothing."""
+    """Heat map from histogram buckets, over `seconds` from `zero` on; None when they counted nothing."""
     by_bound: dict[float, list[Samples]] = {}
     for samples in buckets:
         by_bound.setdefault(float(samples.labels["le"]), []).append(samples)

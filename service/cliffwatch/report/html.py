@@ -117,7 +117,7 @@ def json_for_script(content: Any) -> Markup:
 
 
 def environment(templates: Path) -> Environment:
-    """What every page of the project is rendered with: escaping, strictness, and quantities as people read them."""
+    """Jinja environment of all pages: escaping, strictness, and quantities as people read them."""
     made = Environment(
         loader=FileSystemLoader(templates),
         autoescape=select_autoescape(["html"]),

@@ -1,4 +1,4 @@
-"""How much a verdict, a proof or a comparison had to go by: what was judged by nothing must not read like the rest."""
+"""Amount of data behind a verdict, a proof or a comparison, so that one made from no data is recognisable."""
 
 from collections.abc import Sequence
 
@@ -12,8 +12,7 @@ _OF_DRIVES = (MEDIA_WRITTEN, HOST_WRITTEN, FREE_BLOCKS, TEMPERATURE)
 
 
 def judged_by(run: Collected, windows: Sequence[JournalWindow]) -> JudgedByDocument:
-    """What there is in these windows of the run: those measured, the operations completed in them, those with the
-    counters of the drives, and samples of what a drive reports of itself."""
+    """Amount of data in these windows: windows, operations, windows with drive counters, samples from a drive."""
     measured = [window for window in windows if window.seconds > 0]
     return JudgedByDocument(
         windows=len(measured),

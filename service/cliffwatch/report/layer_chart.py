@@ -1,4 +1,4 @@
-"""The layers below the client on the client's own time axis: the drives' latency, queue time and queue depth.
+"""Charts of the layers below the client, on the client's time axis: drive latency, queue time and queue depth.
 
 Made of what was collected from Prometheus. Where eBPF measured, percentiles are read off its histograms; where only
 the kernel's totals are there, a mean is made of them and called a mean.
@@ -30,7 +30,7 @@ LAYERS = {"device_p99": True, "queue_p99": True, "device_mean": True, "queue_dep
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """What there is to compute layers from; `operation` is read or write, `drives` those of the target."""
+    """Telemetry from which layers are computed; `operation` is read or write, `drives` those of the target."""
 
     telemetry: Telemetry
     operation: Literal["read", "write"]
@@ -49,7 +49,7 @@ class Layers:
         return cls(run.telemetry, operation, drives) if drives else None
 
     def columns(self, starts: Floats, ends: Floats, longest_seconds: float) -> dict[str, Floats]:
-        """By names of `LAYERS`, one value for each span: seconds, or requests; NaN where nothing is known."""
+        """Columns by names of `LAYERS`, one value for each span: seconds, or requests; NaN where nothing is known."""
         span = (starts, ends, longest_seconds)
         columns = {
             "device_p99": quantile(self._samples(DEVICE_LATENCY), 0.99, *span),
@@ -82,7 +82,7 @@ class Layers:
         return heat_map(self._samples(DEVICE_LATENCY), zero, seconds)
 
     def _samples(self, name: str) -> list[Samples]:
-        """Of the operation, for a series that separates operations; a bucket without a bound is none."""
+        """Samples of a series, of this operation where they differ by it; buckets without a bound are left out."""
         found = self.telemetry.of(name)
         if name.endswith("_bucket"):
             found = tuple(samples for samples in found if _has_bound(samples))
@@ -135,7 +135,7 @@ def _why_missing(run: Collected) -> str:
 
 
 def _rows(run: Collected, layers: Layers, client: LatencyOfOperation | None) -> list[LayerRow]:
-    """Each row's span is that of the windows in it, as far as there are samples."""
+    """Rows of the layers: each spans its windows, as far as there are samples."""
     spans: list[tuple[dict[str, Any], Percentiles | None, float, float]] = []
 
     def add(key: dict[str, Any], latency: Percentiles | None, wanted: list[tuple[float, float]]) -> None:

@@ -1,4 +1,4 @@
-"""A workload's limits held against what a run measured: which held, which were broken and in which spans."""
+"""Evaluate a workload's limits against a run: which held, which were broken and in which spans."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -47,7 +47,7 @@ class BrokenSpan:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What became of one limit. `unjudged` says why it could not be judged; empty where it could.
+    """Result for one limit. `unjudged` says why it could not be judged; empty where it could.
 
     `margin` is how far the worst value was from the bound, in words; empty where that is not known. `windows` and
     `operations` are how many it was judged by.
@@ -80,14 +80,14 @@ def judge_limits(run: Collected, found: Sequence[ReportedFinding]) -> tuple[Judg
 
 
 def _missed(coverage: Coverage | None) -> str:
-    """Why nothing can be said to have held all the time; empty where so little was missed that a verdict allows it."""
+    """Reason why a limit cannot be said to have held throughout: low coverage; else empty."""
     if coverage is None or coverage.ratio >= COVERAGE_MINIMUM:
         return ""
     return f"it held in what was measured, which is {percent(coverage.ratio)} of the time"
 
 
 def outcomes(run: Collected, judged: Sequence[Judged]) -> tuple[LimitOutcome, ...]:
-    """What the verdict takes into account."""
+    """Limits as the verdict takes them: those that did not hold."""
     zero = run.load.start if run.load else 0.0
     result = []
     for each in judged:
@@ -147,8 +147,8 @@ def _latency(limit: Limit, run: Collected, windows: Sequence[JournalWindow]) -> 
 
 
 def _least_margin(windows: Sequence[JournalWindow], name: str, limit: Limit) -> str:
-    """Of a limit that held. The percentile of a span is at most the highest of its windows'; where that is beyond the
-    bound, nothing is said."""
+    """Least margin of a limit that held. The percentile of a span is at most the highest of its windows'; where that is
+    beyond the bound, the margin is unknown."""
     key = _STORED[limit.measure]
     highest = [value for window in windows if (value := window.latency.get(name, {}).get(key)) is not None]
     highest += [

@@ -145,12 +145,12 @@ def _device_requests(windows: Windows) -> float | None:
 
 
 def _own_bytes(windows: Windows, kind: str) -> float:
-    """What the engine says that it moved, or what the kernel charges to its process where that is more."""
+    """Bytes that the engine reports, or that the kernel charges to its process where that is more."""
     return max(rate_of(windows, name) or 0.0 for name in (f"{kind}_bytes", f"engine_{kind}_bytes"))
 
 
 def _other_bytes(run: Collected, windows: Windows) -> float | None:
-    """What the drives moved beyond what the run asked for, a second.
+    """Bytes per second that the drives moved beyond what the run asked for.
 
     What the run itself had left in the page cache reaches the drives later and is subtracted.
     """
@@ -176,7 +176,7 @@ def _left_in_cache(windows: Windows, moment: float) -> float:
 
 
 def _other_operations(spans: Spans) -> Change:
-    """Requests that the run's own operations do not account for, at as many for each as there were before.
+    """Requests that the run's own operations do not account for, at the ratio of requests per operation before.
 
     None where the page cache took part of what was written: requests and operations then have little in common.
     """
@@ -210,7 +210,7 @@ def _limit_exceeded(source: SpanSource) -> tuple[str, Change]:
 
 
 def _growth(source: SpanSource, windows: Windows) -> float | None:
-    """Bytes by which what is stored grows, a second: by the engine's segments, or by the file system's free space."""
+    """Growth of stored bytes per second: by the engine's segments, or by the file system's free space."""
     begun, written = rate_of(windows, "segments_begun"), rate_of(windows, "written_bytes")
     if begun and written is not None:
         deleted = rate_of(windows, "segments_deleted") or 0.0
@@ -225,7 +225,7 @@ def _growth(source: SpanSource, windows: Windows) -> float | None:
 
 
 def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
-    """By how many seconds the drive's writes slowed down before the onset: from when on none was fast any more."""
+    """Seconds by which the drive's writes slowed down before the onset."""
     if latency.values is None or not latency.rose(DEVICE_ROSE):
         return None
     between = sqrt(max(latency.values[0], 1e-9) * latency.values[1])
@@ -240,7 +240,7 @@ def _lead(windows: Windows, finding: Finding, latency: Change) -> float | None:
 
 
 def _nearby_events(events: Sequence[Event], onset: float) -> tuple[NearbyEvent, ...]:
-    """What engines and the run itself recorded; `engine_` before what the worker says of its engine."""
+    """Events of engines and of the run near the onset; `engine_` is put before the worker's events on its engine."""
     own = {"started", "died", "exited", "killed"}
     found = []
     for event in events:

@@ -45,7 +45,7 @@ class Spans:
 
     @property
     def words(self) -> tuple[str, str]:
-        """Over which time both are, for sentences about what was measured in them."""
+        """Text of the time that both spans cover, for sentences about what was measured in them."""
         before, after = (
             format_duration(round(sum(window.seconds for window in windows))) for windows in (self.before, self.after)
         )
@@ -94,25 +94,25 @@ class SpanSource:
         return Change(*(of_windows(windows) if windows else None for windows in (self.spans.before, self.spans.after)))
 
     def rate(self, name: str, zero_with: str = "") -> Change:
-        """Of a counter, per second; 0 where only `zero_with` is there."""
+        """Rate of a counter, per second; 0 where only `zero_with` is there."""
         return self.change(lambda windows: rate_of(windows, name, zero_with))
 
     def rate_since(self, name: str) -> Change:
-        """Of a counter of what happens once, such as a connection that breaks, per second."""
+        """Rate, per second, of a counter of single incidents, such as broken connections."""
         before, since = (
             rate_of(windows, name) if windows else None for windows in (self.spans.before, self.spans.since)
         )
         return Change(before, since)
 
     def mean(self, name: str) -> Change:
-        """Of a gauge."""
+        """Mean of a gauge."""
         return self.change(lambda windows: mean_of([w.gauges[name] for w in windows if name in w.gauges]))
 
     def highest(self, name: str) -> Change:
         return self.change(lambda windows: max((w.gauges[name] for w in windows if name in w.gauges), default=None))
 
     def samples(self, name: str, **labels: str) -> list[Samples]:
-        """Of the drive that slowed down, or of all; of the labels given."""
+        """Samples of a series: of the drive that slowed down, or of all; with the labels given."""
         found = self._telemetry.of(name) if self._telemetry is not None else ()
         if self.drive is not None:
             labels |= {"device": self.drive.name}
@@ -137,17 +137,17 @@ class SpanSource:
         return self.change(of_windows)
 
     def increase(self, windows: Windows, samples: list[Samples]) -> float | None:
-        """What counters of telemetry counted over a span, cut to the time of which there are samples."""
+        """Increase of telemetry's counters over a span, cut to the time of which there are samples."""
         found = self._increase(windows, samples)
         return None if found is None else found[0]
 
     def rate_of_samples(self, windows: Windows, samples: list[Samples]) -> float | None:
-        """The same, per second of that time."""
+        """Rate of telemetry's counters over a span, per second."""
         found = self._increase(windows, samples)
         return None if found is None else found[0] / found[1]
 
     def _increase(self, windows: Windows, samples: list[Samples]) -> tuple[float, float] | None:
-        """How much, over how many seconds."""
+        """Increase, and the seconds in which it was counted."""
         found = [each for each in samples if len(each.times) > 1]
         if not found or self._telemetry is None:
             return None

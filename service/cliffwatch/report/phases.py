@@ -1,4 +1,4 @@
-"""When each phase of a run was, by its events: for the report and for the page that follows the run."""
+"""Start and end of each phase of a run, from its events: for the report and for the run's live page."""
 
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -8,7 +8,7 @@ from cliffwatch.model.phase import Phase
 
 
 def phase_bounds(events: Iterable[Event]) -> dict[str, tuple[float, float]]:
-    """By phase, its start and its end as planned, in seconds since the epoch."""
+    """Planned start and end by phase, in seconds since the epoch."""
     bounds: dict[str, tuple[float, float]] = {}
     entered = [event for event in events if event.type is EventType.PHASE]
     for event, following in zip_longest(entered, entered[1:]):

@@ -69,7 +69,7 @@ def draw(report: Report) -> bytes:
 
 
 def composed(report: Report) -> Figure:
-    """What the picture consists of; to be composed and looked at within `styled`."""
+    """Figure of the picture; to be composed and used within `styled`."""
     figure = Figure(figsize=(WIDTH_INCHES, HEIGHT_INCHES), dpi=DOTS_PER_INCH, facecolor="white")
     FigureCanvasAgg(figure)
     _Picture(figure, report.document, report.series).compose()
@@ -123,7 +123,7 @@ class _Picture:
             self._figure.text(0.5, 0.45, words, ha="center", color=QUIET, fontsize=14)
 
     def _head(self) -> float:
-        """Verdict, name and sentence; gives where they end."""
+        """Draw verdict, name and sentence; returns where they end."""
         run, verdict = self._document["run"], VerdictName(self._document["verdict"]["name"])
         box = {"boxstyle": "round,pad=0.45,rounding_size=0.9", "facecolor": TONES[verdict], "edgecolor": "none"}
         badge = self._figure.text(
@@ -141,7 +141,7 @@ class _Picture:
         return top
 
     def _about(self) -> float:
-        """Which run, on what, in the corner; gives its width."""
+        """Draw run id and target in the corner; returns their width."""
         run = self._document["run"]
         place = [plain(run["target"])] if "target" in run else []
         drives = [finding["drive"] for finding in self._document["findings"] if "drive" in finding]
@@ -155,7 +155,7 @@ class _Picture:
         return max(self._writing.extent(words, 9) for words in lines)
 
     def _foot(self) -> float:
-        """The likely cause with its evidence, and what was measured when; gives where they begin."""
+        """Draw the likely cause with its evidence, and dates; returns where they begin."""
         run, coverage = self._document["run"], self._document.get("coverage", {})
         reported = []
         if "load_start" in run:
@@ -236,7 +236,7 @@ class _Picture:
         return (column, "write latency of the drive, mean") if column is not None else None
 
     def _plot(self, axes: Axes, column: Sequence[float | None], label: str, tone: str, width: float) -> None:
-        """Nothing is drawn across what was not measured; a window between two gaps is a point."""
+        """Plot a curve with breaks at gaps; a window between two gaps is a point."""
         values = np.array([np.nan if value is None else value for value in column], dtype=np.float64)
         times = np.array(self._series.elapsed, dtype=np.float64)
         axes.plot(times, values, color=tone, linewidth=width, label=label, solid_joinstyle="round")
@@ -245,7 +245,7 @@ class _Picture:
         axes.plot(times[alone], values[alone], ".", color=tone, markersize=3)
 
     def _baseline(self, axes: Axes) -> None:
-        """Where nine of ten of the baseline's windows were, of the findings that are about this latency."""
+        """Draw the baseline band (nine of ten of its windows) of the findings on this latency."""
         found = [
             (finding["baseline"], *finding["baseline_band"])
             for finding in self._series.findings
@@ -296,7 +296,7 @@ class _Picture:
                 )
 
     def _stalls(self, axes: Axes, across: Any, labelled: bool) -> None:
-        """Where nothing was completed; the dots are the age of the oldest operation that was due."""
+        """Draw stalls; the dots are the age of the oldest operation that was due."""
         spans = [(start, max(end - start, _GAP_VISIBLE * self._end)) for start, end, _ in self._series.stalls]
         if not spans:
             return

@@ -1,4 +1,4 @@
-"""Where the picture's axes have their numbers: few, and such as people use."""
+"""Axis ticks of the picture: few, and at round numbers."""
 
 import numpy as np
 from matplotlib.ticker import FixedLocator
@@ -9,7 +9,7 @@ _TICKS_LIMIT = 8
 
 
 def widened(lowest: float, highest: float) -> tuple[float, float]:
-    """A span of a logarithmic axis in which two round numbers stand at least."""
+    """Widen the span of a logarithmic axis until it holds two round numbers."""
     missing = _SPAN_MINIMUM / (highest / lowest)
     return (lowest / missing**0.5, highest * missing**0.5) if missing > 1 else (lowest, highest)
 
@@ -27,6 +27,6 @@ def log_ticks(lowest: float, highest: float) -> list[float]:
 
 
 def even_bytes(highest: float) -> FixedLocator:
-    """At most four ticks, at powers of two: sizes are 1024-based."""
+    """Ticks of a byte axis: at most four, at powers of two."""
     step = 2.0 ** np.ceil(np.log2(max(1.0, highest) / 3))
     return FixedLocator(list(np.arange(0, highest * 1.15 + step / 2, step)))

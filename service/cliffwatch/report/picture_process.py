@@ -1,4 +1,4 @@
-"""report.png of a finished run, drawn when it is first asked for, by a process that ends with its memory."""
+"""Draw report.png of a finished run on first request, in a separate process whose memory is then freed."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""Text in a picture: how wide it is, where it has to break, and what of a stranger's text can be drawn at all."""
+"""Text in a picture: measure its width, break it into lines, replace what cannot be drawn."""
 
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
@@ -12,31 +12,31 @@ _LINE_SIGNS, _TEXT_SIGNS = 400, 2000
 
 
 def plain(text: str) -> str:
-    """On one line, no longer than can be shown, without control characters and halves of characters."""
+    """Text on one line, cut to what can be shown, without control characters and halves of characters."""
     whole = text[:_TEXT_SIGNS].encode("utf-8", "replace").decode("utf-8")
     return " ".join("".join(sign if sign.isprintable() else " " for sign in whole).split())
 
 
 class Writing:
-    """Measures in shares of the picture's width."""
+    """Text measuring, in shares of the picture's width."""
 
     def __init__(self, figure: Figure) -> None:
         self._points: float = figure.get_size_inches()[0] * _POINTS_PER_INCH
         self._paths = TextToPath()
 
     def width(self, text: Text) -> float:
-        """Of a text that stands in the picture."""
+        """Width of a text that is in the picture."""
         weight = "bold" if text.get_fontweight() == "bold" else "normal"
         return self.extent(text.get_text(), float(text.get_fontsize()), weight)
 
     def extent(self, words: str, size: float, weight: str = "normal") -> float:
-        """Of words at a font size in points."""
+        """Width of words at a font size in points."""
         font = FontProperties(family=_FAMILY, size=size, weight=weight)
         width, _, _ = self._paths.get_text_width_height_descent(words, font, ismath=False)
         return float(width) / self._points
 
     def fitted(self, words: str, width: float, size: float, weight: str = "normal") -> str:
-        """The words, cut visibly where they are too wide."""
+        """Words, cut visibly where they are too wide."""
         if len(words) <= _LINE_SIGNS and self.extent(words, size, weight) <= width:
             return words
         fits, too_many = 0, min(len(words), _LINE_SIGNS)

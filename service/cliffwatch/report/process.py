@@ -1,4 +1,4 @@
-"""A report made by a process of its own, whose memory ends with it: at a run's end, and on request."""
+"""Make a report in a separate process, whose memory is freed when it ends: at a run's end, and on request."""
 
 import json
 import os
@@ -22,7 +22,7 @@ DISK_FULL, UNWRITABLE = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class ReportOutcome:
-    """What became of it: the verdict (None: it was not found), and why the files are not there (empty: they are).
+    """Result of making a report: the verdict (None: not found), and why the files are absent (empty: they are there).
 
     `findings` are the report's, `unconfirmed` what was raised and is none of them (`report.raised`). `disk_full`: there
     was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing, for that reason or

@@ -1,5 +1,4 @@
-"""The findings of a run that is over, for the event that finishes it: whatever showed findings live then shows the
-report's, and no other.
+"""Final findings of a run, for its finish event: displays of live findings then show the report's instead.
 
 A finding that was raised while the run went on is named by how it was raised. One that only the whole run shows gets an
 event of its own, so that there is none that lists of findings leave out. One that was raised and that the whole run
@@ -39,7 +38,7 @@ def final_findings(
 
 
 def not_confirmed(unconfirmed: Iterable[Event]) -> list[dict[str, Any]]:
-    """What was raised while the run went on and is no finding of its report."""
+    """Findings that were raised while the run went on and are not in its report."""
     rows = []
     for event in _raised(unconfirmed):
         summary = str(event.detail.get("summary") or event.name)

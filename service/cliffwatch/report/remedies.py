@@ -1,4 +1,4 @@
-"""What to do about a run that is invalid or failed: one sentence, from the first reason of its verdict.
+"""Remedies for an invalid or failed run: one sentence, from the first reason of its verdict.
 
 docs/report.md has the same remedies, a row a reason.
 """
@@ -31,7 +31,7 @@ _LATENCIES_LOST = "of the recorded latencies can no longer be read"
 
 
 def remedy_of(verdict: VerdictName | None, reasons: list[str], run_id: str) -> str:
-    """What to do now; empty where the verdict says what the run measured."""
+    """Remedy for a verdict; empty where the verdict says what the run measured."""
     if verdict not in (VerdictName.INVALID, VerdictName.FAILED):
         return ""
     reason = reasons[0] if reasons else ""

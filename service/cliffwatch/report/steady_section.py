@@ -1,4 +1,4 @@
-"""Whether the drive was in its steady state before the baseline, where the workload asks for that."""
+"""Report section on the drive's steady state before the baseline, where the workload asks for it."""
 
 from typing import cast
 
@@ -11,7 +11,7 @@ from cliffwatch.report.schema.report import Round, Steady
 
 
 def steadiness_of(run: Collected) -> Steadiness | None:
-    """None where the workload does not ask for it, or the load never began."""
+    """Steadiness of the drive; None where the workload does not ask for it, or the load never began."""
     steady = run.order.workload.phases.steady if run.order else None
     if run.order is None or steady is None or run.load is None:
         return None

@@ -1,4 +1,4 @@
-"""Moments as report.json writes them."""
+"""Timestamps of report.json: RFC 3339, UTC."""
 
 from datetime import UTC, datetime
 

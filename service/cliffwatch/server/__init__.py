@@ -1,1 +1,1 @@
-"""The application put together: API, pages, and what runs beside the requests."""
+"""Assemble the application: API, pages, and background tasks."""

@@ -1,4 +1,4 @@
-"""The API's golden description; `python -m cliffwatch.server.openapi` writes openapi.json after a wanted change."""
+"""OpenAPI description of the API, kept in openapi.json; `python -m cliffwatch.server.openapi` writes it anew."""
 
 import json
 import tempfile

@@ -52,14 +52,14 @@ class Component:
     obstacle: Callable[["Component", Settings], str | None]
 
     def directory(self, settings: Settings) -> Path:
-        """Where its configuration, its data and its log are."""
+        """Directory of its configuration, its data and its log."""
         return stack_directory(settings) / self.name
 
     def address(self, settings: Settings) -> str:
         return f"{HOST}:{self.port(settings)}"
 
     def ready_url(self, settings: Settings) -> str:
-        """What answers with a 2xx once it does its work."""
+        """URL that answers with 2xx when the watcher is ready."""
         return f"http://{self.address(settings)}{self.ready_path}"
 
     def command(self, settings: Settings) -> list[str]:
@@ -78,7 +78,7 @@ def stack_directory(settings: Settings) -> Path:
 
 
 def _below(program: str, settings: Settings) -> str:
-    """A program with a slash in it is one that was built into the state directory."""
+    """Path of a program: a name with a slash was built into the state directory."""
     return str(settings.state_directory / program) if "/" in program else program
 
 
@@ -89,7 +89,7 @@ def _not_installed(component: Component, settings: Settings) -> str | None:
 
 
 def _probe_cannot_run(component: Component, settings: Settings) -> str | None:
-    """What exporters/ebpf/check says: it needs root, a kernel that describes its types, and to have been built."""
+    """Reason of exporters/ebpf/check: the probe needs root, a kernel with BTF type data, and to have been built."""
     environment = os.environ | {"STATE": str(settings.state_directory)}
     try:
         check = subprocess.run(

@@ -1,4 +1,4 @@
-"""The whole stack: tokens and configuration files first, then the watchers, in an order in which each finds others."""
+"""Start and stop all watchers: tokens and configuration files first, then the processes in order of dependency."""
 
 import re
 import subprocess
@@ -63,7 +63,7 @@ def stop_stack(settings: Settings, clock: Clock) -> list[str]:
 
 
 def _major_version(component: Component, settings: Settings) -> int:
-    """Of the program that is installed; 2 where it does not say."""
+    """Major version of the installed program; 2 where it prints none."""
     program = component.program(settings)
     if program is None:
         return 2
@@ -80,7 +80,7 @@ def token_path(settings: Settings, component: Component) -> Path:
 
 
 def make_tokens(settings: Settings, clock: Clock) -> None:
-    """See that each watcher has a token that the database knows; where one was lost, the one before it is revoked."""
+    """Ensure that each watcher has a valid token; where one was lost, the one before it is revoked."""
     database = open_database(settings.database_url)
     try:
         for component, scope in SCOPES.items():
@@ -104,7 +104,7 @@ def _make_token(database: Database, path: Path, name: str, scope: Scope, now: fl
 
 
 def _configure(settings: Settings, component: Component, content: str) -> None:
-    """Write a configuration, and have the watcher read it if it runs with another one."""
+    """Write a configuration, and reload the watcher if it runs with another one."""
     path = component.directory(settings) / f"{component.name}.yaml"
     if path.exists() and path.read_text(encoding="utf-8") == content:
         return

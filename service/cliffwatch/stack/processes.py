@@ -1,4 +1,4 @@
-"""Starting the watchers, finding them again, and stopping them.
+"""Start the watchers, find them again, and stop them.
 
 Each is a process of its own in a session of its own: killing one, or the service, touches neither the others nor a
 run. `watcher.json` beside its data says which process it is, by pid, start time and boot, and why it is unavailable
@@ -34,7 +34,7 @@ ANSWER_TIMEOUT_SECONDS = 2.0
 
 
 class State(StrEnum):
-    """What became of a watcher that was to be started."""
+    """State of a watcher after `up`."""
 
     STARTED = "started"
     RUNNING = "running"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`reason` says why it is unavailable, or that it does not answer yet; `log` is where it says more."""
+    """Result of starting a watcher. `reason`: why it is unavailable or not ready yet; `log` is where it says more."""
 
     component: Component
     state: State
@@ -54,7 +54,8 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """A watcher as its file describes it. `process` is None where it could not be started: `without` says why."""
+    """Watcher as recorded in its `watcher.json`. `process` is None where it could not be started: `without` says
+    why."""
 
     name: str
     process: ProcessIdentity | None
@@ -63,7 +64,7 @@ class Watcher:
 
 
 def watchers(settings: Settings) -> dict[str, Watcher]:
-    """What `up` started, or tried to, by name; not whether it still lives."""
+    """Watchers that `up` started, or tried to start, by name; not whether they still live."""
     found = {}
     for component in COMPONENTS:
         watcher = _read(component.directory(settings) / WATCHER_FILE)
@@ -79,7 +80,7 @@ def is_running(settings: Settings, component: Component) -> bool:
 
 @contextmanager
 def alone(settings: Settings) -> Iterator[None]:
-    """While the block lasts, no other process starts or stops watchers of this state directory."""
+    """Lock: while the block lasts, no other process starts or stops watchers of this state directory."""
     directory = stack_directory(settings)
     directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     lock = locks.hold(directory / "lock")
@@ -90,7 +91,7 @@ def alone(settings: Settings) -> Iterator[None]:
 
 
 def start(settings: Settings, components: Sequence[Component], clock: Clock) -> list[Outcome]:
-    """Start those that do not run, side by side, and wait until each is ready, has ended, or takes too long."""
+    """Start watchers that do not run, in parallel, and wait until each is ready, has ended, or takes too long."""
     outcomes: list[Outcome] = []
     begun: list[tuple[Component, ProcessIdentity]] = []
     for component in components:
@@ -115,7 +116,8 @@ def _ends(process: ProcessIdentity, clock: Clock, patience_seconds: float) -> bo
 
 
 def stop(settings: Settings, clock: Clock, grace_seconds: float = STOP_GRACE_SECONDS) -> list[str]:
-    """Stop the watchers that run, the last one first, and forget all of them; gives the names of those that ran."""
+    """Stop the watchers that run, the last one first, and remove all their records; returns the names of those that
+    ran."""
     there = [watcher for watcher in watchers(settings).values() if watcher.process and watcher.process.is_alive()]
     for watcher in reversed(there):
         assert watcher.process is not None, "only those that run are there"
@@ -139,7 +141,7 @@ def reload(settings: Settings, component: Component) -> None:
 
 
 def answer(client: httpx.Client, url: str) -> str | None:
-    """None when `url` answers with success, else what is wrong."""
+    """Check `url`: None when it answers with success, else what is wrong."""
     try:
         response = client.get(url)
     except httpx.TimeoutException:
@@ -150,7 +152,7 @@ def answer(client: httpx.Client, url: str) -> str | None:
 
 
 def _start(settings: Settings, component: Component) -> ProcessIdentity | str:
-    """Its process, or why there is none."""
+    """Start a watcher: its process, or why there is none."""
     directory = component.directory(settings)
     directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     path = directory / LOG_FILE

@@ -1,4 +1,4 @@
-"""The unit by which systemd keeps the service running, and the control group of its own that each run gets there.
+"""systemd unit that keeps the service running, and a scope (control group) of its own for each run.
 
 One unit is enough: the service, then `cliffwatch up`, which waits until it answers and starts the watchers. Stopping
 the unit ends both and leaves runs alone (KillMode=process); a newer version is taken up by a restart, while runs go on.
@@ -102,7 +102,7 @@ def scope_for(run_id: str, attempt: str) -> list[str]:
 
 @cache
 def _makes_scopes() -> bool:
-    """Tried once: a worker whose scope is refused would not start at all."""
+    """Check once whether scopes can be made: a worker whose scope is refused would not start at all."""
     # INVOCATION_ID: systemd sets it for what it starts, systemd.exec(5).
     if "INVOCATION_ID" not in os.environ or not _BOOTED.is_dir() or shutil.which("systemd-run") is None:
         return False

@@ -1,4 +1,4 @@
-"""Watching the watchers: whether those that `up` started still answer, recorded in the runs that they watch.
+"""Monitor whether the watchers that `up` started still answer, and record changes in the live runs.
 
 Every few seconds each is asked. A change is a note in the journal of every live run, so that the journal records from
 when to when a watcher was missing; what it has already is not recorded again, also not by a service that was started
@@ -40,7 +40,7 @@ _NOT_STARTED = "it is not started"
 
 @dataclass(slots=True)
 class _Seen:
-    """What is known of one watcher's process: when it first answered, and how often in a row it did not."""
+    """State of one watcher's process: when it first answered, and how often in a row it did not."""
 
     process: object
     since: float | None = None
@@ -48,7 +48,7 @@ class _Seen:
 
 
 class Watch:
-    """The service's background thread that asks the watchers.
+    """Background thread of the service that checks the availability of the watchers.
 
     `watchdog_at` says when an alert last proved that alerts come.
     """
@@ -81,7 +81,7 @@ class Watch:
         self._rounds.start()
 
     def stop(self) -> None:
-        """Returns when the look in progress is over. May be called without a start."""
+        """Stop the thread; returns when the check in progress is over. May be called without a start."""
         self._rounds.stop()
         self._client.close()
 
@@ -90,7 +90,7 @@ class Watch:
         return {name: not fault for name, fault in self._present.items()}
 
     def tick(self) -> None:
-        """Look once, and record in the runs what changed."""
+        """Check the watchers once, and record changes in the runs."""
         self._present = self._look()
         with self._database.snapshot() as session:
             idle = {RunState.QUEUED.value, RunState.FINISHED.value}
@@ -100,7 +100,7 @@ class Watch:
             self._record_changes(run_id, directory)
 
     def _look(self) -> dict[str, str]:
-        """By name, what is wrong with each watcher; empty where it is well."""
+        """Fault of each watcher by name; empty where it is healthy."""
         found = watchers(self._settings)
         self._refused = self._refusals() if found.get(PROMETHEUS.name) else {}
         present = {name: self._fault(watcher) for name, watcher in found.items()}
@@ -130,7 +130,7 @@ class Watch:
         return fault if before or seen.faults >= FAULTS_IN_A_ROW else ""
 
     def _refusals(self) -> dict[str, str]:
-        """By name, why the scrapes of exporters fail that answer us; none where Prometheus does not answer."""
+        """Scrape errors, by name, of exporters that answer us; none where Prometheus does not answer."""
         url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/targets"
         try:
             targets = self._client.get(url, params={"state": "active"}).json()["data"]["activeTargets"]
@@ -144,7 +144,7 @@ class Watch:
         }
 
     def _staleness(self, seen: _Seen) -> str:
-        """Prometheus goes on answering when it can store nothing; then only its newest sample shows it."""
+        """Fault where Prometheus stores nothing, though it answers: its newest sample is old."""
         if seen.since is None:
             return ""
         url = f"http://{HOST}:{self._settings.prometheus_port}/api/v1/query"
@@ -157,7 +157,7 @@ class Watch:
         return f"it has stored no sample for {age_seconds:.0f} s" if age_seconds > self._stale_seconds else ""
 
     def _silence(self) -> str:
-        """Both that bring alerts are there; what is wrong when none of them comes."""
+        """Fault where Prometheus and Alertmanager are up and no alert of theirs arrives."""
         since = [self._seen[name].since for name in (PROMETHEUS.name, ALERTMANAGER.name)]
         if None in since:
             return ""
@@ -178,7 +178,7 @@ class Watch:
 
 
 def refusal_words(error: str) -> str:
-    """What Prometheus says of a scrape that it refused, with the cause first where it is known."""
+    """Text of a scrape error of Prometheus, with the cause first where it is known."""
     causes = {
         "sample limit exceeded": "it answers more samples than the sample_limit of its job, and all are dropped",
         "body size limit exceeded": "its answer is larger than the body_size_limit of its job, and is dropped",
@@ -189,7 +189,7 @@ def refusal_words(error: str) -> str:
 
 
 def record_changes(directory: Path, present: Mapping[str, str], at: float) -> list[Event]:
-    """Append what a run's journal does not know of its watchers yet; `present` is by name what is wrong, if anything.
+    """Append changes of watchers that a run's journal does not have yet; `present`: faults by name.
 
     Raises OSError when the journal cannot be written.
     """
@@ -212,7 +212,7 @@ def record_changes(directory: Path, present: Mapping[str, str], at: float) -> li
 
 
 def believed_up(events: list[Event]) -> dict[str, bool] | None:
-    """Which watchers a journal says are up; None when it says nothing of any."""
+    """Watchers that are up according to a journal; None when it records none."""
     believed: dict[str, bool] | None = None
     for event in events:
         if event.type is not EventType.NOTE:

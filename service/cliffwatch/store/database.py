@@ -1,4 +1,4 @@
-"""Opening the database, and bringing its tables up to date.
+"""Open the database, and bring its tables up to date.
 
 SQLite keeps a write-ahead log, so that readers never wait for the writer; PostgreSQL is reached through psycopg. A
 database that is down stops requests from being answered, never a run: the journal is the truth.
@@ -100,7 +100,7 @@ def open_database(url: str, *, limits_answers: bool = True) -> Database:
 
 
 def take_turns(session: Session, subject: str) -> None:
-    """Until this transaction ends, no other one gets past here with the same subject.
+    """Transaction-wide lock on a subject: until this transaction ends, no other one passes here with the same subject.
 
     SQLite's writers take turns anyway.
     """
@@ -147,13 +147,13 @@ def is_current(session: Session) -> bool:
 
 
 def read_each_table(session: Session) -> None:
-    """Raises one of DATABASE_ERRORS where one of the tables is not there, or has a damaged beginning."""
+    """Read the beginning of each table. Raises one of DATABASE_ERRORS where one is missing or damaged."""
     for table in BaseRow.metadata.tables.values():
         session.execute(select(literal(1)).select_from(table).limit(1))
 
 
 def why_unusable(error: Exception) -> str:
-    """What the database said, in one line."""
+    """Message of the database, in one line."""
     return " ".join(str(getattr(error, "orig", None) or type(error).__name__).split())
 
 
@@ -163,7 +163,7 @@ def is_damage(error: Exception) -> bool:
 
 
 def _unusable(url: str, error: DatabaseError) -> Problem:
-    """It is damaged, something else is in its place, or another program holds it."""
+    """Problem for an unusable database: it is damaged, no database, or locked by another program."""
     reason = why_unusable(error)
     if str(getattr(error.orig, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
         name = make_url(url).render_as_string(hide_password=True)
@@ -186,7 +186,7 @@ def _damaged(url: str, reason: str) -> Problem:
 
 
 def _require_whole(connection: Connection, url: str) -> None:
-    """Damage is said here, and not by whichever request comes to the page of the file, or the table, that has it."""
+    """Check the database for damage at the start, and not in the request that meets a damaged page or table."""
     if connection.dialect.name == "sqlite":
         found = str(connection.exec_driver_sql("PRAGMA quick_check(1)").scalar())
         if found != "ok":
@@ -256,7 +256,7 @@ def _prepare_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry)
 
 
 def _forget_read_only(context: ExceptionContext) -> None:
-    """What was opened while the file could not be written stays so, whatever becomes of the file: it is opened anew."""
+    """Reopen a connection that was opened while the file was read-only: it stays read-only otherwise."""
     if "readonly database" in str(context.original_exception):
         context.is_disconnect = True
 

@@ -1,7 +1,7 @@
-"""The write-ahead log of a SQLite database that grows without end, since another process reads an old state of it.
+"""Detect a SQLite write-ahead log that keeps growing because another process reads an old state of the database.
 
-SQLite begins its log anew only when no reader needs what is in it: a forgotten shell with an open transaction keeps it
-growing for days. That cannot be mended from here, but it can be said, with the processes that have the file open.
+SQLite restarts its log only when no reader needs what is in it: a forgotten shell with an open transaction keeps it
+growing for days. The service cannot end that; it logs a warning with the processes that have the file open.
 """
 
 import logging
@@ -20,7 +20,7 @@ _AGAIN = 4
 
 
 class LogGrowth:
-    """Looks at the log of one database, now and then."""
+    """Periodic check of one database's write-ahead log."""
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
@@ -28,7 +28,7 @@ class LogGrowth:
         self._is_suspected = False
 
     def look(self, path: Path, connection: sqlite3.Connection) -> None:
-        """Log once more where the log has grown and cannot be begun anew. Raises sqlite3.Error."""
+        """Log a warning once more where the log has grown and cannot be restarted. Raises sqlite3.Error."""
         log, _ = logs_of(path)
         try:
             size = log.stat().st_size

@@ -59,7 +59,7 @@ class Json(TypeDecorator[Any]):
 
 
 class _Sound(TypeDecorator[Any]):
-    """A column of which something of another kind, which only damage explains, is read as `instead`.
+    """Column type that reads a value of another kind, which only damage explains, as `instead`.
 
     SQLite keeps whatever is written into a column, and one row cannot keep the others from being read.
     """
@@ -101,7 +101,7 @@ class _SoundText(_Sound):
 
 
 class _SoundPath(_SoundText):
-    """A path that the system can look at: what is none is read as one that leads nowhere."""
+    """Column type of a path; a malformed one is read as a path that leads nowhere."""
 
     cache_ok = True
 
@@ -155,7 +155,7 @@ class WorkloadRow(BaseRow):
 
 
 class RunRow(BaseRow):
-    """What a run's journal says, as far as it has been read (`events_offset_bytes`)."""
+    """Row of a run: what its journal records, as far as it has been read (`events_offset_bytes`)."""
 
     __tablename__ = "runs"
     __table_args__ = (
@@ -237,7 +237,7 @@ class ScheduleRow(BaseRow):
 
 
 class FiringRow(BaseRow):
-    """What came of a moment at which a schedule was due: `queued`, `missed` or `failed`."""
+    """Outcome of a fire time of a schedule: `queued`, `missed` or `failed`."""
 
     __tablename__ = "schedule_firings"
     __table_args__ = (UniqueConstraint("schedule_id", "due_at"),)

@@ -1,4 +1,4 @@
-"""The database of a running service: whether it can be used, and its file, should it be deleted or replaced.
+"""Monitor of the service's database: whether it can be used, and whether its file was deleted or replaced.
 
 SQLite goes on in files that have no names any more, and everything is gone with the process. So nothing is written
 while the file or its write-ahead log is not the one that the service has open, and the service says so. PostgreSQL
@@ -30,7 +30,7 @@ _LOCK_PATIENCE_SECONDS = 5.0
 
 
 class DatabaseMonitor:
-    """Watches over the service's database, in a thread."""
+    """Background thread that monitors the service's database."""
 
     def __init__(self, database: Database, log_growth: LogGrowth | None = None) -> None:
         self._database = database
@@ -78,7 +78,7 @@ class DatabaseMonitor:
         return None if current else "the database is not of this version; a restart brings it up to date"
 
     def look(self) -> None:
-        """Once: log what is the matter with the file, the first time that it is seen."""
+        """Check the file once, and log a fault when it is first seen."""
         if self._file is None or self._held is None:
             return
         with self._turn:
@@ -96,7 +96,7 @@ class DatabaseMonitor:
             self._logged = fault or ""
 
     def _hold(self) -> None:
-        """Keep the file open, and let no other one be written to. Raises sqlite3.Error."""
+        """Keep the file open, and refuse writes to another one. Raises sqlite3.Error."""
         if self._file is not None:
             self._held = _opened(self._file.path)
             self._file.require_this()

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL that do not wait for ever.
+"""PostgreSQL connections with a time limit on every answer.
 
 A server that was stopped, or a host that hangs, keeps its connections and answers nothing on them: the kernel goes on
 acknowledging, so no time limit of TCP is reached, and one of the server's own would be kept by the server.

@@ -1,4 +1,4 @@
-"""Reading the tables page by page. A page begins behind the sort key of the last item of the page before it."""
+"""Paged queries of the tables. A page begins behind the sort key of the previous page's last item."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ def is_readable() -> ColumnElement[bool]:
 
 
 def has_known_words(row: RunRow) -> bool:
-    """As `is_readable`, of a row that was read; and whether its target is one."""
+    """Whether a row that was read has known enum values and a readable target."""
     has_verdict = row.verdict is None or row.verdict in set(VerdictName)
     return row.state in set(RunState) and has_verdict and is_target(row.target)
 
@@ -37,7 +37,7 @@ def is_target(text: str) -> bool:
 
 
 def require_run(session: Session, run_id: str) -> RunRow:
-    """Raises Problem: not_found, and database_unavailable for a row that cannot be read."""
+    """Row of a run. Raises Problem: not_found, and database_unavailable for a row that cannot be read."""
     row = session.get(RunRow, run_id)
     if row is None:
         raise Problem(Code.NOT_FOUND, f"there is no run {run_id}")
@@ -63,7 +63,7 @@ def runs_page(
     workload: str | None = None,
     verdict: str | None = None,
 ) -> list[RunRow]:
-    """Newest first, by (created_at, id). A row that cannot be read is left out: the next start makes it anew."""
+    """Page of runs, newest first, by (created_at, id). An unreadable row is left out: the next start makes it anew."""
     query = select(RunRow).where(is_readable())
     if state is not None:
         query = query.where(RunRow.state == state)
@@ -77,7 +77,7 @@ def runs_page(
 def findings_page(
     session: Session, limit: int, after: Key | None = None, run_id: str | None = None
 ) -> list[FindingRow]:
-    """Newest first, by (at, run_id, event_id)."""
+    """Page of findings, newest first, by (at, run_id, event_id)."""
     query = select(FindingRow)
     if run_id is not None:
         query = query.where(FindingRow.run_id == run_id)
@@ -102,18 +102,18 @@ def workloads_page(session: Session, limit: int, after: Key | None = None) -> li
 
 
 def schedules_page(session: Session, limit: int, after: Key | None = None) -> list[ScheduleRow]:
-    """By name."""
+    """Page of schedules, by name."""
     return _page(session, select(ScheduleRow), [ScheduleRow.name], limit, after)
 
 
 def firings_page(session: Session, schedule_id: str, limit: int, after: Key | None = None) -> list[FiringRow]:
-    """Newest first, by (due_at, id)."""
+    """Page of firings, newest first, by (due_at, id)."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     return _page(session, query, [FiringRow.due_at, FiringRow.id], limit, after, newest_first=True)
 
 
 def last_firing(session: Session, schedule_id: str, outcome: str | None = None) -> FiringRow | None:
-    """The newest, or the newest of that outcome."""
+    """Newest firing, or the newest with that outcome."""
     query = select(FiringRow).where(FiringRow.schedule_id == schedule_id)
     if outcome is not None:
         query = query.where(FiringRow.outcome == outcome)
@@ -121,13 +121,13 @@ def last_firing(session: Session, schedule_id: str, outcome: str | None = None) 
 
 
 def count_schedules(session: Session) -> dict[bool, int]:
-    """By whether they may fire."""
+    """Number of schedules, by whether they may fire."""
     rows = session.execute(select(ScheduleRow.enabled, func.count()).group_by(ScheduleRow.enabled))
     return {True: 0, False: 0} | {enabled: count for enabled, count in rows}  # noqa: C416  a row is no tuple
 
 
 def count_firings(session: Session) -> dict[str, int]:
-    """By outcome, those of which there is one."""
+    """Number of firings by outcome, without outcomes that have none."""
     rows = session.execute(select(FiringRow.outcome, func.count()).group_by(FiringRow.outcome))
     return {outcome: count for outcome, count in rows}  # noqa: C416  as above
 
@@ -139,12 +139,12 @@ def next_fire_times(session: Session) -> list[tuple[str, float]]:
 
 
 def tokens_page(session: Session, limit: int, after: Key | None = None) -> list[TokenRow]:
-    """By (created_at, id), revoked ones too."""
+    """Page of tokens in order of (created_at, id), revoked ones included."""
     return _page(session, select(TokenRow), [TokenRow.created_at, TokenRow.id], limit, after)
 
 
 def count_runs_by_state(session: Session) -> dict[str, int]:
-    """Every state, also those that no run is in."""
+    """Number of runs in every state, zero included."""
     counts = dict.fromkeys((state.value for state in RunState), 0)
     rows = session.execute(select(RunRow.state, func.count()).group_by(RunRow.state))
     for state, count in rows:

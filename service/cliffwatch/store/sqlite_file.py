@@ -1,4 +1,4 @@
-"""The file of a SQLite database: which one it is, and that no other is opened in its place."""
+"""Identity of a SQLite database file, so that no other file is opened in its place."""
 
 import sqlite3
 from pathlib import Path
@@ -28,7 +28,7 @@ class SqliteFile:
         self._log_identities: LogIdentities | None = None
 
     def require_this(self) -> None:
-        """From now on it is the file that has the name now, with the log that is beside it."""
+        """Require from now on the file that has the name now, with its write-ahead log."""
         self._identity, self._log_identities = identity_of(self.path), log_identities_of(self.path)
 
     def fault(self) -> str | None:
@@ -46,7 +46,7 @@ class SqliteFile:
         return None
 
     def require_well(self) -> None:
-        """Raises OperationalError where `fault` has a reason."""
+        """Raise OperationalError where `fault` has a reason."""
         if (fault := self.fault()) is not None:
             raise OperationalError(None, None, sqlite3.OperationalError(fault))
 
@@ -58,7 +58,7 @@ class SqliteFile:
     def connect(
         self, dialect: Dialect, record: ConnectionPoolEntry, arguments: list[object], options: dict[str, Any]
     ) -> sqlite3.Connection:
-        """As SQLAlchemy's `do_connect` asks for it. Raises sqlite3.OperationalError."""
+        """Connect to the file, for SQLAlchemy's `do_connect`. Raises sqlite3.OperationalError."""
         connection: sqlite3.Connection = sqlite3.connect(uri_of(self.path, self._mode), uri=True, **options)
         self._mode = "rw"
         # The file is opened by now, its log by the first statement.
@@ -78,13 +78,13 @@ def logs_of(path: Path) -> tuple[Path, Path]:
 
 
 def log_identities_of(path: Path) -> LogIdentities:
-    """Of both, as far as they are there."""
+    """Identities of the write-ahead log and its index, as far as they are there."""
     log, index = logs_of(path)
     return identity_of(log), identity_of(index)
 
 
 def identity_of(path: Path) -> Identity | None:
-    """None where there is no file, or none that can be looked at."""
+    """Identity of a file; None where there is none, or it cannot be looked at."""
     try:
         status = path.stat()
     except OSError:

@@ -56,7 +56,7 @@ def is_known(session: Session, text: str) -> bool:
 
 
 def revoke_token(session: Session, token_id: str, now: float) -> None:
-    """Raises Problem(not_found), and Problem(conflict) for the last token that could make new ones."""
+    """Revoke a token. Raises Problem(not_found), and Problem(conflict) for the last token that could make new ones."""
     take_turns(session, "tokens")
     row = session.get(TokenRow, token_id)
     if row is None or row.revoked_at is not None:

@@ -1,4 +1,4 @@
-"""What Prometheus knew about a run, collected into its journal before it expires: `telemetry/` of the run's directory.
+"""Telemetry of a run: its Prometheus series, archived in the journal's `telemetry/` before Prometheus expires them.
 
     part-000001.parquet   samples of one interval: time, series, labels, value (see `parts`)
     index.json            which interval each part holds, and which could not be asked for and why

@@ -1,4 +1,4 @@
-"""Which series are collected, and what for: the table `SERIES`."""
+"""Catalogue of collected Prometheus series, and what each is for: the table `SERIES`."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from string import Template
 
 
 class SeriesSubject(StrEnum):
-    """What a series is about; one whose subject the run does not have is not asked for."""
+    """Subject of a series; one whose subject the run does not have is not queried."""
 
     RUN = "run"
     DEVICES = "devices"
@@ -138,7 +138,7 @@ SERIES: tuple[CollectedSeries, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class SeriesScope:
-    """What a run's series are found by: its id, its drives' kernel names, its file systems' mount points."""
+    """Scope of a run's series: its id, its drives' kernel names, its file systems' mount points."""
 
     run_id: str
     devices: Sequence[str]

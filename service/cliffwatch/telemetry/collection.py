@@ -1,4 +1,4 @@
-"""The worker's side: a process of its own collects telemetry, so that nothing it meets can delay the load.
+"""Telemetry collection in the worker: a separate process collects, so that nothing it meets can delay the load.
 
 It is started at intervals and once more at the run's end, looked at in between, and killed when it takes too long. What
 it could not collect is recorded in the journal when it begins and when it is over; the run continues.
@@ -25,7 +25,8 @@ MISSING, RESUMED = "telemetry_missing", "telemetry_resumed"
 
 
 def interval_seconds(window_seconds: float) -> float:
-    """5 minutes or 60 windows, whichever is shorter, but not so often that it could be felt."""
+    """Interval of collection: 5 minutes or 60 windows, whichever is shorter, but not so short that it costs the
+    load."""
     return max(30.0, min(300.0, 60 * window_seconds))
 
 

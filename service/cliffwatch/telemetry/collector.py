@@ -1,4 +1,4 @@
-"""Collecting a run's series: ask Prometheus for what no part holds yet, and store it, interval by interval."""
+"""Collect a run's series: query Prometheus for what no part holds yet, and store it, interval by interval."""
 
 import json
 import os
@@ -43,7 +43,7 @@ _NOTHING_KNOWN = "Prometheus has nothing of this run: it does not scrape the run
 
 @dataclass(frozen=True, slots=True)
 class CollectionRequest:
-    """A run whose load has begun: what to ask for, and up to when there can be anything."""
+    """What to collect for a run whose load has begun: series, and up to when there can be samples."""
 
     scope: SeriesScope
     grid: SampleGrid
@@ -51,7 +51,7 @@ class CollectionRequest:
 
     @classmethod
     def by(cls, directory: Path) -> "CollectionRequest | None":
-        """From the run's journal; None when its load has not begun. Raises Problem when its order is damaged."""
+        """Request of a run, from its journal; None before its load begins. Raises Problem when its order is damaged."""
         reader = JournalReader(directory)
         events = [stored.event for stored in reader.events()]
         status = status_of(events)
@@ -97,7 +97,7 @@ def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -
 
 
 class _Attempt:
-    """One attempt."""
+    """One attempt to collect telemetry."""
 
     def __init__(self, parts_directory: Path, request: CollectionRequest, last: int, url: str, deadline: float) -> None:
         self._directory = parts_directory
@@ -148,7 +148,7 @@ class _Attempt:
         return prometheus.query_range(query, first, last, grid.step_milliseconds)
 
     def _known_parts(self) -> list[Part]:
-        """From the index; of parts that it does not know, from themselves. One of another grid does not count."""
+        """Parts from the index, or from their own metadata where it lacks them; those of another grid are ignored."""
         try:
             index = Index.read(self._directory)
         except UnreadablePart:

@@ -1,4 +1,4 @@
-"""The present health of the machine's drives, as Prometheus last saw it.
+"""Current health of the machine's drives, queried from Prometheus.
 
 The drive exporter and the emulated drive use the same names (docs/metrics.md), so one question covers both.
 """
@@ -49,7 +49,7 @@ class DriveHealth:
 
 
 def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]:
-    """By the kernel's name of the disk, those that report anything. Raises QueryFailed with a sentence for people."""
+    """Health of the drives that report any, by kernel name. Raises QueryFailed with a sentence for people."""
     query = " or ".join(
         f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
     )
@@ -70,7 +70,7 @@ def drives_with_media_bytes(url: str | None, wall_seconds: float) -> set[str]:
 
 
 def write_amplification(url: str | None, wall_seconds: float, span_seconds: float) -> dict[str, float]:
-    """By the kernel's name of the disk, over the last `span_seconds`. Raises QueryFailed with a sentence for people."""
+    """Write amplification by kernel name of the disk, over the last `span_seconds`. Raises QueryFailed."""
     answers = _ask(url, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
     return {answer.labels.get("device", ""): float(answer.values[-1]) for answer in answers if len(answer.values)}
 

@@ -1,4 +1,4 @@
-"""What counters counted over spans of time, and percentiles of what histograms' buckets counted.
+"""Increases of counters over spans of time, and percentiles from the increases of histogram buckets.
 
 All of it is arithmetic on samples that were taken: over a span that no two samples enclose there is nothing (NaN).
 Percentiles are read off the buckets' increases over the span itself, and never made of other percentiles.
@@ -13,7 +13,7 @@ from cliffwatch.telemetry.reader import Floats, Samples
 
 
 def increase(samples: Samples, starts: Floats, ends: Floats, longest_seconds: float) -> tuple[Floats, Floats]:
-    """What a counter counted over each span, and the seconds that this was counted in, both NaN where unknown.
+    """Increase of a counter over each span, and the seconds that it covers, both NaN where unknown.
 
     Counted between the nearest samples that enclose the span, if these are at most `longest_seconds` apart. A counter
     that fell began again at zero.

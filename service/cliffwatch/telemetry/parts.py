@@ -1,4 +1,4 @@
-"""The files of `telemetry/`: how a part is written so that it is there whole or not at all, and what the index says.
+"""Files of `telemetry/`: Parquet parts, each written completely or not at all, and the index of intervals.
 
 A part has the columns time (float64, seconds since the epoch), series (a name in `SERIES`), labels (a JSON object) and
 value (float64). Its times lie on the run's grid: a sample stands at the end of the step that it was scraped in, and a
@@ -50,7 +50,7 @@ class SampleGrid:
 
     @classmethod
     def of(cls, load_start: float, window_seconds: float) -> "SampleGrid":
-        """A step is the run's window, but between 1 s and 10 s."""
+        """Grid of a run: a step is its window, but between 1 s and 10 s."""
         return cls(round(load_start * 1000), round(min(10.0, max(1.0, window_seconds)) * 1000))
 
     def milliseconds(self, point: int) -> int:
@@ -77,7 +77,7 @@ class Points:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One file; `rows` samples in an interval that was asked for."""
+    """File of `telemetry/`: `rows` samples of one interval."""
 
     file: str
     points: Points
@@ -86,7 +86,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Points that could not be asked for, and why."""
+    """Interval of the grid that could not be collected, and why."""
 
     points: Points
     reason: str
@@ -94,7 +94,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """What was asked of the grid up to point `until`: the parts that came of it, and the holes that are left."""
+    """Index of `telemetry/` up to point `until` of the grid: the parts, and the holes between them."""
 
     grid: SampleGrid
     until: int
@@ -102,7 +102,7 @@ class Index:
     holes: tuple[Hole, ...]
 
     def write(self, directory: Path) -> None:
-        """Durable when this returns."""
+        """Write the index durably."""
         grid = self.grid
         body = {
             "version": 1,
@@ -116,7 +116,7 @@ class Index:
 
     @classmethod
     def read(cls, directory: Path) -> "Index | None":
-        """None when there is no index. Raises Unreadable."""
+        """Read the index; None when there is none. Raises UnreadablePart."""
         try:
             body, _ = lenient_json((directory / INDEX).read_bytes())
             grid = SampleGrid(round(body["start"] * 1000), round(body["step_seconds"] * 1000))
@@ -155,7 +155,7 @@ def next_name(names: Iterable[str]) -> str:
 
 
 def write_part(directory: Path, name: str, table: pa.Table, grid: SampleGrid, points: Points) -> Part:
-    """Durable when this returns; a crash before leaves at most a file whose name begins with a dot."""
+    """Write a part durably; a crash before leaves at most a file whose name begins with a dot."""
     body = {
         "start": grid.seconds(0),
         "step_seconds": grid.step_milliseconds / 1000,
@@ -170,7 +170,7 @@ def write_part(directory: Path, name: str, table: pa.Table, grid: SampleGrid, po
 
 
 def describe_part(path: Path) -> tuple[SampleGrid, Part]:
-    """What a part says of itself. Raises Unreadable."""
+    """Metadata of a part. Raises UnreadablePart."""
     try:
         metadata = pq.read_metadata(path)
         body, _ = lenient_json(opened((metadata.metadata or {})[_METADATA]))
@@ -181,7 +181,7 @@ def describe_part(path: Path) -> tuple[SampleGrid, Part]:
 
 
 def read_part(path: Path) -> pa.Table:
-    """The rows of a part. Raises Unreadable."""
+    """Rows of a part. Raises UnreadablePart."""
     try:
         with pq.ParquetFile(path) as file:
             body, _ = lenient_json(opened((file.metadata.metadata or {})[_METADATA]))
@@ -195,7 +195,7 @@ def read_part(path: Path) -> pa.Table:
 
 
 def _checksum(table: pa.Table) -> str:
-    """Of the rows, however Parquet packs them: its own checksums leave out what it says of its pages."""
+    """Checksum of the rows, however Parquet packs them: its own checksums do not cover its page headers."""
     rows = table.cast(SCHEMA).combine_chunks()
     content = [rows.column(name).to_numpy().tobytes() for name in ("time", "value")]
     for name in ("series", "labels"):
@@ -205,7 +205,7 @@ def _checksum(table: pa.Table) -> str:
 
 
 def _check(table: pa.Table) -> None:
-    """Raises ValueError where a row is not whole, or labels are no JSON object."""
+    """Check that rows are whole and labels are JSON objects. Raises ValueError."""
     table.validate(full=True)
     if any(table.column(name).null_count for name in SCHEMA.names):
         raise ValueError("a row of it has no time, series, labels or value")
@@ -218,7 +218,7 @@ def _check(table: pa.Table) -> None:
 
 
 def remove_unfinished(directory: Path) -> None:
-    """Remove what a process that died was writing. The caller is the only writer."""
+    """Remove unfinished files of a process that died. The caller is the only writer."""
     for path in directory.glob(".part-*"):
         path.unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Asking Prometheus, and believing nothing it says before it is checked: it may hang, lie, or be something else."""
+"""Prometheus client with timeouts, size limits and validation."""
 
 import time
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Prometheus:
         self._client.close()
 
     def major_version(self) -> int:
-        """Also checks that it is Prometheus that answers. Raises QueryFailed."""
+        """Major version; also checks that it is Prometheus that answers. Raises QueryFailed."""
         data = self._ask("GET", "api/v1/status/buildinfo", {})
         try:
             return int(str(data["version"]).split(".")[0])

@@ -1,4 +1,4 @@
-"""Reading what was collected, for the report and for later analysis.
+"""Read a run's collected telemetry, for the report and for later analysis.
 
 What is damaged is reported and skipped; the interval that it held is a gap.
 """
@@ -41,7 +41,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class TelemetryGap:
-    """Nothing is known of what Prometheus had from `start` to `end` (seconds since the epoch, both included)."""
+    """Gap in the telemetry from `start` to `end` (seconds since the epoch, both included)."""
 
     start: float
     end: float
@@ -131,7 +131,7 @@ def _collected(table: pa.Table, names: Collection[str] | None) -> list[tuple[tup
 
 
 def _samples(labels: str, chunks: list[tuple[Floats, Floats]]) -> Samples:
-    """In order of time, although a gap may have been filled later; each moment once."""
+    """Samples in order of time, each moment once: a gap may have been filled later."""
     times = np.concatenate([chunk[0] for chunk in chunks])
     values = np.concatenate([chunk[1] for chunk in chunks])
     times, first = np.unique(times, return_index=True)
@@ -139,7 +139,7 @@ def _samples(labels: str, chunks: list[tuple[Floats, Floats]]) -> Samples:
 
 
 def _gaps(grid: SampleGrid, parts: list[Part], until: int, index: Index | None) -> tuple[TelemetryGap, ...]:
-    """What no readable part holds, each with the reason that is known for it."""
+    """Intervals that no readable part holds, each with the reason that is known for it."""
     recorded: list[Hole] = []
     if index is not None:
         readable = {part.file for part in parts}
@@ -153,7 +153,7 @@ def _gaps(grid: SampleGrid, parts: list[Part], until: int, index: Index | None) 
 
 
 def _split(points: Points, holes: list[Hole]) -> list[tuple[Points, str]]:
-    """The points by the hole that they are in."""
+    """Split the points by the hole that they are in."""
     found = []
     next_point = points.first
     for hole in sorted(holes, key=lambda hole: hole.points):

@@ -8,7 +8,7 @@ from cliffwatch.base.finite_json import lenient_json
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one attempt collected; `missing` says why it is not everything, and is empty when it is."""
+    """Result of one attempt; `missing` says why it is not everything, and is empty when it is."""
 
     rows: int = 0
     parts: int = 0
@@ -19,7 +19,7 @@ class Result:
 
     @classmethod
     def from_line(cls, line: str | bytes) -> "Result":
-        """Raises ValueError when the line is no result."""
+        """Parse a result. Raises ValueError when the line is none."""
         body, _ = lenient_json(line)
         try:
             return cls(int(body["rows"]), int(body["parts"]), str(body["missing"]))

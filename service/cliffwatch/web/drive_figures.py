@@ -1,4 +1,4 @@
-"""A drive's health as pages show it: the same names, figures and notes wherever it stands."""
+"""A drive's health figures and notes, the same on every page that shows them."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -20,7 +20,7 @@ class Figure:
 
 
 class HealthFigures(Protocol):
-    """What a drive reports; None where it does not."""
+    """Figures that a drive reports; None where it does not."""
 
     @property
     def answers(self) -> float | None: ...
@@ -39,7 +39,7 @@ class HealthFigures(Protocol):
 
 
 def health_figures(health: HealthFigures) -> list[Figure]:
-    """What is known, in the order in which it shows a cliff."""
+    """Known figures of a drive, in the order in which they show a cliff."""
     found = []
     if health.answers is not None and not health.answers:
         found.append(Figure("health", "no answer", "the drive was asked and did not answer", is_bad=True))

@@ -1,4 +1,4 @@
-"""Alerts that fire now, as the list of runs shows them: those of each run that goes on, and those of no run.
+"""Firing alerts for the list of runs: those of each live run, and those of no run.
 
 What is said of a run is in its journal, which is followed: each line is read once. An alert that names no run stands in
 the journals of all live runs, so that it is known after a restart too; where there is none, it is known
@@ -66,14 +66,14 @@ class _Followed:
 
 
 class FollowedAlerts:
-    """The alerts of the runs that go on, a bounded number of them."""
+    """Alerts of live runs, a bounded number of them."""
 
     def __init__(self) -> None:
         self._followed: OrderedDict[Path, _Followed] = OrderedDict()
         self._lock = threading.Lock()
 
     def of(self, directory: Path) -> list[FiringAlert]:
-        """What fires by the journal in `directory`, the newest first."""
+        """Firing alerts of the run whose journal is in `directory`, the newest first."""
         with self._lock:
             followed = self._followed.pop(directory, None) or _Followed()
             path = directory / files.EVENTS

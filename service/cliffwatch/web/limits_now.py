@@ -1,4 +1,4 @@
-"""A workload's limits while its run goes on: the value of each at this moment, and how far it is from its bound.
+"""Current values of a live run's limits, and how far each is from its bound.
 
 The spans that are judged, when one broke a limit and what it was at worst are the report's (`analysis/limit_spans.py`),
 percentiles read off merged histograms. A watch follows a run's journal and keeps no more than a limit's span of it, so
@@ -48,14 +48,14 @@ class LimitNow:
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What is not in windows: by limit's span, the highest write amplification of the run's drives; found kinds."""
+    """Values that are not in windows: write amplification by limit's span (highest drive), and kinds of findings."""
 
     amplification: dict[float | None, float]
     found: Sequence[str]
 
 
 class _Slider:
-    """One limit on latency or throughput over its span, window by window."""
+    """Sliding window of one limit on latency or throughput."""
 
     def __init__(self, limit: Limit, origin: float) -> None:
         self.limit = limit
@@ -107,7 +107,7 @@ class _Slider:
 
     @property
     def _badness(self) -> float | None:
-        """By how much the limit is broken by what is kept; None where it holds."""
+        """Amount by which the limit is broken by the windows kept; None where it holds."""
         if self.limit.subject is LimitSubject.THROUGHPUT:
             return -(self.value or 0.0) if self.is_beyond else None
         count = self._merged.count
@@ -164,7 +164,7 @@ class _Slider:
 
 
 def first_words(start_seconds: float, worst: str, breaches: int) -> str:
-    """When a limit was broken first: the start of the window that broke it, as the report has it."""
+    """Text of when a limit was first broken: the start of the window that broke it, as the report has it."""
     again = f", {breaches - 1} {'time' if breaches == 2 else 'times'} more" if breaches > 1 else ""
     return f"first at {elapsed(start_seconds)} ({worst} at worst){again}"
 
@@ -184,7 +184,7 @@ class LimitWatch:
         self._lock = threading.Lock()
 
     def read_on(self) -> bool:
-        """Take in what the journal gained, a batch at most. Whether all of it was."""
+        """Read what the journal gained, a batch at most; says whether that was all."""
         with self._lock:
             if not self._sliders:
                 return True
@@ -208,7 +208,7 @@ class LimitWatch:
 
 
 class WatchedLimits:
-    """The watches of the runs that pages show, a bounded number."""
+    """Cache of `LimitWatch`es, one for each run whose page is open, of bounded size."""
 
     def __init__(self) -> None:
         self._watches: OrderedDict[tuple[str, float], LimitWatch] = OrderedDict()

@@ -1,4 +1,4 @@
-"""What every page is made with: templates, strict headers, and problems shown to people.
+"""Shared by all pages: templates, strict headers, and problems shown to people.
 
 Scripts and styles come from this origin alone, and none is written into a page, so the policy allows neither inline
 scripts nor inline styles.
@@ -40,7 +40,7 @@ HEADERS = {
 
 
 def show(request: Request, template: str, visitor: Visitor | None, status: int = 200, **content: Any) -> HTMLResponse:
-    """A page. `content` is what its template names."""
+    """Render a page. `content` is what its template names."""
     page = _ENVIRONMENT.get_template(template).render(
         path=request.url.path, visitor=visitor, version=VERSION, form_word_field=FORM_WORD, **content
     )
@@ -48,7 +48,7 @@ def show(request: Request, template: str, visitor: Visitor | None, status: int =
 
 
 def go_to(path: str) -> RedirectResponse:
-    """After a form: the browser asks for `path` anew."""
+    """Redirect after a form: the browser requests `path`."""
     return RedirectResponse(path, status_code=303, headers=HEADERS)
 
 
@@ -91,7 +91,7 @@ def show_problem(request: Request, problem: Problem) -> HTMLResponse:
 
 
 def _to_login(request: Request) -> Response:
-    """To the login and back; a script that asked for a piece of a page is sent there with the whole page."""
+    """Redirect to the login and back; a script that requested a fragment is redirected with the whole page."""
     wanted = request.url.path if request.method == "GET" else "/runs"
     if request.url.query and request.method == "GET":
         wanted += f"?{request.url.query}"
@@ -105,7 +105,7 @@ def _to_login(request: Request) -> Response:
 
 
 def local_path(text: str) -> str:
-    """Where to go after the login: a path of this service only."""
+    """Path to go to after the login: one of this service only."""
     is_ours = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
     return text if is_ours and not text.startswith("/login") else "/runs"
 

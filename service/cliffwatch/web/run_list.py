@@ -33,7 +33,7 @@ _KEPT: TypeAdapter[Curve] = TypeAdapter(Curve)
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """What all curves of a list are drawn on: whole decades of latency, in seconds."""
+    """Common scale of a list's curves: whole decades of latency, in seconds."""
 
     low: float
     high: float
@@ -49,7 +49,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """From where to where in a small curve nothing was completed."""
+    """Part of a small curve in which nothing was completed."""
 
     left: float
     right: float
@@ -92,7 +92,7 @@ class RunList:
 
 
 def run_list(services: Services, rows: Sequence[RunRow], followed: FollowedAlerts) -> RunList:
-    """What the index says of finished runs, and the ends of the journals of those that are under way."""
+    """Rows of the list: from the index for finished runs, from the ends of the journals for live ones."""
     now = services.clock.wall()
     rows = [row for row in rows if has_known_words(row)]
     with services.database.snapshot() as session:

@@ -1,4 +1,4 @@
-"""What a live page asks for every few seconds: time left, the run's drives, and its limits with their margins."""
+"""Periodic update of a live run's page: time left, the run's drives, and its limits with their margins."""
 
 import json
 from dataclasses import asdict
@@ -56,7 +56,7 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
 
 
 def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
-    """That no window has come for long; empty where one has, and where no load goes on."""
+    """Message that no window has come for long; empty where one has, and where no load goes on."""
     last = reader.last_window()
     begin = last.end if last is not None else row.load_start
     if row.state != RunState.RUNNING.value or begin is None:
@@ -68,7 +68,7 @@ def _silence(row: RunRow, reader: JournalReader, now: float) -> str:
 
 
 def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
-    """As the run's report judged them; none while it has no report."""
+    """Limits as the run's report judged them; none while it has no report."""
     try:
         report = json.loads(services.reports.read(run_id, files.REPORT_JSON))
     except (Problem, ValueError):
@@ -78,14 +78,14 @@ def _reported_limits(services: Services, run_id: str) -> list[dict[str, Any]]:
 
 
 def time_left(run: RunSummary) -> str | None:
-    """Until the end of load, in seconds that add up to its length with those elapsed; None where no load goes on."""
+    """Time until the end of load, in seconds that add up with the elapsed ones; None where no load goes on."""
     if run.state in (RunState.REPORTING, RunState.FINISHED) or run.elapsed_seconds is None:
         return None
     return elapsed(max(0, round(run.planned_seconds) - round(run.elapsed_seconds)))
 
 
 def _drive_names(reader: JournalReader) -> list[str] | None:
-    """By the kernel's names; None while the worker has not looked for them."""
+    """Kernel names of the drives; None while the worker has not looked for them."""
     try:
         found = reader.facts().get("drives")
     except Problem:

@@ -170,13 +170,13 @@ def mark(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Re
 
 
 def _meant(run: Run) -> str:
-    """What the sentence beside the state is about: the state, or the phase in which a running one makes no load."""
+    """State that the sentence beside it explains, or the phase in which a running run makes no load."""
     is_cooling = run.state is RunState.RUNNING and run.phase == Phase.COOL_DOWN
     return Phase.COOL_DOWN.value if is_cooling else run.state.value
 
 
 def _meaning(run: Run) -> str:
-    """What the run's state means, and why it is in it where the journal says so."""
+    """Text on what the run's state means, and why it is in it where the journal says so."""
     if _meant(run) == Phase.COOL_DOWN:
         return COOLING
     meaning = MEANINGS[run.state]
@@ -198,7 +198,7 @@ def _facts_of(run: Run | RunSummary) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """The newest events worth showing, the number of the last of all, and each phase's name, start and end."""
+    """Newest events worth showing, number of the last event, and each phase's name, start and end."""
 
     events: list[dict[str, Any]]
     last: int

@@ -1,4 +1,4 @@
-"""Schedules: the list, and a form for one more."""
+"""Schedule pages: the list, and a form that adds one."""
 
 from typing import Any
 

@@ -25,7 +25,7 @@ _FIELD_LIMIT = 100
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who is logged in. `form_word` goes into this visitor's forms."""
+    """Logged-in user of the pages. `form_word` goes into this visitor's forms."""
 
     caller: Caller
     form_word: str
@@ -40,7 +40,7 @@ class NotLoggedIn(Problem):
 
 
 def visitor_of(request: Request, services: Services) -> Visitor | None:
-    """Who the cookie says it is; None without a valid one."""
+    """User of the session cookie; None without a valid one."""
     token = request.cookies.get(COOKIE, "")
     if not token:
         return None
@@ -93,7 +93,7 @@ Operating = Annotated[Visitor, Depends(_operator)]
 
 
 def is_from_here(request: Request) -> bool:
-    """Whether a browser says that the request came from a page of this origin; what says nothing is no browser."""
+    """Whether a browser says that the request came from a page of this origin; one that does not is no browser's."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"

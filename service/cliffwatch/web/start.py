@@ -1,4 +1,4 @@
-"""Starting a run: a form, the safety gate's answer to it, and only then the start.
+"""Start page of a run: a form, the safety gate's answer to it, and only then the start.
 
 The answer is the API's dry run. It is asked for again, on the same fields, when the run is started, so what was looked
 at is what runs, or the refusal says what changed.
@@ -50,7 +50,7 @@ def check_or_start(request: Request, services: Context, visitor: Operating, form
 
 
 def _to_run(request: Request, run_id: str) -> Response:
-    """To the run's page; a script that sent the form takes the browser there."""
+    """Redirect to the run's page, also from a form that a script sent."""
     path = f"/runs/{run_id}"
     if request.headers.get("hx-request") == "true":
         return Response(status_code=204, headers={**HEADERS, "HX-Redirect": path})

@@ -1,4 +1,4 @@
-"""The files that pages are made with: nothing else can be asked for."""
+"""Static files of the pages, from a fixed list."""
 
 import hashlib
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ def show_file(request: Request, name: str) -> Response:
 
 @cache
 def _file(name: str) -> StaticFile:
-    """Raises Problem(not_found), also for a library that is not installed."""
+    """Static file by name. Raises Problem(not_found), also for a library that is not installed."""
     path, media_type = FILES.get(name, (None, ""))
     if path is None or not path.exists():
         raise Problem(Code.NOT_FOUND, f"there is no file {name}; libraries are installed by `make assets`")

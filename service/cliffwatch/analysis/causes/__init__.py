@@ -1,4 +1,4 @@
-"""Why a run degraded: a table of causes, each with the evidence for and against it, computed from what was measured."""
+"""Causes of degradation: a table of causes, each with the evidence for and against it, computed from measurements."""
 
 from cliffwatch.analysis.causes.diagnosis import Diagnosis, Suspect, diagnose, explain
 from cliffwatch.analysis.causes.evidence import Evidence

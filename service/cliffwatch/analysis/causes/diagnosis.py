@@ -1,4 +1,4 @@
-"""The most likely cause, the runner-up, and what would distinguish them.
+"""Diagnosis of a degradation: the most likely cause, the runner-up, and what would distinguish them.
 
 Layer and cause are one argument: `explain` finds the first layer that became slower, and a cause that slows down
 another one first is not named.
@@ -45,7 +45,7 @@ def explain(measures: Measures, before: LayerTimes, after: LayerTimes) -> tuple[
 
 
 def diagnose(measures: Measures, layer: Layer | None = None) -> Diagnosis:
-    """What the measures allow to be said of the cause. Nothing known makes it unknown, never a guess.
+    """Diagnosis from the measures. Where they show no cause, the cause is unknown, never a guess.
 
     `layer`: the first one that became slower, where that is known.
     """
@@ -84,7 +84,7 @@ def _weigh(row: CauseRow, measures: Measures, layer: Layer | None) -> Suspect:
 
 
 def _with_confidence(suspect: Suspect, total: float) -> Suspect:
-    """What speaks for it as a share of what speaks for anything; half of that where nothing shows it."""
+    """Suspect with its confidence: its share of all supporting evidence, halved where no evidence shows it."""
     share = max(0.0, suspect.score) / (total if suspect.is_shown else 2 * (total + max(0.0, suspect.score)))
     return Suspect(
         suspect.cause,

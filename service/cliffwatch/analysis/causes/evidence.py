@@ -91,7 +91,7 @@ def _device_same(measures: Measures) -> bool:
 
 
 def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
-    """A slow drive speaks for what is in it or on it."""
+    """Evidence for causes in the drive or on it: a slower drive supports them, one as fast as before contradicts."""
     change = measures.device_write_latency_seconds
     if _device_rose(measures):
         yield Evidence(f"The {_WRITE_LATENCY} rose {_from_to(change, format_latency)}.", weight)
@@ -100,7 +100,7 @@ def _slower_drive(measures: Measures, weight: float) -> Iterator[Evidence]:
 
 
 def _drive_as_before(measures: Measures) -> Iterator[Evidence]:
-    """A slow drive speaks against what is above it."""
+    """Evidence for causes above the drive: a drive as fast as before supports them, a slower one contradicts."""
     change = measures.device_write_latency_seconds
     if _device_same(measures):
         yield Evidence(f"The {_WRITE_LATENCY} did not rise: {_from_to(change, format_latency)}.", FAIR)
@@ -158,7 +158,7 @@ def retention(measures: Measures) -> Iterator[Evidence]:
 
 
 def _absorbed(measures: Measures) -> Change:
-    """Share of what the engine wrote that did not reach the drive meanwhile."""
+    """Share of the bytes written by the engine that did not reach the drive in the same span."""
 
     def share(engine: float | None, device: float | None) -> float | None:
         return None if not engine or device is None else max(0.0, 1.0 - device / engine)
@@ -235,7 +235,7 @@ def network(measures: Measures) -> Iterator[Evidence]:
 
 
 def _over_its_limit(measures: Measures) -> bool:
-    """Whether a volume was, for much more of the time than before."""
+    """Whether a cloud volume exceeded its limit for much more of the time than before."""
     return measures.limit_exceeded_ratio.rose(LOAD_ROSE, by=LIMIT_EXCEEDED)
 
 

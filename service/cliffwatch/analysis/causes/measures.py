@@ -1,4 +1,4 @@
-"""What causes are distinguished by: each quantity over a span before an onset and over a span after it.
+"""Measured quantities before and after an onset, from which causes are distinguished.
 
 A quantity that was not measured is None, which is neither evidence for a cause nor against one.
 """
@@ -15,7 +15,7 @@ class Change:
 
     @property
     def values(self) -> tuple[float, float] | None:
-        """Both, or None unless both were measured."""
+        """Both values, or None unless both were measured."""
         return None if self.before is None or self.after is None else (self.before, self.after)
 
     @property

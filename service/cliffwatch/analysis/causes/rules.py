@@ -1,4 +1,4 @@
-"""The table of causes: `CAUSES`. docs/causes.md holds the same for people."""
+"""Table of causes: `CAUSES`. docs/causes.md describes the same table."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""Detection over a whole series, after the run."""
+"""Offline detection: changes in a whole series, after the run."""

@@ -1,4 +1,4 @@
-"""The cliffs, steps, drifts and recoveries of a whole run: what changed, when exactly, how much."""
+"""Find the cliffs, steps, drifts and recoveries of a whole run, each with its onset and size."""
 
 import math
 from collections.abc import Sequence
@@ -87,7 +87,7 @@ def analyse(
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One latency series' blocks, without those in which it was not measured; others on the same blocks, filled."""
+    """Blocks of one latency series that were measured, and the other series on the same blocks, with holes filled."""
 
     whole: RunArrays
     name: str
@@ -126,7 +126,7 @@ def _view(whole: RunArrays, name: str) -> _View | None:
 
 
 def _changes(view: _View) -> list[Finding]:
-    """Drift, cliffs, steps and recoveries."""
+    """Find drift, cliffs, steps and recoveries."""
     client = view.client
     main = next(iter(view.devices.values()), None)
     edges = segments.candidates([client] if main is None else [client, main])
@@ -186,7 +186,7 @@ def _is_gradual(client: Array, edge: segments.Edge) -> bool:
 
 
 def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int]) -> Finding | None:
-    """What makes of an edge a finding: size, significance, a device that shows the same, no more load than before."""
+    """Finding of an edge, if it is one by size, significance and devices, and load did not increase; else None."""
     lasts = following - edge.block
     lowest = segments.lowest_level(view.client, edge.block, HOUR_BLOCKS, view.skip)
     if not segments.is_effect(edge, lowest):
@@ -228,7 +228,7 @@ def _finding(view: _View, edge: segments.Edge, following: int, edges: list[int])
 
 
 def _stands_alone(view: _View, edge: segments.Edge, lasts: int) -> bool:
-    """Whether a change is a finding although no device shows it: none was measured, or one was and did not change."""
+    """Whether a change is a finding without a device that shows it: none was measured, or one did not change."""
     if not view.devices:
         return edge.significance >= SEGMENT_ALONE_SIGNIFICANCE and edge.height >= log_ratio(STEP_ALONE_RATIO)
     is_large = edge.height >= log_ratio(SEGMENT_CONTRADICTED_RATIO)
@@ -327,7 +327,7 @@ def _drift(view: _View, client: Array) -> Finding | None:
 
 
 def _rise(coarse: Array, ramp: ramps.Ramp) -> float:
-    """From the hour around a ramp's start to the hour around its end."""
+    """Rise of a ramp, from the hour around its start to the hour around its end."""
     half = HOUR_BLOCKS // _DRIFT_BLOCKS // 2
     before = coarse[max(0, ramp.start - half) : ramp.start + half]
     after = coarse[max(0, ramp.end - half) : ramp.end + half]

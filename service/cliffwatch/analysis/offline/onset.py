@@ -1,4 +1,4 @@
-"""When exactly a change began: the window that best splits all channels at once."""
+"""Locate the onset of a change: the window that best splits all channels into before and after."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ _SIGMA_LEAST = 0.01
 
 
 def evidence_of_change(column: Array, before: float, after: float, sigma: float, weight: float) -> Array:
-    """For each window how much more it looks like `after` than like `before`, in nats.
+    """Evidence of each window that it belongs to `after` rather than to `before`, in nats.
 
     0 where nothing was measured, and where the level was far beyond both: that was an excursion.
     """
@@ -36,7 +36,7 @@ def evidence_of_change(column: Array, before: float, after: float, sigma: float,
 
 
 def gathered(evidence: Array) -> Array:
-    """For each split the evidence before it: the less it looks like after the change, the better the split."""
+    """Score of each split: the less the windows before it look like those after the change, the better."""
     return np.concatenate(([0.0], np.cumsum(evidence)))
 
 

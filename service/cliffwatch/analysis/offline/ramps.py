@@ -1,4 +1,4 @@
-"""Drift in a whole run: a level that begins to rise and goes on, as distinct from a step and from a day's swing."""
+"""Fit a ramp to a whole run: drift, as distinct from a step and from a daily swing."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""The spike pass over a whole run: spikes vanish in medians, so single windows are looked at."""
+"""Find recurring spikes in the single windows of a whole run: medians of several windows hide spikes."""
 
 import math
 
@@ -103,7 +103,7 @@ def _sigma(deviations: Array) -> float:
 
 
 def _more_load(whole: RunArrays) -> list[bool]:
-    """For each window whether the minutes around it had more load than the hour around them."""
+    """Whether, for each window, the minutes around it had more load than the hour around them."""
     rates = whole.names(Role.RATE)
     if not rates:
         return [False] * len(whole.starts)

@@ -1,4 +1,4 @@
-"""Where the level of a whole run changes for good: segmentation, and what makes of a segment's edge a finding."""
+"""Segment a whole run by its level, and decide which edges of segments are lasting changes."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -41,7 +41,7 @@ class Edge:
 
 
 def filled(column: Array) -> Array:
-    """Without holes: what was last measured stands for what was not."""
+    """Fill holes with the value measured last."""
     known = np.isfinite(column)
     if not known.any():
         return np.zeros_like(column)
@@ -50,7 +50,7 @@ def filled(column: Array) -> Array:
 
 
 def rolling_median(column: Array, width: int) -> Array:
-    """Of `width` blocks around each; the ends see fewer, mirrored."""
+    """Rolling median of `width` blocks around each; the ends see fewer, mirrored."""
     half = width // 2
     if len(column) <= 2 * half:
         return np.full_like(column, float(np.median(column)))
@@ -93,7 +93,7 @@ def candidates(columns: list[Array]) -> list[int]:
 
 
 def lasting(edges: list[int], column: Array, returns: int) -> list[int]:
-    """Edges without those of excursions that came back within `returns` blocks."""
+    """Drop edges that belong to excursions which came back within `returns` blocks."""
     kept = list(edges)
     while True:
         bounds = [0, *kept, len(column)]
@@ -147,7 +147,7 @@ def judge_edge(
 
 
 def is_effect(edge: Edge, lowest: float, ratio: float = SEGMENT_RATIO) -> bool:
-    """Large enough against what was just before and against the lowest level that the run has shown."""
+    """Whether a rise is large enough against the level just before and the lowest level of the run."""
     return edge.height >= log_ratio(ratio) and edge.after - lowest >= log_ratio(ratio)
 
 

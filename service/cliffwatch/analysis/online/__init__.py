@@ -1,1 +1,1 @@
-"""Detection while a run goes on: one window at a time, in memory that does not grow."""
+"""Online detection, while a run goes on: one window at a time, in bounded memory."""

@@ -1,4 +1,4 @@
-"""A rise so large and so lasting that no noise explains it, in any baseline.
+"""Absolute detector: a rise that is too large and lasting for noise to explain, whatever the baseline.
 
 The other detectors count in a run's own noise, and a run whose baseline was noisy enough hides anything from them. This
 one asks only how far most of the last windows are above the baseline, and above all but a few of its windows.
@@ -31,7 +31,7 @@ from cliffwatch.analysis.thresholds import (
 
 @dataclass(frozen=True, slots=True)
 class AbsoluteRise:
-    """The level that it has reached (a logarithm), since how many windows, and the devices that slowed down too."""
+    """Rise found by the absolute detector: level reached (a logarithm), windows since, devices that slowed down too."""
 
     level: float
     windows: int
@@ -39,7 +39,7 @@ class AbsoluteRise:
 
 
 class Absolute:
-    """Watches one series; memory is bounded."""
+    """Absolute detector of one series; memory is bounded."""
 
     def __init__(self) -> None:
         self._levels: deque[float] = deque(maxlen=ABSOLUTE_ALONE_WINDOWS)

@@ -1,4 +1,4 @@
-"""One series as the detectors see it: logarithms, blocks, its recent level, its baseline."""
+"""State of one series for the detectors: logarithms, blocks of windows, recent level, baseline."""
 
 import math
 from collections import deque
@@ -121,20 +121,20 @@ class Channel:
         return level
 
     def last_blocks(self, count: int, skip: int = 0) -> NDArray[np.float64]:
-        """Up to `count` blocks in order, without the last `skip`, none from before the present regime."""
+        """Last blocks in order, up to `count`, without the last `skip`, none from before the present regime."""
         return self._tail(max(0, min(count, self.block_count - skip - self.regime, _RING - skip)), skip)
 
     def _tail(self, count: int, skip: int = 0) -> NDArray[np.float64]:
-        """The ring is written twice, so that any stretch of it is one slice."""
+        """Last blocks as one slice: the ring is written twice, so that any stretch of it is contiguous."""
         end = (self.block_count - skip - 1) % _RING + 1 + _RING
         return self._ring[end - count : end]
 
     def begin_regime(self, windows_ago: int) -> None:
-        """What was `windows_ago` and before is not part of the recent level any more."""
+        """Exclude blocks up to `windows_ago` from the recent level."""
         self.regime = max(0, self.block_count - windows_ago // BLOCK)
 
     def take_out(self, windows: int) -> int:
-        """What the last `windows` held came back: blocks in which it was are as the ones before them. How many."""
+        """Replace the blocks of an excursion's last `windows` with the ones before them; returns how many."""
         count = min(-(-windows // BLOCK) + 1, self.block_count // 2, _RING // 2)
         if count > 0:
             before = self._tail(count, count).copy()
@@ -147,12 +147,12 @@ class Channel:
         return max(0, count)
 
     def save_spreads(self) -> None:
-        """Measure anew how much the series moves: it has changed."""
+        """Set the learned spreads aside and learn new ones, after a change of the series."""
         self._aside = (self.fast_spread, self._window_spread)
         self.fast_spread, self._window_spread = Spread(), Spread(_WINDOWS_KEPT)
 
     def restore_spreads(self) -> None:
-        """Go on with what was set aside."""
+        """Restore the spreads that were set aside."""
         if self._aside is not None:
             self.fast_spread, self._window_spread = self._aside
             self._aside = None
@@ -170,14 +170,14 @@ class Channel:
         return self._window_spread.sigma() or _SIGMA_UNKNOWN
 
     def resolution(self) -> float:
-        """What one tick of the clock makes of the level (a logarithm); 0 for a clock, or noise, that hides no level."""
+        """Width of one clock tick at the present level (a logarithm); 0 where the clock is fine or noise dithers it."""
         if not self._tick or self.recent_level is None:
             return 0.0
         part = self._tick / math.exp(self.recent_level)
         return 0.0 if self.window_sigma() > DITHERED * part else math.log1p(part)
 
     def level(self, windows: int) -> float | None:
-        """The median of about so many last windows, as a logarithm."""
+        """Level: the median of about `windows` last windows, as a logarithm."""
         if windows <= len(self.recent):
             recent = list(self.recent)[-windows:]
             return sorted(recent)[len(recent) // 2] if recent else None
@@ -201,7 +201,7 @@ class Channel:
             self._end_hour(end)
 
     def _end_hour(self, end: float) -> None:
-        """The first hour is warm-up. The mean of the three lowest: degradation cannot raise it, one hour not set it."""
+        """Update the baseline at an hour's end: the mean of the three lowest hours after the first (warm-up)."""
         start, self._hour_start = self._hour_start or end, end
         values, self._hour_values = self._hour_values, []
         self._hours_seen += 1
@@ -223,7 +223,7 @@ class Channel:
             )
 
     def baseline_before(self, onset: float) -> Baseline | None:
-        """The baseline, or what stands for it at an onset while there is none."""
+        """Baseline, or the recent level before an onset while there is none."""
         if self.baseline is not None:
             return self.baseline
         return recent_baseline(
@@ -231,15 +231,15 @@ class Channel:
         )
 
     def levels_since(self, onset: float) -> list[float]:
-        """Of the windows from an onset on, as far back as they are remembered."""
+        """Levels of the windows from an onset on, as far back as they are kept."""
         return [level for start, level in self._history if start >= onset - SAME_MOMENT_SECONDS]
 
     def levels_before(self, onset: float) -> list[float]:
-        """Of the windows up to an onset, as far back as they are remembered."""
+        """Levels of the windows up to an onset, as far back as they are kept."""
         return [level for start, level in self._history if start < onset - SAME_MOMENT_SECONDS]
 
     def _follow_phase(self, level: float, start: float, phase: str | None) -> None:
-        """A phase that was declared to be the baseline is where the baseline is taken."""
+        """Take the baseline from the phase `baseline`, where the workload declares one."""
         if phase == _BASELINE:
             if not self._phase_values:
                 self._phase_start = start
@@ -255,7 +255,7 @@ class Channel:
             self._phase_values, self._hour_values = [], []
 
     def _logarithm(self, value: float) -> float | None:
-        """A coarse clock's values are spread over its tick, so that medians move before a whole tick is passed."""
+        """Logarithm of a value; that of a coarse clock is spread over its tick, so that medians move within one."""
         self._follow_tick(value)
         if self._tick:
             value = spread_over_tick(value, self.windows, self._tick)

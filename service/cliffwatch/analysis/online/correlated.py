@@ -1,4 +1,4 @@
-"""What is measured around a client's latency: whether devices slowed down with it, and whether there was more load."""
+"""Device and rate series beside a client's latency: whether devices slowed down with it, or load increased."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ class CorrelatedSeries:
         self._rate_statistics = SpanStatistics()
 
     def end_block(self, channel: Channel) -> None:
-        """After each block of a channel that is one of these."""
+        """Update the statistics after each block of a device or rate channel."""
         name = channel.series.name
         if name in self.statistics:
             self.statistics[name].update(channel)
@@ -54,13 +54,13 @@ class CorrelatedSeries:
             statistics.discard_recent()
 
     def take_out(self, windows: int) -> None:
-        """An excursion of so many windows came back: the devices' part of it is ignored like the client's."""
+        """Exclude an excursion, of this length in windows, from the device channels, as from the client's."""
         for name, channel in self.devices.items():
             count = channel.take_out(windows)
             self.statistics[name].forget_since(channel.block_count - count)
 
     def evidence(self, windows: int, since: int, present: Mapping[str, float]) -> ExcursionEvidence:
-        """What the last `windows` say of a rise that began `since` ago. `present`: the last window's levels."""
+        """Evidence in the last `windows` on a rise that began `since` ago. `present`: the last window's levels."""
         device: float | None = None
         device_sigma = 0.0
         names = []
@@ -102,7 +102,7 @@ class CorrelatedSeries:
         return float(busy.mean()) > BURST_SHARE
 
     def is_busy(self) -> bool:
-        """Whether there is more load than in the hours before: in a burst that has gone on for long, too."""
+        """Whether load is higher than in the hours before, also in a burst that has gone on for long."""
         if self._rate is None or self._rate.recent_level is None:
             return False
         level = self._rate.level(FAST)

@@ -1,4 +1,4 @@
-"""Detection while a run goes on: one window at a time, in memory that does not grow.
+"""Online detector of a run: one window at a time, in bounded memory.
 
 A worker that was started again rebuilds the detector by feeding it the journal's samples, with the notices, from the
 first one: `feed` is deterministic and depends on nothing but what it was given, and 36 h of windows take seconds.
@@ -110,7 +110,7 @@ class OnlineDetector:
 
     @property
     def active(self) -> list[Finding]:
-        """What was found and is not over, each as large as it is by now."""
+        """Active findings, each with its current size."""
         changes = [judge.sized(judge.active) for judge in self._judges if judge.active is not None]
         trains = [judge.sized_train() for judge in self._judges if judge.train is not None]
         return [*changes, *trains]
@@ -142,7 +142,7 @@ class OnlineDetector:
             yield found
 
     def _relative(self, judge: Judge, sample: Sample, deviation: float, is_block: bool) -> Iterator[Finding]:
-        """What is a change by the run's own noise."""
+        """Detect a change relative to the run's own noise."""
         channel = judge.channel
         sigma = channel.fast_sigma()
         at = sample.start / self._window_seconds
@@ -170,7 +170,7 @@ class OnlineDetector:
             yield from self._slow(judge, sample)
 
     def _absolute(self, judge: Judge, sample: Sample) -> Finding | None:
-        """A rise that no noise explains, in a run in which nothing has changed yet."""
+        """Detect a rise that no noise explains, in a run in which nothing has changed yet."""
         more_load = self._mask.window < self._explained_until
         level = self._present[judge.name]
         rise = judge.absolute.follow(judge.channel, level, self._correlated, more_load, partial(self._is_first, judge))
@@ -198,7 +198,7 @@ class OnlineDetector:
         return Present(self._mask.window, sample, self._window_seconds, more_load, raised, devices)
 
     def _take_out(self, judge: Judge, windows: int) -> None:
-        """An excursion is over: the slow detectors have not seen it."""
+        """Remove a finished excursion from the data of the slow detectors."""
         if windows > EXCURSION_WINDOWS:
             return
         count = judge.channel.take_out(windows)
@@ -206,7 +206,7 @@ class OnlineDetector:
         self._correlated.take_out(windows)
 
     def _other(self, judge: Judge, sample: Sample, deviation: float) -> Iterator[Finding]:
-        """A series that findings are not about, such as a device's: reported when it changes and they do not."""
+        """Judge a secondary series, such as a device's: reported when it changes and no primary series does."""
         excursions = judge.excursions
         if judge.active is not None:
             if judge.channel.windows % BLOCK == 0:
@@ -280,7 +280,7 @@ class OnlineDetector:
     def _found(
         self, judge: Judge, sample: Sample, height: float, windows: int, names: tuple[str, ...], confidence: float
     ) -> Iterator[Finding]:
-        """A change of an operation: a finding, unless it belongs to one that there is."""
+        """Raise a finding for an operation's change, unless the change belongs to an active finding."""
         if joins_another(judge, self._judges, self._mask.window, windows):
             judge.quiet_until = self._mask.window + SETTLING
         else:
@@ -330,7 +330,7 @@ class OnlineDetector:
         return judge.sized(finding)
 
     def _settled(self, judge: Judge) -> Iterator[Finding]:
-        """A change's size once its level has settled."""
+        """Update a change's size once its level has settled."""
         assert judge.active is not None
         if judge.sizing is not None and judge.active.kind in SUDDEN:
             height = math.log(judge.active.level) - judge.healthy
@@ -346,7 +346,7 @@ class OnlineDetector:
         yield judge.sized(judge.active)
 
     def _end(self, judge: Judge, sample: Sample) -> Iterator[Finding]:
-        """A change that has come back is over."""
+        """End an active finding whose change has come back."""
         recent = judge.channel.last_blocks(RETURNED_BLOCKS)
         if (
             judge.active is None
@@ -391,7 +391,7 @@ class OnlineDetector:
 
     @property
     def baselines(self) -> Mapping[str, Baseline]:
-        """What healthy was, by series name, once it is known; a later one replaces it only where the run improved."""
+        """Known baselines by series name; one is replaced only where the run improved."""
         return {name: channel.baseline for name, channel in self._channels.items() if channel.baseline is not None}
 
     @property

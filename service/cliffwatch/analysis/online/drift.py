@@ -1,6 +1,6 @@
-"""Drift: an hour or two against the baseline, and against the hours before, by more than a day's swing explains.
+"""Drift detector: an hour or two above the baseline and the hours before, by more than a daily swing explains.
 
-And the whole course of a run, in half hours: a rise that goes on and that no swing by day describes as well.
+The same over the whole run so far, in half hours: a rise that continues, and that no daily swing fits as well.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The fast detector: a rise that has lasted longer than anything that this run came back from.
+"""Fast detector: a rise that has lasted longer than any excursion from which this run recovered.
 
 An excursion begins when the median of five windows leaves the recent level, and ends when it comes back. One that ends
 is an excursion, and is remembered with its start, length and height: compaction and write-back teach the detector how
@@ -52,8 +52,7 @@ _MEDIAN_WINDOWS, _PAST_KEPT = 5, 64
 
 @dataclass(frozen=True, slots=True)
 class PastExcursion:
-    """A rise that came back: the window at which it began, its length in windows, and the client's and the device's
-    rise as logarithms.
+    """Past excursion: its first window, its length in windows, and the client's and the device's rise as logarithms.
 
     `had_more_load`: it came with more load, and says nothing of rises without.
     """
@@ -67,7 +66,7 @@ class PastExcursion:
 
 @dataclass(frozen=True, slots=True)
 class ExcursionEvidence:
-    """What the other series say about a rise of the client's: logarithms of the rises over the same windows.
+    """Evidence of the other series on a client's rise: logarithms of their rises over the same windows.
 
     None: not measured. `device_sigma` is the device's own spread of that statistic.
     """
@@ -79,7 +78,7 @@ class ExcursionEvidence:
     device_names: tuple[str, ...] = ()
 
     def corroborates(self, client: float, client_sigma: float) -> bool:
-        """The device slowed down by a share of what the client saw, and both together by more than their noise."""
+        """Whether the device slowed down by a share of the client's rise, and both by more than their noise."""
         share = min(DEVICE_SHARE * client, log_ratio(DEVICE_ENOUGH))
         if self.device is None or self.device < max(log_ratio(DEVICE_MOVED), share):
             return False
@@ -92,12 +91,12 @@ class ExcursionEvidence:
 
     @property
     def contradicts(self) -> bool:
-        """The device is measured, and is as fast as before."""
+        """Whether the device was measured and is as fast as before."""
         return self.device is not None and self.device < max(log_ratio(DEVICE_MOVED), DEVICE_SIGMAS * self.device_sigma)
 
     @property
     def more_load(self) -> bool:
-        """The client asked for more than before, which explains a rise."""
+        """Whether the client's load increased, which explains a rise."""
         return self.rate is not None and self.rate > max(
             log_ratio(MORE_LOAD_AT_ONCE), MORE_LOAD_AT_ONCE_SIGMAS * self.rate_sigma
         )
@@ -160,7 +159,7 @@ class Excursions:
 
     @property
     def is_settling(self) -> bool:
-        """Whether one has come to its end, which may not be its last word."""
+        """Whether an excursion has ended that may continue."""
         return self._closed is not None
 
     def _open(self, at: float, windows: int) -> None:
@@ -172,7 +171,7 @@ class Excursions:
             self._peak, self._device_peak, self._had_more_load = one.client, one.device, one.had_more_load
 
     def _settle(self) -> None:
-        """A while after the end of an excursion: it came back if the level is back altogether."""
+        """Close an ended excursion after a while, and set `returned` if the level is back to normal."""
         if self._closed is None:
             return
         self._quiet += 1
@@ -193,13 +192,13 @@ class Excursions:
         self._closed = None
 
     def learn(self, start: float, windows: int, client: float, device: float) -> None:
-        """What was taken for a change came back after all."""
+        """Record a rise that was taken for a change and came back, as an excursion."""
         self._past.append(PastExcursion(start, windows, client, device))
 
     def is_change(
         self, height: float, sigma: float, evidence: ExcursionEvidence, windows: int, is_learned: bool
     ) -> bool:
-        """Whether the present excursion has outlasted what may come back. `windows`: how many the run has had."""
+        """Whether the present excursion has outlasted any that may come back. `windows`: windows of the run so far."""
         self._had_more_load = self._had_more_load or evidence.more_load
         if evidence.device is not None:
             self._device_peak = max(self._device_peak, evidence.device)
@@ -224,7 +223,7 @@ class Excursions:
         return max(least, learned)
 
     def _learned(self, height: float, evidence: ExcursionEvidence, corroborated: bool) -> int:
-        """What the run's own excursions ask for: to be outlasted, the longer the fewer there were to learn from."""
+        """Windows that a rise has to last, as learned from past excursions; longer the fewer there were."""
         outlast = self.to_outlast(self.start, height, evidence.device if corroborated else None)
         return min(PATIENCE if corroborated else PATIENCE_OTHERWISE, outlast)
 
@@ -254,17 +253,17 @@ class Excursions:
         )
 
     def schedule(self, height: float, device: float | None) -> Recurrence | None:
-        """The schedule of those excursions that were alike, and no shorter than the present excursion."""
+        """Schedule of the similar excursions that were no shorter than the present one."""
         alike = [one.start for one in self._alike(height, device) if one.windows >= CORROBORATED // 2]
         return schedule_of(alike)
 
     def longest(self, height: float, device: float | None) -> tuple[int, int]:
-        """Windows of the longest excursion that was alike, and how many there were of them."""
+        """Windows of the longest similar excursion, and the number of similar excursions."""
         alike = [one.windows for one in self._alike(height, device)]
         return max(alike, default=0), len(alike)
 
     def _alike(self, height: float, device: float | None) -> list[PastExcursion]:
-        """Excursions about as high; with `device`, those that the device had too, and that no load explains."""
+        """Past excursions of similar height; with `device`, those that the device showed and no load explains."""
         return [
             one
             for one in self._past

@@ -1,4 +1,4 @@
-"""What looks at a run window by window, and what it has said of the whole of one."""
+"""Interface of the online judges, which take a run window by window, and the last version of each finding."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -7,14 +7,14 @@ from cliffwatch.analysis.finding import Finding, Sample
 
 
 class Judge(Protocol):
-    """Takes windows in order."""
+    """Online judge: takes windows in order, returns findings."""
 
     def feed(self, sample: Sample) -> Sequence[Finding]:
         """Findings that are new with this sample, and new versions of earlier ones (same series, kind and onset)."""
 
     @property
     def active(self) -> Sequence[Finding]:
-        """What was found and is not over, each as large as it is by now."""
+        """Active findings, each with its current size."""
 
 
 def last_versions(judge: Judge, samples: Iterable[Sample]) -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Rare spikes that stand out: three and more far above all else that the run does, regular or not.
+"""Rare-spike detector: three or more spikes far above all other windows of a run, at regular intervals or not.
 
 A drive's own housekeeping, a checkpoint or a flush shows as one slow window every ten minutes or every few hours, and
 in a high quantile alone. How often spikes come by chance is no measure of them, since those of the first hours would be
@@ -53,7 +53,7 @@ class _Spike:
 
 @dataclass(slots=True)
 class _Level:
-    """The median of the last windows, kept sorted."""
+    """Level of a series: the median of its last windows, kept sorted."""
 
     values: deque[float] = field(default_factory=lambda: deque(maxlen=_LEVEL_WINDOWS))
     ordered: list[float] = field(default_factory=list)
@@ -70,7 +70,7 @@ class _Level:
 
 
 class RareSpikes:
-    """`series`: those of the samples. `window_seconds` is their length. `notices`: those known before the first."""
+    """Rare-spike detector. `series`, `window_seconds`: of the samples. `notices`: known before the first sample."""
 
     def __init__(self, series: Sequence[Series], window_seconds: float, notices: Sequence[Notice] = ()) -> None:
         self._watched = [
@@ -110,7 +110,7 @@ class RareSpikes:
 
     @property
     def active(self) -> list[Finding]:
-        """What was found and is not over, each as it is by now; one for an operation."""
+        """Active findings, one for each operation."""
         found: dict[str | None, Finding] = {}
         for each in self._watched:
             if each.active is not None:
@@ -119,12 +119,12 @@ class RareSpikes:
 
 
 def _gap_needed(count: int) -> float:
-    """The gap below so many spikes that chance does not make (a logarithm)."""
+    """Least gap below this many spikes that chance does not explain (a logarithm)."""
     return next((log_ratio(gap) for least, gap in RARE_GAPS if count >= least), math.inf)
 
 
 class _Watched:
-    """One series, with the spikes of all heights that it had."""
+    """State of one series, with its spikes of all heights."""
 
     def __init__(self, series: Series, window_seconds: float) -> None:
         self.series = series
@@ -139,7 +139,7 @@ class _Watched:
         self._first: dict[int, float] = {}
 
     def leave_out(self) -> None:
-        """A window of which nothing is to be said, nor of a rise that it is part of."""
+        """Ignore a window, and the rise that it is part of."""
         self._open.clear()
 
     def follow(self, sample: Sample) -> Finding | None:

@@ -1,4 +1,4 @@
-"""How far the newest windows of each series are from its baseline, over several spans."""
+"""Degradation ratios: median level of each series' newest windows / its baseline, over several spans."""
 
 import math
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ RATIO_SPANS = {"fast": BLOCK, "slow": 180, "drift": 720}
 
 
 def ratios_of(channels: Iterable[Channel]) -> dict[tuple[str, str], float]:
-    """By (series name, span): the median level of the span's windows / the baseline."""
+    """Degradation ratios by (series name, span): median level of the span's windows / baseline."""
     ratios = {}
     for channel in channels:
         if channel.baseline is None or channel.series.role not in (Role.LATENCY, Role.DEVICE_LATENCY):

@@ -1,4 +1,4 @@
-"""What comes at intervals: when the next of a kind of excursion is due, from those that there were.
+"""Period of recurring excursions: when the next one is due, from the starts of the past ones.
 
 Compaction and write-back keep a period. A rise that begins when none is due is not one of them.
 """
@@ -27,7 +27,7 @@ _TURNS_MOST = 3
 
 @dataclass(frozen=True, slots=True)
 class Recurrence:
-    """`period` and `tolerance` in windows; `last` is the window at which the last one began."""
+    """Schedule of recurring excursions: `period` and `tolerance` in windows, `last` is the window of the last start."""
 
     last: float
     period: float
@@ -35,7 +35,7 @@ class Recurrence:
     is_sure: bool
 
     def is_due(self, at: float, slack: float = 1.0) -> bool:
-        """Whether one may begin at the window `at`, or at one of the moments after the next if those were missed.
+        """Whether an excursion may begin at the window `at`, also after one or more due ones that were missed.
 
         `slack` times the tolerance is allowed for.
         """
@@ -45,7 +45,7 @@ class Recurrence:
 
 
 def schedule_of(starts: Sequence[float]) -> Recurrence | None:
-    """The schedule of what began at the windows `starts`, in order; None where there is none to be seen.
+    """Schedule of excursions from their first windows `starts`, in order; None where they show no period.
 
     One that was not seen makes an interval a multiple of the period, which is no reason to doubt the period.
     """

@@ -1,4 +1,4 @@
-"""What detection raises while a run goes on, from the whole of it; and which finding of the whole run that was."""
+"""Replay online detection over a whole run, and match what it raised with the findings of offline detection."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +13,14 @@ from cliffwatch.analysis.thresholds import EARLY_WINDOWS, EASED_WINDOWS
 def replay(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """What is said while a run goes on, each finding in its last version, in order of detection."""
+    """Findings that online detection raises over a whole run, each in its last version, in order of detection."""
     return last_versions(RunDetector(series, window_seconds, notices), samples)
 
 
 def replayed_changes(
     series: Sequence[Series], samples: Sequence[Sample], notices: Sequence[Notice], window_seconds: float
 ) -> list[Finding]:
-    """The same of what became slower alone."""
+    """Replay the detector of slower operations alone."""
     return last_versions(OnlineDetector(series, window_seconds, notices), samples)
 
 

@@ -1,4 +1,4 @@
-"""Rising since when, and whether a day's swing of a run that is otherwise level or improves would do as well."""
+"""Fit a level that begins to rise and keeps rising, and compare it with a daily swing of a steady or improving run."""
 
 import math
 from dataclasses import dataclass
@@ -76,13 +76,13 @@ def _swing_error(levels: Array, at: Array, entries_a_day: float) -> float:
 
 
 def _without(values: Array, at: Array, line: bool) -> tuple[Array, float]:
-    """Without the mean, and the straight line if asked for; and the line's slope."""
+    """Subtract the mean, and the straight line if asked for; returns the rest and the line's slope."""
     left, slopes = _without_each(values[None, :], at, line)
     return left[0], float(slopes[0])
 
 
 def _without_each(rows: Array, at: Array, line: bool) -> tuple[Array, Array]:
-    """The same of each row."""
+    """Subtract the mean, and the straight line if asked for, from each row; returns the rest and the slopes."""
     left = rows - rows.mean(axis=1, keepdims=True)
     if not line:
         return left, np.zeros(len(rows))

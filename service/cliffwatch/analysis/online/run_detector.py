@@ -1,4 +1,4 @@
-"""All that is judged while a run goes on: what became slower, what spikes now and then, and what was not done at all.
+"""Online detection of a run, all detectors together: slower operations, rare spikes, stalls and shortfalls.
 
 Each thing is one finding. Clients that wait for slower operations complete less, so that a latency accounts for a
 shortfall; and spikes of one operation are found once, whichever of its quantiles shows them first.
@@ -41,13 +41,13 @@ class RunDetector:
 
     @property
     def active(self) -> list[Finding]:
-        """What was found and is not over, each as large as it is by now."""
+        """Active findings, each with its current size."""
         found = [*self._changes.active, *self._rare.active, *self._work.active]
         return [finding for finding in found if _key_of(finding) not in self._left_out]
 
     @property
     def baselines(self) -> Mapping[str, Baseline]:
-        """What healthy was, by series name, once it is known."""
+        """Known baselines by series name."""
         return self._changes.baselines
 
     @property
@@ -57,7 +57,7 @@ class RunDetector:
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long nothing has been completed by now; 0 where something is."""
+        """Length of the present stall so far; 0 where operations complete."""
         return self._work.stalled_seconds
 
     def _news(self, found: Sequence[Finding]) -> Iterator[Finding]:

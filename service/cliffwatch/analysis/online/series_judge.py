@@ -1,4 +1,4 @@
-"""What is judged of one latency series, and what was found in it last."""
+"""Detector state of one latency series, with its active finding and its train of spikes."""
 
 import math
 
@@ -51,7 +51,7 @@ class Judge:
         return self.channel.series.name
 
     def base(self) -> float:
-        """What ratios are against, as a logarithm: the baseline, or the recent level while there is none."""
+        """Level that ratios are relative to (a logarithm): the baseline, or the recent level while there is none."""
         if self.channel.baseline is not None:
             return math.log(self.channel.baseline.level)
         return self.channel.recent_level or 0.0
@@ -65,17 +65,17 @@ class Judge:
         return is_within_baseline(level, level / baseline.level, baseline, self.excursions.windows)
 
     def sized(self, finding: Finding) -> Finding:
-        """A version of what is active, with the sizes that it has by now."""
+        """Version of the active finding with its current sizes."""
         return finding if self.sizing is None else self.sizing.of(finding)
 
     def sized_train(self) -> Finding:
-        """The train of spikes, as large as it is by now."""
+        """Finding of the spike train, with its current size."""
         assert self.train is not None, "only called with a spike train"
         assert self.train_sizing is not None, "every train has one"
         return self.train_sizing.of(self.train)
 
     def measure(self, finding: Finding, sizing: Sizing) -> None:
-        """Take this judge's series into the sizes of a finding, with what it has been since the onset."""
+        """Add this judge's series, with its levels since the onset, to the sizes of a finding."""
         baseline = self.channel.baseline_before(finding.onset)
         if baseline is not None:
             sizing.follow(baseline, self.channel.levels_since(finding.onset))

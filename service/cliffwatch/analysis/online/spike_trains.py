@@ -1,4 +1,4 @@
-"""Trains of spikes while a run goes on: when one begins, is joined by further spikes, and is over."""
+"""Spike trains while a run goes on: raise a finding, extend it by further spikes, and end it."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -90,7 +90,7 @@ def _begin(judge: Judge, train: Sequence[Spike], present: Present) -> Finding:
 
 
 def _measure(judge: Judge, spikes: Sequence[Spike]) -> None:
-    """Take further spikes into the sizes of a train."""
+    """Add further spikes to the sizes of a train."""
     assert judge.train_sizing is not None, "every train has one"
     for spike in spikes:
         judge.train_sizing.add({judge.name: (judge.channel.recent_level or 0.0) + spike.height})

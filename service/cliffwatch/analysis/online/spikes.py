@@ -1,4 +1,4 @@
-"""The spike detector: spikes that recur more often than this run's own past makes likely.
+"""Spike detector: spikes that recur more often than this run's own past makes likely.
 
 A spike is a rise of up to eight windows. How often spikes of a height start by chance is counted by the run itself, so
 that compaction which was there from the beginning is normal for the run, and spikes that begin later are not.
@@ -29,7 +29,7 @@ _BIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Spike:
-    """Its first window by number and by time, its height (logarithm), and whether the device had it too."""
+    """Spike: its first window by number and by time, its height (logarithm), and whether the device showed it too."""
 
     window: int
     start: float
@@ -89,7 +89,7 @@ class Spikes:
         self._height = 0.0
 
     def drop(self, since: int) -> None:
-        """What began at the window `since` or later was no spike."""
+        """Discard spikes that began at the window `since` or later: they were part of a longer change."""
         while self._train and self._train[-1].window >= since:
             self._train.pop()
         self._height = 0.0

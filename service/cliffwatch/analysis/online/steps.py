@@ -1,4 +1,4 @@
-"""The slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
+"""Slow detectors: steps, as one span against the hours before it, and drift, as an hour against the baseline.
 
 Both work on blocks. A step's size is held against the spread that the same statistic had in this run before:
 autocorrelation, compaction and oscillation are in that spread, so that a noisy run needs a larger step.
@@ -79,7 +79,8 @@ class SpanStatistics:
         self._blocks_to_pair = 0
 
     def update(self, channel: Channel, is_explained: bool = False) -> None:
-        """After each block of the channel. `is_explained`: more load or a device that is not slower than before."""
+        """Update after a block of the channel. `is_explained`: more load, or a device that is not slower than
+        before."""
         self.values = {}
         trend = self._trend(channel)
         falling = trend is None or trend < -FALLING
@@ -108,7 +109,7 @@ class SpanStatistics:
                 self._largest[span] = max(_FADES * self._largest.get(span, 0.0), peak)
 
     def pair(self, devices: Mapping[str, "SpanStatistics"]) -> None:
-        """Keep what this and the devices' statistics are at the same time, now and then."""
+        """Sample this and the devices' statistics at the same time, at intervals, for their correlation."""
         mine = self.values.get(_PAIRED_SPAN)
         self._blocks_to_pair -= 1
         if mine is None or self._blocks_to_pair > 0:
@@ -137,18 +138,18 @@ class SpanStatistics:
         return middle(channel.last_blocks(HALF_BLOCKS)) - middle(before) if len(before) == HALF_BLOCKS else None
 
     def discard_recent(self) -> None:
-        """What was measured since a change began is not healthy."""
+        """Discard statistics measured since a change began, which are not healthy ones."""
         for waiting in self._waiting.values():
             waiting.clear()
 
     def forget_since(self, block: int) -> None:
-        """What was measured since `block` was an excursion that came back."""
+        """Discard statistics measured since `block`: an excursion that came back."""
         for waiting in self._waiting.values():
             while waiting and waiting[-1][0] > block:
                 waiting.pop()
 
     def learn(self, height: float, blocks: int) -> None:
-        """A rise of `height` (logarithm) that lasted so many blocks came back after all."""
+        """Record a rise of `height` (logarithm) that lasted for `blocks` and came back."""
         for span in STEP_SPANS:
             if span < 2 * blocks:
                 self._largest[span] = max(self._largest.get(span, 0.0), height)

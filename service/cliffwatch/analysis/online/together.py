@@ -1,4 +1,4 @@
-"""Several operations that become slower at once: one change, and not several."""
+"""Merge operations that slow down at the same time into one change."""
 
 from collections.abc import Mapping, Sequence
 
@@ -28,7 +28,7 @@ def together_with(
 
 
 def take_in_affected(judge: Judge, judges: Sequence[Judge], window: int) -> None:
-    """Measure in a sudden finding each operation that rose at its onset, as the report will, while that is decided.
+    """Add to a sudden finding each operation that rose at its onset, while its size is still being decided.
 
     However noisy they are: what is found here is no finding by itself, but belongs to one.
     """

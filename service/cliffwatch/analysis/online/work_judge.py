@@ -1,4 +1,4 @@
-"""Work that was not done, as windows come: a stall completes nothing for long, a shortfall much less than before.
+"""Detector of stalls (no operation completes for long) and shortfalls (the rate falls, no latency explains it).
 
 Percentiles are of what was completed, and say nothing of either. What the rate was before says what was due where no
 source does: so both are known by the rate against its own past.
@@ -89,12 +89,12 @@ class WorkJudge:
 
     @property
     def active(self) -> list[Finding]:
-        """What was found and is not over, each as large as it is by now."""
+        """Active findings, each with its current size."""
         stall = None if self._silence is None or self._silence.finding is None else self._said(self._silence)
         return [each for each in (stall, self._shortfall.active) if each is not None]
 
     def _rate_in(self, sample: Sample) -> float | None:
-        """None where it was not measured: of no operation there is no latency, and a counter that was reset gives 0."""
+        """Rate in a sample; None where it was not measured: a counter that was reset gives 0."""
         rate = None if self._rate is None else sample.values.get(self._rate)
         has_latency = any(sample.values.get(name, 0.0) > 0 for name in self._latencies)
         # What a stall shows in the place of latencies is how old the oldest operation is.
@@ -102,11 +102,11 @@ class WorkJudge:
 
     @property
     def stalled_seconds(self) -> float:
-        """For how long nothing has been completed by now, without the stalls before; 0 where there is no stall."""
+        """Length of the present stall so far; 0 where there is none."""
         return 0.0 if self._silence is None or self._silence.finding is None else self._silence.seconds
 
     def _silent(self, sample: Sample) -> list[Finding]:
-        """Nothing was completed in this window."""
+        """Take a window in which nothing was completed."""
         silence = self._silence or _Silence(sample.start, sample.end)
         self._silence = silence
         silence.end, silence.windows = sample.end, silence.windows + 1
@@ -135,7 +135,7 @@ class WorkJudge:
         return [self._said(silence)]
 
     def _said(self, silence: _Silence) -> Finding:
-        """The stall as it is by now, with those before it that it is counted with."""
+        """Finding of the stall as it is now, with the earlier stalls that it is counted with."""
         assert silence.finding is not None, "only what was found is said"
         before = silence.finding.undone
         assert before is not None, "every stall has it"
@@ -147,7 +147,7 @@ class WorkJudge:
         return replace(silence.finding, undone=undone, until=None)
 
     def _over(self, silence: _Silence, following: Sample | None) -> list[Finding]:
-        """Operations are completed again, in the sample `following`, or nothing is known of what became of it."""
+        """End a stall: operations complete again, in the sample `following`, or it is not known whether they do."""
         self._silence = None
         if silence.finding is None:
             # Where operations are that rare, this is how often none is completed.
@@ -161,7 +161,7 @@ class WorkJudge:
 
 
 class _Shortfall:
-    """A lasting fall of the rate that no latency accounts for. `length` is in windows."""
+    """Detector of a lasting fall of the rate that no latency accounts for. `length` is in windows."""
 
     def __init__(self, length: int) -> None:
         self._healthy: deque[tuple[float, float | None]] = deque(maxlen=HOUR)
@@ -172,7 +172,7 @@ class _Shortfall:
         self.active: Finding | None = None
 
     def follow(self, series: str, sample: Sample, rate: float, usual: float | None) -> list[Finding]:
-        """`usual`: a latency of most operations, None where it was not measured."""
+        """Take a window's rate. `usual`: latency of most operations, None where it was not measured."""
         self._recent.append((sample.start, rate, usual))
         if self._is_reference(sample):
             self._healthy.append((rate, usual))
@@ -210,7 +210,7 @@ class _Shortfall:
         return [self.active]
 
     def _is_reference(self, sample: Sample) -> bool:
-        """Of a declared baseline all windows say what the rate was, however short it is; else the first of the run."""
+        """Whether a window is a reference for the rate: of a declared baseline, else one of the run's first."""
         if sample.phase == Phase.BASELINE:
             self._is_declared = True
             return True

@@ -1,1 +1,1 @@
-"""`cliffwatch drill`: the whole chain, proven on a small aging drive in minutes."""
+"""`cliffwatch drill`: end-to-end test of the whole chain on a small aging drive, in minutes."""

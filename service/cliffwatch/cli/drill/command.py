@@ -1,4 +1,4 @@
-"""`cliffwatch drill`: the whole chain, from the flash to the report, proven on a small aging drive in minutes."""
+"""`cliffwatch drill`: end-to-end test from emulated flash to the report, on a small aging drive, in minutes."""
 
 import os
 import signal

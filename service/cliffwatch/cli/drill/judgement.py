@@ -1,4 +1,4 @@
-"""What a drill is to show, and whether it did: pure functions of what was observed."""
+"""Expectations of a drill and whether each holds: pure functions of what was observed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ LATENCY_RATIO_AT_CLIFF = 5.0
 
 
 class VariantName(StrEnum):
-    """What is done about garbage collection."""
+    """Variant of a drill: what is done about garbage collection."""
 
     AGING = "aging"
     TRIM = "trim"
@@ -63,7 +63,8 @@ VARIANTS = {
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What came of the drill: run and report as the API shows them, the drive's kernel name, what was seen besides."""
+    """Observations of a drill: run and report as the API shows them, the drive's kernel name, windows, write
+    amplification."""
 
     run: dict[str, Any]
     report: dict[str, Any]

@@ -1,4 +1,4 @@
-"""A drill as it goes on: a line every few seconds, the drive's own figures beside the client's, alerts as they come."""
+"""Progress of a drill: a line every few seconds with the figures of drive and client, and alerts as they arrive."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -129,7 +129,7 @@ def _stall(window: dict[str, Any]) -> float | None:
 
 
 def _p99(window: dict[str, Any]) -> float | None:
-    """None for a stall, too: what was completed of it are requests of operations that were not."""
+    """p99 of a window; None for a stall, too: what completed then are only parts of operations."""
     if _stall(window) is not None:
         return None
     latency = window["latency"]

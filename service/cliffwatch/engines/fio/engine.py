@@ -48,7 +48,7 @@ class FioEngine:
         )
 
     def probe(self, load: FioLoad, context: EngineContext) -> Probe:
-        """Whether the kernel takes the load's way of I/O."""
+        """Check whether the kernel supports the load's I/O engine."""
         if not any(section.options.get("ioengine") == "io_uring" for section in load.sections):
             return Probe()
         if (why := uring.refusal()) is None:
@@ -108,13 +108,13 @@ def _fio_command(fio: str, context: EngineContext) -> list[str]:
 
 
 def _longest_pause_seconds(load: FioLoad) -> float | None:
-    """The shortest of what the sections may pause between two I/Os, those left out that begin later."""
+    """Longest pause of the job between two I/Os: the shortest of its sections', without those that begin later."""
     pauses = [section.pause_seconds() for section in load.sections if section.delay_seconds == 0]
     return min((pause for pause in pauses if pause is not None), default=None)
 
 
 def _operations_per_second(load: FioLoad) -> float | None:
-    """What is asked for in every window; None where a section has no rate, or begins later."""
+    """Target rate of every window; None where a section has no rate, or begins later."""
     rates = [None if section.delay_seconds else section.operations_per_second() for section in load.sections]
     return None if None in rates else sum(filter(None, rates))
 
@@ -139,7 +139,7 @@ def _writes(load: FioLoad, context: EngineContext) -> tuple[PlannedWrite, ...]:
 
 
 def _written_bytes(load: FioLoad, context: EngineContext) -> int | None:
-    """Laying out, and the rates over the run's length; None where a writer has no rate."""
+    """Bytes that are written: laying out, and the rates over the run's length; None where a writer has no rate."""
     seconds = context.stop - context.start
     written = 0
     for section in load.sections:

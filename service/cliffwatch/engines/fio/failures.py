@@ -1,4 +1,4 @@
-"""What fio's words at its end say of another try: an error that the next one would meet as well, and its remedy."""
+"""Recognise fio errors that another attempt would meet again, and the remedy of each."""
 
 import errno
 import re
@@ -22,6 +22,6 @@ _REMEDIES = {
 
 
 def remedy_for(messages: Iterable[str]) -> str | None:
-    """What to change, where the words name an error that stays until something is changed; None for any other."""
+    """Remedy for an error that stays until something is changed; None for any other message."""
     numbers = [int(number) for message in messages for number in _ERROR.findall(message)]
     return next((_REMEDIES[number] for number in numbers if number in _REMEDIES), None)

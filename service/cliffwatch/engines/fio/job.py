@@ -40,7 +40,7 @@ class Section:
 
     @property
     def depth(self) -> int:
-        """I/Os in flight of each clone."""
+        """I/Os in flight of each clone (iodepth)."""
         return int(self.options.get("iodepth", "1"))
 
     @property
@@ -88,7 +88,7 @@ class Section:
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
     def operations_per_second(self) -> float | None:
-        """What all clones are to do in a second; None where no rate says it, or where reads and writes share one."""
+        """Target rate of all clones per second; None without a rate, or where reads and writes share one."""
         if (self.reads and self.writes) or len(set(self.block_bytes)) > 1:
             return None
         bounds = []
@@ -100,7 +100,7 @@ class Section:
         return min(bounds) * self.jobs if bounds and min(bounds) > 0 else None
 
     def pause_seconds(self) -> float | None:
-        """What a clone may pause between two I/Os by its rates; 0 where it has none, None where it pauses to think."""
+        """Longest pause of a clone between two I/Os by its rates; 0 where it has none, None with a thinktime."""
         if "thinktime" in self.options:
             return None
         pauses = [0.0]
@@ -130,7 +130,7 @@ def parse_fio_size(text: str) -> int:
 
 
 def _for_writes(value: str) -> str:
-    """Of a value for reads and one for writes, that for writes."""
+    """Value for writes, of a value for reads and one for writes."""
     return value.split(",")[-1]
 
 

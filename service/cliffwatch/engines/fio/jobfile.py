@@ -69,12 +69,12 @@ def format_job_file(sections: tuple[Section, ...], device: Path | None, create_o
 
 
 def delay_variable(section: Section) -> str:
-    """The variable that says how long such a section has still to wait; fio learns it when it starts."""
+    """Environment variable of the remaining delay of such a section; fio reads it when it starts."""
     return f"CLIFFWATCH_DELAY_{section.delay_seconds}"
 
 
 def runtime_variable(section: Section) -> str:
-    """The variable that says how long such a section lasts once it has begun."""
+    """Environment variable of the runtime of such a section once it has begun."""
     return f"CLIFFWATCH_RUNTIME_{section.delay_seconds}"
 
 

@@ -1,4 +1,4 @@
-"""What a fio job may say: the options that pass, what each may hold, and why the others do not.
+"""Allow-list of fio job options: which pass, what each may hold, and why the others are refused.
 
 A job is read here, never handed to fio as it was written: what passes is written anew from this table, so that neither
 spelling, alias, comment nor line ending can carry anything past it.

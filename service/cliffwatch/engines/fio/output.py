@@ -1,4 +1,4 @@
-"""fio's cumulative snapshots made into windows on the run's grid.
+"""Convert fio's cumulative snapshots into windows on the run's grid.
 
 fio prints a snapshot every window by a timer of its own, which begins a moment after the grid line at which the engine
 was started, so its snapshots follow their lines by a constant phase. A snapshot stands for the line that it follows. A
@@ -83,7 +83,7 @@ class WindowGrid:
 
 
 class FioTranslator:
-    """Holds two snapshots: the one that the last window ended with, and a newer one that has no line of its own."""
+    """Translator of fio's output. Holds two snapshots: the last window's end, and a newer one without a grid line."""
 
     def __init__(
         self, context: EngineContext, pause_seconds: float | None = None, operations_per_second: float | None = None
@@ -181,7 +181,7 @@ class FioTranslator:
         return [window, *self._remarks(change, line - earlier_line, end)]
 
     def _outstanding(self, change: Difference, start: float, end: float) -> dict[str, float]:
-        """How old the oldest I/O is at least, in a window that completed none.
+        """Least age of the oldest I/O, in a window that completed none.
 
         fio does not say when it completed its last. But a job that has nothing to wait for submits the next one at
         once, so an I/O has been under way since the last window that completed any. A job that paces itself may be
@@ -242,6 +242,6 @@ class FioTranslator:
 
     @property
     def _early_seconds(self) -> float:
-        """For how much of the load there will be no window."""
+        """Length of the load's end that will have no window."""
         reached = 0 if self._base is None else self._base[2]
         return (self._grid.last_line - reached) * self._grid.window_seconds

@@ -1,4 +1,4 @@
-"""The process that becomes fio: waits for the load's start, then replaces itself with fio.
+"""Launcher process of fio: wait for the load's start, then exec fio.
 
 It knows the time only when it runs, so it is here that fio learns how long it may run (until the load's planned end)
 and how long sections that begin later have still to wait. Being replaced, it costs the load nothing.

@@ -1,4 +1,4 @@
-"""One cumulative report of fio's, reduced to what windows are made of, and the difference of two."""
+"""Snapshot of fio's cumulative JSON report, reduced to what windows need, and the difference of two."""
 
 import errno
 from dataclasses import dataclass
@@ -92,7 +92,7 @@ def _failed(job: dict[str, Any]) -> int:
 
 
 def _whole(value: Any) -> int:
-    """A count or a time as fio prints them. Raises ValueError for anything else, so that no sum is made of it."""
+    """Parse a count or a time as fio prints them. Raises ValueError for anything else, so that no sum is made of it."""
     if not isinstance(value, int) or not 0 <= value < _LARGEST:
         raise ValueError(f"not a report of fio's: {value!r:.40} stands where a count does")
     return value
@@ -115,7 +115,7 @@ def _latencies(jobs: list[dict[str, Any]], operation: str) -> Latencies:
 
 
 def difference(earlier: Snapshot, later: Snapshot) -> Difference:
-    """What happened from `earlier` to `later`. Raises WentBackError."""
+    """Difference of two snapshots, from `earlier` to `later`. Raises WentBackError."""
     latency: dict[str, Histogram] = {}
     beyond: dict[str, int] = {}
     before = earlier.latencies()

@@ -1,4 +1,4 @@
-"""fio's standard output taken apart: JSON objects one after another, with lines of text between them.
+"""Split fio's standard output into JSON objects and the lines of text between them.
 
 `--status-interval` makes fio print an object for each interval, which together are not a JSON document, and messages go
 in between. fio writes each object in one piece, its first and last brace alone on a line.
@@ -16,7 +16,7 @@ TEXT_LIMIT_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A line that fio wrote for people."""
+    """Line of text that fio wrote for people."""
 
     line: str
 
@@ -32,7 +32,7 @@ Piece = dict[str, Any] | Text | Damaged
 
 
 class OutputStream:
-    """Takes chunks that end anywhere; keeps no more than the object that has begun."""
+    """Splitter of fio's output, which takes chunks that end anywhere and keeps only the object that has begun."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -47,7 +47,7 @@ class OutputStream:
         return [piece for line in lines for piece in self._line(line)]
 
     def finish(self) -> list[Piece]:
-        """What the end of the output completes or cuts off."""
+        """Pieces that the end of the output completes or cuts off."""
         pieces = self._line(self._rest) if self._rest else []
         self._rest = b""
         if self._object is not None:

@@ -1,4 +1,4 @@
-"""Whether the kernel lets this process use io_uring: asked by making a ring and closing it again."""
+"""Check whether the kernel lets this process use io_uring, by creating a ring and closing it."""
 
 import ctypes
 import os
@@ -10,7 +10,7 @@ _PARAMETERS_BYTES = 256
 
 
 def refusal() -> str | None:
-    """Why there is no io_uring here, as a clause; None where there is."""
+    """Reason why io_uring is unavailable here, as a clause; None where it is available."""
     libc = ctypes.CDLL(None, use_errno=True)
     ring = libc.syscall(_IO_URING_SETUP, 1, ctypes.create_string_buffer(_PARAMETERS_BYTES))
     if ring >= 0:

@@ -95,7 +95,7 @@ def _misplaced_secrets(load: KafkaLoad, place: Path) -> list[FieldFault]:
 
 
 def _written_bytes(load: KafkaLoad, seconds: float) -> int | None:
-    """What the producers hand to the brokers, before replication; None without a rate."""
+    """Bytes that the producers send to the brokers, before replication; None without a rate."""
     producer = load.producer
     if producer is None:
         return 0

@@ -1,4 +1,4 @@
-"""Asking brokers before a run whether its load could begin: `cliffwatch-load kafka --check`."""
+"""Preflight check of brokers before a run: whether the load could begin (`cliffwatch-load kafka --check`)."""
 
 import subprocess
 from typing import Any
@@ -12,7 +12,7 @@ _PATIENCE_SECONDS = 20.0
 
 
 def ask_brokers(command: list[str]) -> Probe:
-    """What the brokers said. `command` is the load's own, which `--check` turns into the question.
+    """Run the preflight check. `command` is the load's own, to which `--check` is added.
 
     Raises Problem(internal) when the program's answer is none.
     """
@@ -27,7 +27,7 @@ def ask_brokers(command: list[str]) -> Probe:
 
 
 def answer_of(output: bytes) -> Probe:
-    """What the program printed, in sentences. Raises Problem(internal) when that is no answer."""
+    """Parsed answer of the program, in sentences. Raises Problem(internal) when that is no answer."""
     try:
         return probe_of(lenient_json(output)[0])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -36,7 +36,7 @@ def answer_of(output: bytes) -> Probe:
 
 
 def probe_of(found: dict[str, Any]) -> Probe:
-    """What was found, in sentences. One server that answers finds the others; then every broker has to answer."""
+    """Preflight result, in sentences. One server that answers finds the others; then every broker has to answer."""
     servers, brokers = found["servers"], found["brokers"]
     silent = [f"{server['address']} does not answer: {_why(server)}" for server in servers if server["fault"]]
     if len(silent) == len(servers):

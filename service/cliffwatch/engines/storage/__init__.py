@@ -1,1 +1,1 @@
-"""What log-structured brokers do to a file system, without the broker: `cliffwatch-load storage`."""
+"""Storage engine (`cliffwatch-load storage`): the file-system load of a log-structured broker, without the broker."""

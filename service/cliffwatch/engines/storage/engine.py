@@ -77,7 +77,7 @@ class StorageEngine:
 
 @dataclass(frozen=True, slots=True)
 class _Io:
-    """How files would be written here, and why not as it was asked for."""
+    """I/O method for files on this target, and why it is not the requested one."""
 
     io: str
     reason: str | None
@@ -120,7 +120,7 @@ def _retention_bytes(load: StorageLoad, context: EngineContext) -> int:
 
 
 def _require_room_for_segments(load: StorageLoad, context: EngineContext) -> None:
-    """A size that is too little was refused by the model; what a share comes to is known by the volume only."""
+    """Check a retention given as a share of the volume, whose size is known only here, against the segments."""
     if load.retention_ratio is None or (kept_bytes := _retention_bytes(load, context)) >= load.least_retention_bytes:
         return
     volume_bytes = math.ceil(load.least_retention_bytes / load.retention_ratio)

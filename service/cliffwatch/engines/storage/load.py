@@ -1,4 +1,4 @@
-"""The `load` of a workload whose engine is storage: how much of what, and in which broker's style."""
+"""The `load` of a workload whose engine is storage: record sizes, rate, retention, readers, and the broker's style."""
 
 from dataclasses import replace
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""What an aging drive was asked to be: `drive.json`, written by the program and read strictly, as users edit it."""
+"""Description of an aging drive: `drive.json`, written by the program and read strictly, since users edit it."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ UNPARTITIONED_MAXIMUM = 0.9
 
 
 class FileSystem(StrEnum):
-    """What is made on the drive; none leaves the disk as it is."""
+    """File system to make on the drive; none leaves the disk as it is."""
 
     EXT4 = "ext4"
     XFS = "xfs"
@@ -26,7 +26,7 @@ class FileSystem(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What was asked for when the drive was made.
+    """Description of an aging drive, as requested when it was made.
 
     `unpartitioned` is the share at the end of the disk that the file system leaves alone, `formatted` whether the file
     system has been made. `keeper` is the process that the drive is for: when that has gone, the drive is orphaned.
@@ -53,7 +53,7 @@ class _Keeper(Strict):
 
 
 class _Stored(Strict):
-    """The file's form."""
+    """File format of the description."""
 
     serial: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
     file_system: FileSystem
@@ -66,7 +66,7 @@ class _Stored(Strict):
 
 
 def read_description(path: Path) -> Description:
-    """Raises OSError, and ValueError that says what is wrong with the file."""
+    """Read a description. Raises OSError, and ValueError that says what is wrong with the file."""
     try:
         stored = _Stored.model_validate(json.loads(path.read_text(encoding="utf-8")))
         keeper = ProcessIdentity.from_json(stored.keeper.model_dump()) if stored.keeper else None

@@ -1,4 +1,4 @@
-"""Where an aging drive keeps everything: one directory, `drives/<name>/` in the state directory.
+"""Directory of an aging drive: `drives/<name>/` in the state directory, which holds everything of the drive.
 
 drive.json      what was asked for: serial, file system, mount options, and for whom the drive is kept
 profile.yaml    the modelled drive, as `cliffwatch-drive mount --profile` reads it
@@ -66,7 +66,7 @@ class DriveDirectory:
 
     @property
     def file(self) -> Path:
-        """What the loop device is attached to."""
+        """Path of the drive's file, which the loop device is attached to."""
         return self.flash / "drive"
 
     @property
@@ -85,7 +85,7 @@ class DriveDirectory:
         return self.description.exists()
 
     def why_foreign(self) -> str | None:
-        """Why nothing may be made or removed here: what has the place was not made by attaching a drive.
+        """Reason to make or remove nothing here: the directory was not made by attaching a drive; None where it may be.
 
         Attaching begins by making the file `turn`, so that a directory without it and without a description is not a
         drive's, unless it is empty. None also while there is nothing.
@@ -102,7 +102,7 @@ class DriveDirectory:
         return f"{self.directory} is not a drive's directory" if names and not names & {"drive.json", "turn"} else None
 
     def check_description(self) -> None:
-        """Raises Problem(drive_invalid) where content is there and its description is not: only a user knows whose."""
+        """Require the description of a drive that has content. Raises Problem(drive_invalid) where it was lost."""
         if self.content.exists() and not self.exists():
             detail = (
                 f"the description {self.description} is lost, and {self.content} is kept; put it back, "
@@ -137,7 +137,7 @@ class DriveDirectory:
         self.write(description)
 
     def read(self) -> Description:
-        """What was asked for. Raises Problem(drive_invalid) when that cannot be read."""
+        """Read the drive's description. Raises Problem(drive_invalid) when it cannot be read."""
         try:
             return read_description(self.description)
         except (OSError, ValueError) as error:
@@ -152,7 +152,7 @@ class DriveDirectory:
         write_description(self.description, description)
 
     def served(self) -> dict[str, Any] | None:
-        """What the serving process said when it was ready (`file`, `size_bytes`, `url`, `pid`); None before."""
+        """Output of the serving process when it was ready (`file`, `size_bytes`, `url`, `pid`); None before."""
         try:
             body: dict[str, Any] = json.loads(self.ready.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -197,7 +197,7 @@ def drives_directory(state_directory: Path) -> Path:
 
 
 def place_of(state_directory: Path, name: str) -> DriveDirectory:
-    """The place of the drive with this name. Raises Problem(drive_invalid) for what cannot be a name."""
+    """Directory of the drive with this name. Raises Problem(drive_invalid) for what cannot be a name."""
     if not _NAME.fullmatch(name):
         detail = f"{name!r} cannot be a drive's name; use up to 40 of a-z, 0-9 and -, beginning with a letter or digit"
         raise Problem(Code.DRIVE_INVALID, detail)
@@ -205,13 +205,13 @@ def place_of(state_directory: Path, name: str) -> DriveDirectory:
 
 
 def places(state_directory: Path) -> list[DriveDirectory]:
-    """All places where a drive was, or was to be, made, by name."""
+    """Directories of all drives that were made, or begun, by name."""
     found = [DriveDirectory(entry) for entry in _entries(state_directory) if _NAME.fullmatch(entry.name)]
     return [place for place in found if place.why_foreign() is None]
 
 
 def foreign_entries(state_directory: Path) -> list[str]:
-    """What lies among the drives' directories and is none: why, in words, for each."""
+    """Entries among the drives' directories that are no drive, each with the reason."""
     own = {place.directory for place in places(state_directory)}
     others = [entry for entry in _entries(state_directory) if entry not in own]
     return [DriveDirectory(entry).why_foreign() or f"{entry} is not a drive's directory" for entry in others]

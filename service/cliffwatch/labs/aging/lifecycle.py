@@ -1,4 +1,4 @@
-"""Attaching and detaching aging drives, and taking down what killed processes left."""
+"""Attach, detach and clean up aging drives, also those whose processes were killed."""
 
 import json
 import os
@@ -48,7 +48,7 @@ _FUSE = Path("/dev/fuse")
 
 @dataclass(frozen=True, slots=True)
 class AttachRequest:
-    """What a drive that is to be made is like: settings of `cliffwatch-drive mount` by name, and what goes on it.
+    """Request for a new drive: settings of `cliffwatch-drive mount` by name, file system, unpartitioned share.
 
     `content_directory` is where its content is to be, if not with the rest of the drive.
     """
@@ -79,7 +79,7 @@ class AgingDrive:
 
     @property
     def identity(self) -> str:
-        """What the safety gate calls it, whatever its kernel name is."""
+        """Identity of the drive for the safety gate, whatever its kernel name is."""
         return str(DriveDirectory(self.directory).file)
 
 
@@ -203,7 +203,7 @@ def aging_drives(state_directory: Path) -> list[AgingDrive]:
 
 
 def unreadable_drives(state_directory: Path) -> list[Problem]:
-    """What is wrong with the drives whose description is damaged, which are not among the others."""
+    """Faults of drives whose description is damaged, which are not among the others."""
     problems = []
     for place in places(state_directory):
         try:
@@ -215,7 +215,7 @@ def unreadable_drives(state_directory: Path) -> list[Problem]:
 
 
 def look(place: DriveDirectory) -> AgingDrive:
-    """The drive as the machine has it now. Raises Problem(drive_invalid) when its description cannot be read."""
+    """State of a drive on this machine. Raises Problem(drive_invalid) when its description cannot be read."""
     description = place.read()
     loops = loop_devices(place)
     mounts = [mount_point for loop in loops for mount_point in loop.mount_points]
@@ -287,7 +287,7 @@ def _has_file_system(place: DriveDirectory, device: LoopDevice, description: Des
 
 
 def _take_down(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
-    """Everything that there is of the drive, from the top. What lies on a dead process is taken away even in use."""
+    """Unmount and detach everything of the drive, from the top. What lies on a dead process is detached even in use."""
     is_dead = not place.is_served()
     # What asks it for anything waits for as long as it is stopped: nothing here may.
     require_running(place)
@@ -321,7 +321,7 @@ def _require_no_second_mounts(place: DriveDirectory, devices: list[LoopDevice]) 
 
 
 def _require_no_mounts_elsewhere(place: DriveDirectory, devices: list[LoopDevice], clock: Clock) -> None:
-    """Look before anything is taken down: with such a mount, the rest could not be, and the drive would stay half."""
+    """Check for mounts elsewhere before detaching: with one, the drive would be detached only in part."""
     found: list[str] = []
 
     def is_free() -> bool:

@@ -1,4 +1,4 @@
-"""What the machine has of an aging drive, and the system's programs that change it."""
+"""Loop devices, mounts and file systems of an aging drive, and the system's programs that change them."""
 
 import os
 import shlex
@@ -89,12 +89,12 @@ def mounts_below(directory: Path) -> list[Mount]:
 
 
 def unmount_command(mounts: list[Mount]) -> str:
-    """What a user types to unmount them, the newest first."""
+    """Shell command that unmounts them, the newest first."""
     return " && ".join(f"umount {_quoted(mount.mount_point)}" for mount in reversed(mounts))
 
 
 def _quoted(path: Path) -> str:
-    """As a shell takes it; what is no text in it as numbers, which bash, zsh and ksh take."""
+    """Path quoted for a shell; bytes that are no text as numbers, which bash, zsh and ksh take."""
     try:
         return shlex.quote(os.fsencode(path).decode())
     except UnicodeDecodeError:
@@ -197,7 +197,7 @@ def mount(node: Path, directory: Path, description: Description) -> None:
 
 
 def run_program(command: list[str], what: str, remedy: str) -> str:
-    """What a program of the system prints. Raises Problem(drive_unavailable): `what`, what it said, `remedy`."""
+    """Output of a program of the system. Raises Problem(drive_unavailable): `what`, its message, `remedy`."""
     done = _run(command)
     if done.returncode:
         said = last_line(done.stderr).rstrip(".") or f"{command[0]} ended with status {done.returncode}"

@@ -1,4 +1,4 @@
-"""Removal of a drive's files: what attaching made, by name, and never what a link leads to but the content."""
+"""Remove an aging drive's files: only those that attaching made, by name; no link is followed but the content's."""
 
 import os
 import re

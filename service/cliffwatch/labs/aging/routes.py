@@ -1,4 +1,4 @@
-"""/discovery/drives: what Prometheus is to scrape of the aging drives."""
+"""/discovery/drives: Prometheus HTTP service discovery of the aging drives."""
 
 from fastapi import APIRouter
 

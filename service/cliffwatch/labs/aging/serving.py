@@ -27,7 +27,7 @@ _BAD_INPUT = 2
 
 
 def serve(place: DriveDirectory, description: Description, program: Path, clock: Clock) -> None:
-    """Have the drive's file served. Raises Problem with what the program said, and nothing of it remains then."""
+    """Start the process that serves the drive's file. Raises Problem with its message, after cleaning up."""
     # What is said of a failure must be of this attempt.
     for path in (place.ready, place.log):
         path.unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def end(place: DriveDirectory, clock: Clock, *, keep_content: bool) -> None:
 
 
 def require_running(place: DriveDirectory) -> None:
-    """Raises Problem(conflict) where the serving process was stopped, as by SIGSTOP or a debugger."""
+    """Check that the serving process is not stopped, as by SIGSTOP or a debugger. Raises Problem(conflict)."""
     for pid in process_ids_of(place.directory / "alive"):
         state = (read_text(PROC / str(pid) / "stat") or "").rpartition(")")[2].split()[:1]
         if state in (["T"], ["t"]):

@@ -1,4 +1,4 @@
-"""Who keeps a drive from being taken down: processes, mounts that only others see, and what lies on it."""
+"""Users that keep an aging drive from being detached: processes, mounts of other namespaces, stacked devices."""
 
 import os
 from collections.abc import Collection, Iterable, Iterator
@@ -14,20 +14,20 @@ _WORKERS = (["-m", "cliffwatch.coordinator"], ["-m", "cliffwatch.worker"])
 
 @dataclass(frozen=True, slots=True)
 class Users:
-    """What keeps a drive from being taken down: the ids of runs of Cliffwatch, and all else in words."""
+    """Users that keep a drive from being detached: the ids of Cliffwatch runs, and all others as text."""
 
     runs: tuple[str, ...]
     others: tuple[str, ...]
 
     def remedy(self) -> str:
-        """What ends the use, for the end of a sentence."""
+        """Remedy that ends the use, for the end of a sentence."""
         others = ", ".join(self.others) or ("" if self.runs else "whatever uses it")
         runs = [f"run {run} works on it; stop it with: cliffwatch run stop {run}" for run in self.runs]
         return "; ".join([*([f"end {others}, then detach again"] if others else []), *runs])
 
 
 def users_of(path: Path) -> Users:
-    """Processes that have something at or below `path` open, or work there."""
+    """Processes that have a file at or below `path` open, or their working directory there."""
     return _users(
         process for process in _processes() if any(each == path or path in each.parents for each in _opened(process))
     )
@@ -77,7 +77,7 @@ def _name(process: Path) -> str:
 
 
 def _users(processes: Iterable[Path]) -> Users:
-    """A run's worker and the engine that it started are one user, the run."""
+    """Users from processes: a run's worker and the engine that it started are one user, the run."""
     runs: dict[str, None] = {}
     others = []
     for process in processes:

@@ -19,7 +19,7 @@ _CODEC = "zstd"
 
 
 class ArchiveWriter:
-    """Members one after the other; `close` ends the archive and leaves `output` open."""
+    """Tar writer: members one after the other; `close` ends the archive and leaves `output` open."""
 
     def __init__(self, output: BinaryIO, modified: int) -> None:
         """`modified`: what every member says of its time, in seconds since the epoch."""
@@ -27,7 +27,7 @@ class ArchiveWriter:
         self._stream: Any = pa.CompressedOutputStream(pa.PythonFile(_Unclosed(output), mode="w"), _CODEC)
 
     def add(self, name: str, size_bytes: int, chunks: Iterator[bytes]) -> None:
-        """Raises ValueError when the chunks are not of that size together: the file changed while it was read."""
+        """Add a member. Raises ValueError when the chunks differ from the size: the file changed while it was read."""
         entry = tarfile.TarInfo(name)
         entry.size, entry.mtime, entry.mode = size_bytes, self._modified, 0o644
         self._stream.write(entry.tobuf(tarfile.USTAR_FORMAT))
@@ -45,7 +45,7 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """The members in the order in which they stand. Raises Problem(bundle_invalid) for what is no such archive."""
+    """Tar reader: members in their order. Raises Problem(bundle_invalid) for what is no such archive."""
 
     def __init__(self, source: BinaryIO) -> None:
         self._stream: Any = pa.CompressedInputStream(pa.PythonFile(source, mode="r"), _CODEC)
@@ -75,7 +75,7 @@ class ArchiveReader:
         self._read(-size_bytes % BLOCK_BYTES)
 
     def end(self) -> None:
-        """Nothing may follow the last member."""
+        """Check that nothing follows the last member."""
         if self._read(2 * BLOCK_BYTES) != b"\0" * 2 * BLOCK_BYTES or self._some(1):
             raise invalid("archive", "something follows the last file of its manifest")
 

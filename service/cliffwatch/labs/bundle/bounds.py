@@ -1,4 +1,4 @@
-"""What opening a bundle may take of the machine, whatever is in it: limits of the kernel on the process that does.
+"""Kernel limits on the process that opens a bundle: memory, CPU time and file size.
 
 Zstandard makes gigabytes of a few kilobytes, so what is small to send is not small to open. The process has no
 children, so a control group of its own would bound nothing that these limits do not; the service's own bounds both.
@@ -25,7 +25,7 @@ EXPANSION_LIMIT = 200
 
 
 def limit_this_process() -> None:
-    """From here on no more memory, CPU time and file size than that."""
+    """Limit memory, CPU time and file size of this process from here on."""
     limit_memory(MEMORY_LIMIT_BYTES)
     lower(resource.RLIMIT_CPU, CPU_LIMIT_SECONDS)
     lower(resource.RLIMIT_FSIZE, FILE_LIMIT_BYTES)

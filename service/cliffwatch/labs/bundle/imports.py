@@ -1,4 +1,4 @@
-"""A bundle as a run of this service: unpacked aside, checked, and given its name in one step.
+"""Import a bundle as a run of this service: unpack it aside, check it, and rename it into place in one step.
 
 Whatever ends the service or the process that unpacks, at any moment, leaves the run whole or not at all.
 """
@@ -37,7 +37,7 @@ _PATIENCE_SECONDS = 1800.0
 
 
 class ImportService:
-    """Bundles that come to this service."""
+    """Import of bundles into this service."""
 
     def __init__(
         self, runs_directory: Path, database: Database, clock: Clock, run_turns: RunTurns | None = None
@@ -50,7 +50,7 @@ class ImportService:
         self.turns = asyncio.Lock()
 
     def sweep(self) -> None:
-        """Remove what a service that was killed had begun to import."""
+        """Remove unfinished imports of a service that was killed."""
         for path in self._runs_directory.glob(f"{PENDING_PREFIX}*"):
             if path.is_dir():
                 # Its process may still be at work; what that makes from now on is removed at the next start.
@@ -117,7 +117,7 @@ class ImportService:
         raise Problem(Code(problem["code"]), problem["detail"], faults)
 
     def _settle(self, pending: Path, run_id: str) -> None:
-        """From here on the run is there, with its report."""
+        """Rename an import into place: from here on the run exists, with its report."""
         directory = self._runs_directory / run_id
         with self._run_turns.of(run_id):
             with self._database.snapshot() as session:

@@ -78,7 +78,7 @@ def is_kept(path: str) -> bool:
 
 
 def read_manifest(content: bytes) -> Manifest:
-    """Raises Problem(bundle_invalid): not a manifest, of a newer version, or naming what a bundle may not hold."""
+    """Parse a manifest. Raises Problem(bundle_invalid): malformed, of a newer version, or with a refused file name."""
     try:
         body = plain(strict_json(content))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""A finished run's journal as a bundle. The same journal always makes the same bytes."""
+"""Pack a finished run's journal into a bundle. The same journal always makes the same bytes."""
 
 import hashlib
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def pack(directory: Path, output: BinaryIO, dashboards: Path = DASHBOARDS_DIRECT
 
 
 def order_of(reader: JournalReader) -> RunOrder:
-    """What was asked for, whatever the directory is called. Raises Problem(journal_unreadable)."""
+    """Order of the run, whatever the directory is called. Raises Problem(journal_unreadable)."""
     try:
         return RunOrder.model_validate(reader.document(files.ORDER))
     except ValidationError as error:
@@ -75,7 +75,7 @@ def _finished(directory: Path) -> tuple[str, RunStatus]:
 
 
 def _sources(directory: Path, dashboards: Path) -> dict[str, Path]:
-    """By path in the bundle, what is there of it. No link is followed: a bundle holds the run's own files."""
+    """Source files by their path in the bundle. No link is followed: a bundle holds the run's own files."""
     found = {name: directory / name for name in (*JOURNAL_FILES, *REPORT_FILES)}
     home = directory / parts.DIRECTORY
     if home.is_dir():

@@ -1,4 +1,4 @@
-"""/runs/import: a run of another service, as the bundle that it was packed into."""
+"""/runs/import: import a bundled run of another service."""
 
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
@@ -32,7 +32,7 @@ _BODY: dict[str, Any] = {
 
 
 def imports_of(request: Request) -> ImportService:
-    """What the server put there. Raises Problem(not_ready)."""
+    """Import service that the server put into the application. Raises Problem(not_ready)."""
     imports = getattr(request.app.state, "imports", None)
     if imports is None:
         raise not_ready()
@@ -70,7 +70,7 @@ def _take(services: Services, imports: ImportService, caller: Caller, path: Path
 
 
 async def _receive(request: Request, path: Path) -> None:
-    """Raises Problem(body_too_large), and Problem(space_insufficient) before the disk is full."""
+    """Receive the body. Raises Problem(body_too_large), and Problem(space_insufficient) before the disk is full."""
     pending = bytearray()
     received = 0
     with path.open("xb") as file:

@@ -98,7 +98,7 @@ def _require_expansion(source: BinaryIO, manifest: Manifest) -> None:
 
 
 def require_space(directory: Path, size_bytes: int) -> None:
-    """Raises Problem(space_insufficient) when so many bytes would not leave the reserve."""
+    """Check that writing this much leaves the reserve free. Raises Problem(space_insufficient)."""
     free = shutil.disk_usage(directory).free
     if free < size_bytes + FREE_RESERVE_BYTES:
         raise Problem(
@@ -109,7 +109,7 @@ def require_space(directory: Path, size_bytes: int) -> None:
 
 
 def disk_problem(directory: Path, error: OSError) -> Problem:
-    """What a disk that refuses to be written to means: others may fill it after there was room."""
+    """Problem for a disk that refuses writes: others may fill it after there was room."""
     if durable.is_full(error):
         return Problem(
             Code.SPACE_INSUFFICIENT,
@@ -163,7 +163,7 @@ def _status(reader: JournalReader) -> RunStatus | None:
 
 
 def _check_document(path: Path) -> None:
-    """Check a document's values. One that is no JSON is left to its readers."""
+    """Check a document's values. Malformed JSON is left to its readers."""
     try:
         _check_values(path.name, strict_json(path.read_bytes()))
     except FileNotFoundError:
@@ -175,7 +175,7 @@ def _check_document(path: Path) -> None:
 
 
 def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit: int) -> None:
-    """Have each line looked at. One that is no JSON object is the damage of a crash, and readers pass it over."""
+    """Check each line. One that is no JSON object is the damage of a crash, which readers skip."""
     if not path.exists():
         return
     with path.open("rb") as file:
@@ -197,13 +197,13 @@ def _check_lines(path: Path, check: Callable[[str, dict[str, Any]], None], limit
 
 
 def _check_event(place: str, body: dict[str, Any]) -> None:
-    """Events are listed with those of other runs: one that cannot be written as an answer must not be among them."""
+    """Check that an event can be serialised: it is listed together with those of other runs."""
     if isinstance(body.get("at"), int | float):
         _check_moment(place, body["at"])
 
 
 class _Windows:
-    """Windows as the worker writes them: of these types, each behind the one before it, with histograms of its own.
+    """Check of windows: of these types, each behind the one before it, with histograms of its own.
 
     They are drawn in the list of runs by code that takes this for granted. And a histogram that many windows name costs
     the sender nothing more, and the reader a histogram for each of them.

@@ -1,4 +1,4 @@
-"""A driver file's keys, and what becomes of each: brokers, topics, and the settings of Kafka's own clients."""
+"""Import the keys of an OpenMessaging Benchmark driver file: brokers, topics, settings of Kafka's own clients."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ _HARMLESS = {
 
 @dataclass(slots=True)
 class ImportedDriver:
-    """Where the brokers are, and what the driver adds to topics, producers, consumers and connections."""
+    """Imported driver file: brokers, and settings of topics, producers, consumers and connections."""
 
     name: str
     bootstrap_servers: list[str]
@@ -41,7 +41,7 @@ class ImportedDriver:
 
 
 def import_driver(content: dict[str, Any], remarks: Remarks) -> ImportedDriver:
-    """Raises Problem(bad_request) that names the key."""
+    """Import a driver file. Raises Problem(bad_request) that names the key."""
     keys = Keys(content, "driver")
     kind = str(keys.take("driverClass", ""))
     if not kind.rpartition(".")[2].startswith(("Kafka", "Redpanda")):

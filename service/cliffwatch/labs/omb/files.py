@@ -1,4 +1,4 @@
-"""Workload and driver files as they stand: YAML mappings, and Java properties inside a driver's."""
+"""Read OpenMessaging Benchmark files: YAML mappings, and Java properties inside a driver file."""
 
 import re
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
 
 @dataclass(slots=True)
 class Remarks:
-    """What is to be said of keys: `warnings` change what is measured, `notes` do not."""
+    """Remarks on keys: `warnings` change what is measured, `notes` do not."""
 
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -54,7 +54,7 @@ class Keys:
         return self._content.get(key) is not None
 
     def number(self, key: str, default: float, minimum: float = 0) -> float:
-        """Raises Problem(bad_request) that names the key."""
+        """Take a number. Raises Problem(bad_request) that names the key."""
         value = self.take(key, default)
         if isinstance(value, list):
             words = "a list: this is a template of the benchmark's generator; give one of the workloads that it makes"
@@ -141,5 +141,5 @@ def _unescaped(text: str) -> str:
 
 
 def _character(number: int) -> str:
-    """Half a character could be neither stored nor printed."""
+    """Character of a code point; a surrogate or NUL is replaced, since it can be neither stored nor printed."""
     return "\N{REPLACEMENT CHARACTER}" if 0xD800 <= number <= 0xDFFF or not number else chr(number)

@@ -1,4 +1,4 @@
-"""A workload file and a driver file together, as a workload of ours and the target to run it on."""
+"""Import a workload file and a driver file together, as a Cliffwatch workload and its target."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def _document(load: ImportedLoad, driver: ImportedDriver, remarks: Remarks) -> d
 
 
 def _buffered(producer: dict[str, Any], remarks: Remarks) -> dict[str, Any]:
-    """Idempotence that the driver turns on holds only with few requests in flight, as Kafka's own client demands."""
+    """Producer settings within the limits of idempotence (acks, requests in flight), as Kafka's own client demands."""
     if not producer.get("idempotence"):
         return producer
     if producer.get("acks", "all") != "all":

@@ -1,4 +1,4 @@
-"""A run as the result file of OpenMessaging Benchmark, so that chart scripts made for it go on working.
+"""Export a run as OpenMessaging Benchmark's result file, so that chart scripts made for it still work.
 
 Field names and units: `TestResult.java` of the benchmark, with the times and lengths that the forks add. Only the soak
 is in it, as the benchmark leaves its warm-up out. `publishLatency` is from sending to acknowledgement and
@@ -28,7 +28,8 @@ _HALVINGS = 16
 
 
 def result_of(directory: Path) -> dict[str, Any]:
-    """Raises Problem: bad_request for a run of another engine or without a soak, journal_unreadable for no order."""
+    """Result file of a run. Raises Problem: bad_request for another engine or no soak, journal_unreadable for no
+    order."""
     reader = JournalReader(directory)
     order, load = _order(reader)
     if order.workload.engine != "kafka":
@@ -43,7 +44,7 @@ def result_of(directory: Path) -> dict[str, Any]:
 
 
 def _order(reader: JournalReader) -> tuple[RunOrder, dict[str, Any]]:
-    """The order, and its load as the engine reads it; that of another engine as it stands."""
+    """Read the run's order, and its `load` with kafka's defaults filled in; the load of another engine is unchanged."""
     try:
         order = RunOrder.model_validate(reader.document(files.ORDER))
         load = order.workload.load

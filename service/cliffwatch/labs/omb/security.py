@@ -1,4 +1,4 @@
-"""A driver file's keys of security: who the client is, and by which certificates brokers are known.
+"""Import the security keys of a driver file: client credentials, and the certificates that brokers are checked by.
 
 Secrets are not taken over: all users who may read are shown the workload.
 """

@@ -1,4 +1,4 @@
-"""A workload file's keys, and what becomes of each.
+"""Import the keys of an OpenMessaging Benchmark workload file.
 
 The three dialects differ in how long the warm-up is when the file does not say: 1 minute upstream, 30 in the forks. A
 file is taken for a fork's when it has a key that only forks have.
@@ -52,7 +52,7 @@ _FOREVER_MINUTES = 90 * 24 * 60
 
 @dataclass(slots=True)
 class ImportedLoad:
-    """What a workload file becomes: the name, the phases, the window and the engine's load, without brokers."""
+    """Imported workload file: name, phases, window and the engine's load, without brokers."""
 
     name: str
     description: str
@@ -86,7 +86,7 @@ def import_workload(content: dict[str, Any], path: Path, remarks: Remarks) -> Im
 
 
 def _refuse_other_loads(keys: Keys) -> None:
-    """What would make another load than the benchmark's. Raises Problem(bad_request) that names the key."""
+    """Refuse keys that would make another load than the benchmark's. Raises Problem(bad_request) that names the key."""
     for key, words in _OTHER_LOADS.items():
         if key in keys:
             raise wrong(f"workload.{key}", words)

@@ -20,7 +20,7 @@ _Sums = dict[str, tuple[int, float]]
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Raises BadLineError for an object that is none of fio's, or that counts less than the one before."""
+    """Read fio's JSON. Raises BadLineError for an object that is none of fio's, or whose counts decrease."""
     stream = OutputStream()
     objects: list[tuple[int, Snapshot, _Sums]] = []
     longest = (0.0, 0.0)
@@ -55,7 +55,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _read_object(number: int, document: dict[str, Any]) -> tuple[Snapshot, _Sums, float]:
-    """What was counted so far, and how long the slowest operation took."""
+    """Counts so far, and the latency of the slowest operation."""
     try:
         return read_snapshot(document), _sums(document), _longest_seconds(document)
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
@@ -75,7 +75,7 @@ def _sums(document: dict[str, Any]) -> _Sums:
 
 
 def _longest_seconds(document: dict[str, Any]) -> float:
-    """What the slowest operation so far took."""
+    """Latency of the slowest operation so far."""
     described = [each for job in document["jobs"] for name in _DIRECTIONS for each in _latencies(job.get(name, {}))]
     return max((float(each["max"]) for each in described), default=0.0) / 1e9
 

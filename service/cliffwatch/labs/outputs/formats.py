@@ -31,7 +31,7 @@ _WINDOWS_LEAST = 2
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A table, and what is to be said of how it was read."""
+    """Table of a file, with remarks on how it was read."""
 
     table: Table
     operations: int | None

@@ -1,10 +1,10 @@
-"""How formats and units are called on the command line; apart, so that the command is quick where it reads none."""
+"""Names of output formats and latency units on the command line, in a module of their own so that it starts fast."""
 
 from enum import StrEnum
 
 
 class OutputFormat(StrEnum):
-    """Whose output a file is."""
+    """Format of a file: the program that wrote it."""
 
     PGBENCH = "pgbench"
     SYSBENCH = "sysbench"
@@ -16,7 +16,7 @@ class OutputFormat(StrEnum):
 
 
 class LatencyUnit(StrEnum):
-    """What latencies are in, of a format that does not say so."""
+    """Unit of latencies, for a format that does not say it."""
 
     NANOSECONDS = "ns"
     MICROSECONDS = "us"

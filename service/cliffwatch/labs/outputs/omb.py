@@ -27,7 +27,7 @@ _COLUMNS = {
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Raises BadLineError for what is no such file."""
+    """Read a result file. Raises BadLineError for what is none."""
     try:
         document = lenient_json("\n".join(lines).encode())[0]
     except (ValueError, json.JSONDecodeError) as error:
@@ -58,7 +58,7 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _list(document: dict[str, Any], name: str) -> list[float]:
-    """Of numbers; empty where it is not there. What was not measured is NaN."""
+    """List of numbers; empty where it is absent. What was not measured is NaN."""
     values = document.get(name, [])
     if not isinstance(values, list):
         raise BadLineError(0, f"has no list {name}, but {type(values).__name__}")

@@ -30,7 +30,7 @@ _EPOCH_FROM = 1e8
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    """Read pgbench's output. Raises BadLineError for a line that begins as one of the format and cannot be read."""
     said: list[Progress] = []
     log = OperationLog()
     sums: list[tuple[int, re.Match[str]]] = []

@@ -17,7 +17,7 @@ _LINE = re.compile(
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Raises BadLineError for a line of the format that cannot be read."""
+    """Read producer-perf-test's output. Raises BadLineError for a line of the format that cannot be read."""
     said: list[Progress] = []
     end, count = 0.0, 0
     for number, line in enumerate(lines, start=1):
@@ -35,5 +35,5 @@ def read(lines: Iterable[str]) -> Reading:
 
 
 def _number(text: str) -> float:
-    """As Java prints it in any locale: `24691.2` or `24691,2`."""
+    """Parse a number as Java prints it in any locale: `24691.2` or `24691,2`."""
     return float(text.replace(",", "."))

@@ -1,4 +1,4 @@
-"""What the readers of formats share: rows of windows, faults by line, names of columns."""
+"""Shared by the format readers: rows of windows, faults by line, names of columns."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class BadLineError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a reader made of a file.
+    """Rows and faults that a reader made of a file.
 
     `windows` are in order of time. `operations` is how many it counted, None where the format does not. `slowest` is
     how long an operation took at least, and when it was over, where no window says so. `remark` says what the reader
@@ -38,7 +38,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What a program says of the time since it said something last. `end` is in its own seconds, from any zero."""
+    """Line of progress: figures since the line before. `end` is in the program's own seconds, from any zero."""
 
     line: int
     end: float
@@ -68,7 +68,7 @@ def rows_of_progress(said: Sequence[Progress], zero: float | None = 0.0) -> list
 
 
 def known(numbers: Mapping[str, float]) -> dict[str, float]:
-    """Without what is no measurement: NaN, which stands for the mean of nothing, and what lies below zero."""
+    """Filter out what is no measurement: NaN, which stands for the mean of nothing, and what lies below zero."""
     return {name: value for name, value in numbers.items() if math.isfinite(value) and value >= 0}
 
 

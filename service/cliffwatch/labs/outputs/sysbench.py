@@ -28,7 +28,7 @@ _BLOCK_BYTES = 16384.0
 
 
 def read(lines: Iterable[str]) -> Reading:
-    """Raises BadLineError for a line that begins as one of the format and cannot be read."""
+    """Read sysbench's output. Raises BadLineError for a line that begins as one of the format and cannot be read."""
     said: list[Progress] = []
     block_bytes = _BLOCK_BYTES
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Bands over seeds and over unpublished parameters: the lowest, the middle and the highest that was found."""
+"""Answer of a what-if: bands (lowest, middle, highest) over seeds and over unpublished parameters."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class WhatIfAnswer:
 
     @property
     def base(self) -> Row:
-        """Nothing changed."""
+        """Row in which nothing is varied."""
         return self.rows[0]
 
     def row(self, name: str, value: object) -> Row | None:
@@ -72,13 +72,13 @@ class WhatIfAnswer:
 
 
 def band(figures: Sequence[float]) -> Band:
-    """Of at least one figure."""
+    """Band of at least one figure."""
     ordered = sorted(figures)
     return Band(ordered[0], ordered[(len(ordered) - 1) // 2], ordered[-1])
 
 
 def answer(plan: SimulationPlan, outcomes: Mapping[Simulation, Outcome]) -> WhatIfAnswer:
-    """What the simulations of a plan say together."""
+    """Answer from the simulations of a plan."""
     found = {simulation: outcome for simulation, outcome in outcomes.items() if isinstance(outcome, SimulationResult)}
     cases = [case for case in plan.cases if all(simulation in found for simulation in case.simulations)]
     definition = found[plan.cases[0].simulations[0]].definition

@@ -1,4 +1,4 @@
-"""A published soak of a streaming broker (drive/profiles/field-report.yaml) beside what the model makes of it.
+"""Compare a published soak of a streaming broker (drive/profiles/field-report.yaml) with the model's results.
 
 Every sentence is worked out from the simulations at hand, so that it cannot say more than they do.
 """
@@ -20,7 +20,7 @@ _HOUR = 3600.0
 
 
 class StatementKind(StrEnum):
-    """How a sentence stands to the report."""
+    """Relation of a sentence to the published report."""
 
     REPRODUCED = "reproduced"
     NOT_CONTRADICTED = "not contradicted, and not predicted either"
@@ -37,7 +37,7 @@ class Statement:
 
 
 def statements(answer: WhatIfAnswer) -> list[Statement]:
-    """What the model reproduces of the report and what not; nothing for any other question."""
+    """Statements on what the model reproduces of the report and what not; none for any other question."""
     if answer.plan.profile.shipped != NAME:
         return []
     found = [*_hours(answer), *_later(answer), *_trim(answer), *_write_size(answer), *_always()]

@@ -1,4 +1,4 @@
-"""The answer as a page of its own: one HTML file without scripts, readable in light and dark."""
+"""HTML page of a what-if answer: one file without scripts, readable in light and dark."""
 
 from collections.abc import Iterator
 from math import inf
@@ -88,7 +88,7 @@ def _cells(row: Row) -> Iterator[str]:
 
 
 def _percent(answer: WhatIfAnswer, figure: float, end: float) -> float:
-    """Where a figure stands on the axis."""
+    """Position of a figure on the axis, in percent."""
     if figure == inf:
         return _NONE_PERCENT
     lowest = 0.0 if answer.base.onset_seconds is not None else 1.0

@@ -1,4 +1,4 @@
-"""What can be varied, by the names of the simulator's settings, and how its values are read and written."""
+"""Parameters that a what-if can vary, by the simulator's setting names; parse and format their values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Parameter:
     factors: tuple[float, ...] = ()
 
     def values_around(self, base: Value) -> tuple[Value, ...]:
-        """What is tried where the profile says `base` and nothing is given."""
+        """Default values to try where the profile says `base`."""
         if not self.factors:
             return self.values
         return tuple(dict.fromkeys(max(1, round(base * factor)) for factor in self.factors))

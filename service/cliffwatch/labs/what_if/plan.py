@@ -61,17 +61,17 @@ class SimulationPlan:
 
     @property
     def simulations(self) -> list[Simulation]:
-        """Each that is needed, once."""
+        """All simulations that are needed, each once."""
         return list(dict.fromkeys(simulation for case in self.cases for simulation in case.simulations))
 
     @property
     def asked(self) -> set[Simulation]:
-        """Those without which there is no answer."""
+        """Simulations without which there is no answer."""
         return {simulation for case in self.cases if case.is_asked for simulation in case.simulations}
 
     @property
     def memory_bytes(self) -> float:
-        """What the simulations need that run at a time."""
+        """Memory of the simulations that run at a time."""
         return self.jobs * self.profile.capacity_bytes / self.scale * MEMORY_PER_DRIVE_BYTE
 
 

@@ -42,17 +42,17 @@ class Profile:
         return self.settings.get("workload") == _STREAMS
 
     def parameters(self) -> list[Parameter]:
-        """Those that its workload has."""
+        """Parameters that the profile's workload has."""
         return [item for item in PARAMETERS.values() if self.is_of_streams or not item.of_streams]
 
     def value(self, parameter: Parameter) -> Value:
-        """What it says, else the simulator's default. Raises Problem(bad_request)."""
+        """Value of a parameter: the profile's, else the simulator's default. Raises Problem(bad_request)."""
         written = self.settings.get(parameter.name)
         return parameter.default if written is None else parameter.parse(written)
 
     @property
     def capacity_bytes(self) -> float:
-        """Of the drive; the simulator refuses what cannot be one."""
+        """Capacity of the drive; the simulator refuses an impossible one."""
         written = self.settings.get("capacity")
         return _SMALL_DRIVE_BYTES if written is None else self._size("capacity", written)
 
@@ -96,7 +96,7 @@ class Profile:
 
 
 def shipped_profiles(directory: Path = PROFILES_DIRECTORY) -> list[str]:
-    """The names of those that come with the program."""
+    """Names of the profiles that are shipped with the program."""
     return sorted(path.stem for path in directory.glob(f"*{_SUFFIX}"))
 
 

@@ -1,4 +1,4 @@
-"""Running the simulator: as many processes at a time as asked for, and none left behind, however this ends."""
+"""Run the simulator, a limited number of processes at a time; all are ended when this ends."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ _PREFIX = "cliffwatch-drive: "
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What one simulation found. `onset_seconds` is None where the drive did not fall off its cliff."""
+    """Result of one simulation. `onset_seconds` is None where the drive did not fall off its cliff."""
 
     onset_seconds: float | None
     write_amplification: float
@@ -69,7 +69,7 @@ class Simulator:
         self._is_interrupted = True
 
     def run(self, plan: SimulationPlan, report: Callable[[int], None]) -> dict[Simulation, Outcome]:
-        """What each simulation of the plan found; `report` is called with how many are done.
+        """Results of the plan's simulations; `report` is called with how many are done.
 
         One that was not asked for and that cannot be, such as more streams than fit on the drive, has its Problem
         instead. Raises Problem for any other, and KeyboardInterrupt soon after SIGINT or SIGTERM.
@@ -143,7 +143,7 @@ class Simulator:
 
 
 def read_found(report: Mapping[str, Any]) -> SimulationResult:
-    """What matters of the simulator's report."""
+    """Result of a simulation, from the simulator's report."""
     return SimulationResult(
         onset_seconds=report["cliff"]["onset_seconds"],
         write_amplification=report["write_amplification"],
@@ -153,7 +153,7 @@ def read_found(report: Mapping[str, Any]) -> SimulationResult:
 
 
 def _problem(status: int, complaint: str) -> Problem:
-    """The simulator says which setting is wrong and what would be right, in its first line."""
+    """Problem from the simulator's first line, which names the wrong setting and what would be right."""
     lines = complaint.strip().splitlines() or ["it printed nothing"]
     words = lines[0].removeprefix(_PREFIX).removeprefix("error: ")
     if status == _USAGE_STATUS:

@@ -1,4 +1,4 @@
-"""The answer in a terminal: a table with a drawn band in each row, then what it rests on."""
+"""Terminal output of a what-if answer: a table with a drawn band in each row, then assumptions and notes."""
 
 from collections.abc import Iterator, Sequence
 from math import inf
@@ -17,7 +17,7 @@ AS_DESCRIBED = "as described"
 
 
 def lines(answer: WhatIfAnswer) -> Iterator[str]:
-    """Everything there is to say, without colours."""
+    """Lines of the answer, without colours."""
     yield question(answer.plan)
     yield ""
     yield from _aligned(list(_table(answer)))
@@ -32,7 +32,7 @@ def lines(answer: WhatIfAnswer) -> Iterator[str]:
 
 
 def question(plan: SimulationPlan) -> str:
-    """What is asked, in one line."""
+    """The question, in one line."""
     profile = plan.profile
     facts = [profile.name, f"{format_number(profile.capacity_bytes / 1e12)} TB"]
     if profile.rate_bytes_per_second is not None:
@@ -56,7 +56,7 @@ def reading(answer: WhatIfAnswer) -> str:
 
 
 def notes(answer: WhatIfAnswer) -> Iterator[tuple[str, list[str]]]:
-    """Titles, and what is to be said below each."""
+    """Notes below the table: titles with their lines."""
     found = statements(answer)
     for kind in StatementKind:
         texts = [statement.text for statement in found if statement.kind is kind]

@@ -48,7 +48,7 @@ class AnalyzableTable:
 
 
 def analyzable(table: WindowTable) -> AnalyzableTable:
-    """Raises Problem(bad_request) for a run without any latency."""
+    """Table for `cliffwatch analyze`. Raises Problem(bad_request) for a run without any latency."""
     if table.primary is None or table.load is None:
         raise Problem(Code.BAD_REQUEST, f"run {table.run_id} has no window with a latency, so nothing can be analysed")
     known = _series(table)
@@ -98,7 +98,7 @@ def _rows(table: WindowTable, columns: dict[str, str], known: dict[str, Series])
 
 
 def _parted(pieces: Iterable[JournalWindow | Gap], moment: float) -> Iterator[JournalWindow | Gap]:
-    """The pieces, with a gap that reaches over the moment in two: what is not judged has no part in what is."""
+    """Pieces with a gap across the moment split in two: the part that is not judged is kept apart."""
     for piece in pieces:
         if isinstance(piece, Gap) and piece.start < moment < piece.end:
             yield replace(piece, end=moment)

@@ -46,7 +46,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class WindowTable:
-    """What there is of a run at this moment: of one that goes on, the windows that are committed.
+    """Table of a run's windows so far: those that are committed.
 
     `counters` and `gauges` are all that any window has, each a column behind `COLUMNS`. `primary` is the operation that
     the run is spoken of by; None when nothing was timed. `load` is None when no load began, and then there is no row.
