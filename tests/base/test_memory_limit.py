@@ -15,6 +15,8 @@ from cliffwatch.base.memory_limit import memory_errors
         RuntimeError("FT_Open_Face (ft2font.cpp line 200) failed with error 0x40: out of memory"),
         RuntimeError("FT_Open_Face (ft2font.cpp line 200) failed with error 0x55: invalid stream operation"),
         ImportError("libfreetype.so.6: failed to map segment from shared object"),
+        SystemError("error return without exception set"),
+        SystemError("<built-in function scanstring> returned NULL without setting an exception"),
     ],
 )
 def test_want_of_memory_is_a_memory_error_whatever_it_is_called(said: Exception) -> None:
@@ -22,7 +24,15 @@ def test_want_of_memory_is_a_memory_error_whatever_it_is_called(said: Exception)
         raise said
 
 
-@pytest.mark.parametrize("said", [OSError(errno.ENOSPC, "No space left on device"), RuntimeError("no such glyph")])
+@pytest.mark.parametrize(
+    "said",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        RuntimeError("no such glyph"),
+        RuntimeError("error return without exception set"),
+        SystemError("bad argument to internal function"),
+    ],
+)
 def test_anything_else_stays_what_it_is(said: Exception) -> None:
     with pytest.raises(type(said)) as caught, memory_errors():
         raise said

@@ -1,7 +1,7 @@
 import gc
 import sqlite3
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,8 @@ from cliffwatch.base.errors import Problem
 from cliffwatch.model.scope import Scope
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.models import FindingRow
+from cliffwatch.store.monitor import DatabaseMonitor
+from cliffwatch.store.sqlite_file import logs_of
 from cliffwatch.store.tokens import create_token
 from cliffwatch.store.workloads import find_workload, put_workload
 
@@ -67,6 +69,43 @@ def test_writers_take_turns(database: Database) -> None:
         newest = find_workload(session, "steady")
         assert newest is not None
         assert newest.version == 20
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[tuple[Database, DatabaseMonitor]]:
+    """A database in a file, and its monitor, which requires that file from then on."""
+    upgrade(f"sqlite:///{tmp_path}/file.sqlite3")
+    database = open_database(f"sqlite:///{tmp_path}/file.sqlite3")
+    monitor = DatabaseMonitor(database)
+    monitor.start()
+    yield database, monitor
+    monitor.stop()
+    database.close()
+
+
+def test_what_is_committed_to_a_file_that_is_gone_by_then_is_not_acknowledged(
+    watched: tuple[Database, DatabaseMonitor], tmp_path: Path
+) -> None:
+    def lose_it_meanwhile() -> None:
+        with watched[0].session() as session:
+            put_workload(session, synthetic_workload(), 1.0)
+            (tmp_path / "file.sqlite3").rename(tmp_path / "away")
+
+    with pytest.raises(OperationalError, match="is gone"):
+        lose_it_meanwhile()
+
+
+def test_a_log_is_removed_from_beside_a_file_that_it_is_not_of(
+    watched: tuple[Database, DatabaseMonitor], tmp_path: Path
+) -> None:
+    path, other = tmp_path / "file.sqlite3", tmp_path / "other"
+    with watched[0].session() as session:
+        put_workload(session, synthetic_workload(), 1.0)
+    upgrade(f"sqlite:///{other}")
+    path.rename(tmp_path / "away")
+    other.rename(path)
+    watched[1].look()
+    assert not any(log.exists() for log in logs_of(path))
 
 
 def test_sqlite_keeps_a_write_ahead_log_and_checks_references(tmp_path: Path) -> None:

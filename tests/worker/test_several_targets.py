@@ -31,6 +31,13 @@ ONE, OTHER = SyntheticTarget(name="one"), SyntheticTarget(name="other")
 FIO = {"job": "[w]\nrw=write\nbs=16k\nsize=16m\ndirect=1\nrate_iops=100\n"}
 
 
+def resume(directory: Path) -> None:
+    """Execute a run again whose worker was killed."""
+    for state in (RunState.INTERRUPTED, RunState.STARTING):
+        change_state(EventLog(directory), state, time.time())
+    assert execute_run(directory).state is RunState.FINISHED
+
+
 def test_the_windows_of_both_are_one_and_each_is_beside_it(tmp_path: Path) -> None:
     # What an engine that comes late misses is a gap of its share, in the warm-up.
     phases = {"warm_up": "5s", "soak": "5s"}
@@ -87,9 +94,7 @@ def test_a_worker_that_is_killed_is_followed_by_one_that_goes_on_with_both(tmp_p
         assert process.wait_gone(10)
     last_of_parts = [JournalReader(directory / files.PARTS / part).last_window() for part in ("part-1", "part-2")]
     reached = min(window.end for window in last_of_parts if window is not None)
-    for state in (RunState.INTERRUPTED, RunState.STARTING):
-        change_state(EventLog(directory), state, time.time())
-    assert execute_run(directory).state is RunState.FINISHED
+    resume(directory)
     assert_no_window_twice(directory)
     # What both had measured was merged by the second worker, if not by the first.
     (gap,) = [event for event in events(directory) if (event.type, event.name) == ("gap", "worker_interrupted")]
@@ -119,9 +124,7 @@ def test_what_one_part_measured_while_it_waited_for_the_other_is_merged_by_the_n
     left = waiting()
     assert left
     assert other.wait_gone(10)
-    for state in (RunState.INTERRUPTED, RunState.STARTING):
-        change_state(EventLog(directory), state, time.time())
-    assert execute_run(directory).state is RunState.FINISHED
+    resume(directory)
     assert_no_window_twice(directory)
     of_first = {window.start: window.counters.get("part-1/operations") for window in JournalReader(directory).windows()}
     assert {window.start: of_first.get(window.start) for window in left} == {window.start: 500 for window in left}

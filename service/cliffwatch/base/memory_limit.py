@@ -19,8 +19,8 @@ def limit_memory(limit_bytes: int) -> None:
 
 @contextmanager
 def memory_errors() -> Iterator[None]:
-    """Raise MemoryError for every exception caused by lack of memory: FreeType, the dynamic linker and the kernel
-    report it in other ways."""
+    """Raise MemoryError for every exception caused by lack of memory: FreeType, the dynamic linker, the kernel and
+    CPython's own C code report it in other ways."""
     try:
         yield
     except Exception as error:
@@ -37,12 +37,16 @@ _WORDS = (
     "failed to map segment",
     "invalid stream operation",
 )
+#: What the interpreter says of C code that fails without an exception: json's does where it had no memory for one.
+_FORGOTTEN = ("without exception set", "without setting an exception")
 
 
 def _is_want_of_memory(error: Exception) -> bool:
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
     said = str(error).casefold()
+    if isinstance(error, SystemError):
+        return any(words in said for words in _FORGOTTEN)
     return any(words in said for words in _WORDS)
 
 
