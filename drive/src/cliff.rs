@@ -1,7 +1,7 @@
 //! When a drive fell off its cliff, if it did.
 
+use crate::interval::Interval;
 use crate::plan::DrivePlan;
-use crate::report::Interval;
 use serde::Serialize;
 
 /// The onset of the cliff, and what was meant by it.

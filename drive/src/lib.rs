@@ -12,6 +12,7 @@ pub mod error;
 mod ftl;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+pub mod interval;
 mod memory;
 pub mod plan;
 mod random;
@@ -20,6 +21,7 @@ pub mod settings;
 pub mod simulate;
 mod spans;
 mod steady;
+mod sync;
 mod timing;
 pub mod units;
 pub mod workload;

@@ -1,6 +1,6 @@
 //! Whether the end of a run was steady, and at what write amplification.
 
-use crate::report::{Interval, amplification};
+use crate::interval::{Interval, amplification};
 use serde::Serialize;
 
 /// The second half of a run.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Deserializer, de::Error as _};
 use std::str::FromStr;
+use std::time::Duration;
 
 const SIZE_UNITS: [(&str, f64); 10] = [
     ("B", 1.0),
@@ -33,6 +34,11 @@ impl TimeSpan {
     pub fn nanoseconds(self) -> u64 {
         (self.0 * 1e9).round() as u64
     }
+}
+
+/// A span of time in nanoseconds; 584 years at most.
+pub fn nanoseconds(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Splits a number from its unit and multiplies.

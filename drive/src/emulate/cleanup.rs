@@ -1,7 +1,7 @@
 //! Finds and removes what a killed drive left: its dead mount, loop devices on its file, and file systems on those.
 
 use super::filesystem::FILE_NAME;
-use super::mount::is_drive_source;
+use super::mount_source::is_drive_source;
 use crate::error::{Error, Result};
 use std::collections::HashSet;
 use std::ffi::{CString, OsStr, OsString};

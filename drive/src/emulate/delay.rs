@@ -1,6 +1,6 @@
 //! Answers that are held back until they are due, in one thread however many there are.
 
-use super::filesystem::lock;
+use crate::sync::lock;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -5,6 +5,8 @@ use super::drive::{RequestKind, TranslationLayer};
 use super::faults::Faults;
 use super::health::Requests;
 use super::power::{Power, Taken};
+use crate::sync::lock;
+use crate::units::nanoseconds;
 use fuser::{
     Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags, KernelConfig,
     LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyWrite, Request,
@@ -14,7 +16,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime};
 
 /// The file's name in the directory.
@@ -44,12 +46,6 @@ pub struct DriveState {
     pub backing: File,
     /// Bytes of the file.
     pub size_bytes: u64,
-}
-
-/// Takes a lock. One whose holder panicked is taken all the same: the numbers behind it may be off, but a block device must
-/// go on answering.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl DriveState {
@@ -105,11 +101,6 @@ impl DriveState {
             _ => Err(std::io::Error::last_os_error()),
         }
     }
-}
-
-/// A span of time in nanoseconds; 584 years at most.
-pub fn nanoseconds(span: Duration) -> u64 {
-    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Answers the kernel.

@@ -1,9 +1,10 @@
 //! How the emulated drive is: counters for Prometheus, and the shape of an NVMe health log.
 
 use super::drive::RequestKind;
-use super::filesystem::{lock, nanoseconds};
 use crate::ftl::Counters;
+use crate::sync::lock;
 use crate::timing::{LatencyRecorder, Percentiles};
+use crate::units::nanoseconds;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::sync::Mutex;

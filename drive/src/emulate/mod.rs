@@ -16,6 +16,7 @@ pub mod faults;
 pub mod filesystem;
 pub mod health;
 pub mod mount;
+mod mount_source;
 pub mod power;
 pub mod saved;
 pub mod serve;

@@ -4,41 +4,24 @@ use super::backing::{self, Backing};
 use super::cleanup::unmount_drive;
 use super::drive;
 use super::faults::Faults;
-use super::filesystem::{DriveState, FILE_NAME, OneFile, lock};
+use super::filesystem::{DriveState, FILE_NAME, OneFile};
 use super::health::Requests;
+use super::mount_source::source;
 use super::power::Power;
 use super::saved;
 use super::serve::{self, DriveIdentity};
 use crate::error::{Error, Result};
 use crate::plan::DrivePlan;
 use crate::settings::{Settings, TimingSetting};
+use crate::sync::lock;
 use fuser::{BackgroundSession, Config, MountOption, Session};
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
-use std::ffi::OsStr;
 use std::io::Write;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-
-/// The name by which mounts of this program are known in the mount table, before the backing file: see [`source`].
-const SOURCE: &str = "cliffwatch-drive";
-
-/// Whether a mount's source is one of this program's; earlier releases gave the name alone.
-pub(super) fn is_drive_source(source: &OsStr) -> bool {
-    let rest = source.as_bytes().strip_prefix(SOURCE.as_bytes());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b":"))
-}
-
-/// Such as `cliffwatch-drive:8:1:131`: the numbers of the backing file's device, and its inode. Who writes to that file
-/// writes to the drive, so others have to know which one it is.
-fn source(backing: &std::fs::File) -> std::io::Result<String> {
-    use std::os::unix::fs::MetadataExt;
-    let status = backing.metadata()?;
-    Ok(format!("{SOURCE}:{}:{}:{}", libc::major(status.dev()), libc::minor(status.dev()), status.ino()))
-}
 
 /// Where a drive is mounted and what it is made of.
 #[derive(Clone, Debug, clap::Args)]

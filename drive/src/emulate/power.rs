@@ -6,8 +6,8 @@
 //! is never kept without what it was written over. Everything then fails until power is back.
 
 use super::drive::RequestKind;
-use super::filesystem::lock;
 use crate::random::{Purpose, Random};
+use crate::sync::lock;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;

@@ -2,8 +2,9 @@
 //! to set.
 
 use super::faults::Faults;
-use super::filesystem::{DriveState, lock};
+use super::filesystem::DriveState;
 use super::health::{Health, Thermometer};
+use crate::sync::lock;
 use serde_json::json;
 use std::io::Read;
 use std::net::SocketAddr;

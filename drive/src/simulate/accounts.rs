@@ -1,8 +1,9 @@
 //! The accounts of a run: when an interval ends, what happened in it, and when the run is over.
 
 use crate::ftl::{Counters, Ftl, VictimPolicy};
+use crate::interval::Interval;
 use crate::plan::DrivePlan;
-use crate::report::{Interval, SimulationOutcome};
+use crate::report::SimulationOutcome;
 use crate::timing::{Clock, LatencyCounts};
 
 /// How the layer is after a batch of operations.

@@ -1,109 +1,17 @@
-//! Which segments there are, what they are called, and the thread that makes, seals and deletes them.
+//! The threads that make, seal, sync and delete the files of segments.
 
 use crate::error::{Error, Result};
 use crate::index::Indexes;
 use crate::io::{Done, Inbox};
+use crate::segments::sync_directory;
 use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, fdatasync, fstat, fsync, ftruncate, open};
 use rustix::io::Errno;
-use std::collections::VecDeque;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::os::fd::{AsFd, IntoRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// The part of a directory that holds segments.
-pub(crate) const LOG: &str = "log";
-/// The part that holds a journal.
-pub(crate) const JOURNAL: &str = "journal";
-/// A segment's records.
-pub(crate) const RECORDS: &str = "log";
-/// A segment's offset index.
-pub(crate) const OFFSET_INDEX: &str = "index";
-/// A segment's time index.
-pub(crate) const TIME_INDEX: &str = "timeindex";
-/// What a broker knew of its producers when a segment was full.
-pub(crate) const SNAPSHOT: &str = "snapshot";
-
-/// Where the first sequence of a partition is noted when segments are deleted.
-pub(crate) const START: &str = "start-checkpoint";
-/// Where the offsets of all partitions are noted now and then.
-pub(crate) const OFFSETS: &str = "offset-checkpoint";
-
-/// The directory of log `number` below `parent`.
-pub(crate) fn log_directory(parent: &Path, number: u32) -> PathBuf {
-    parent.join(format!("{number:06}"))
-}
-
-/// The file of a segment whose first record, or place in order, is `base`.
-pub(crate) fn segment_path(directory: &Path, base: u64, kind: &str) -> PathBuf {
-    directory.join(format!("{base:020}.{kind}"))
-}
-
-/// A full segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Segment {
-    /// Its first record's sequence; in a log of many partitions, its place in order.
-    pub base: u64,
-    /// The length of its records.
-    pub bytes: u64,
-}
-
-/// The segments of one log.
-#[derive(Debug, Default)]
-pub(crate) struct Segments {
-    /// Full ones, oldest first.
-    pub full: VecDeque<Segment>,
-    /// Their bytes.
-    pub full_bytes: u64,
-    /// The active one: `bytes` of it were acknowledged.
-    pub active: Option<Segment>,
-    /// The sequence of the next record to be acknowledged, where all records are of one partition.
-    pub next_sequence: u64,
-    /// Where all records are not of one partition, and nothing more is appended: each partition with the sequence after
-    /// its last record.
-    pub ended: Vec<(u32, u64)>,
-}
-
-/// The segments of every log, for those who read them while they are written.
-pub(crate) struct Catalogue {
-    directories: Vec<PathBuf>,
-    logs: Vec<Mutex<Segments>>,
-}
-
-impl Catalogue {
-    /// Logs whose directories these are.
-    pub(crate) fn new(directories: Vec<PathBuf>, logs: Vec<Segments>) -> Self {
-        Self { directories, logs: logs.into_iter().map(Mutex::new).collect() }
-    }
-
-    /// How many logs there are.
-    pub(crate) fn count(&self) -> usize {
-        self.logs.len()
-    }
-
-    /// The directory of a log.
-    pub(crate) fn directory(&self, log: usize) -> &Path {
-        &self.directories[log]
-    }
-
-    /// A line for each log: its number and the sequence of the next record to be acknowledged.
-    pub(crate) fn offsets(&self) -> String {
-        (0..self.count()).map(|log| format!("{log} {}\n", self.segments(log).next_sequence)).collect()
-    }
-
-    /// True while a log has a segment with this base: its files are deleted only after it was taken out.
-    pub(crate) fn holds(&self, log: usize, base: u64) -> bool {
-        let segments = self.segments(log);
-        segments.full.iter().chain(&segments.active).any(|segment| segment.base == base)
-    }
-
-    /// The segments of a log.
-    pub(crate) fn segments(&self, log: usize) -> MutexGuard<'_, Segments> {
-        self.logs[log].lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The first thing that went wrong in any thread.
 #[derive(Clone, Default)]
@@ -329,20 +237,10 @@ fn trim(directory: &Path) -> Result<()> {
     Err(Error::File { path: directory.to_owned(), what: "discard what is free", source, advice })
 }
 
-/// Makes a directory, and those above it.
-pub(crate) fn make_directory(path: &Path) -> Result<()> {
-    std::fs::create_dir_all(path).map_err(Error::file(path, "make the directory"))
-}
-
-/// Syncs a directory, so that what was made in it is there after a crash.
-pub(crate) fn sync_directory(path: &Path) -> Result<()> {
-    let opened = open(path, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
-    fsync(opened.map_err(Error::file(path, "open it"))?).map_err(Error::file(path, "sync it"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::segments::{RECORDS, segment_path};
 
     #[test]
     fn a_file_is_made_where_there_is_none_or_an_empty_one_and_never_over_records() {

@@ -1,9 +1,10 @@
 //! What is fuzzed: reading back, and taking up again, what is left of a log, however damaged.
 
+use crate::claim::{MARKER, Marker};
 use crate::error::Result;
-use crate::files::{LOG, RECORDS, log_directory, segment_path};
 use crate::log::LogLayout;
-use crate::recover::{MARKER, Marker, recover};
+use crate::recover::recover;
+use crate::segments::{LOG, RECORDS, log_directory, segment_path};
 use crate::verify::{Extent, ReadBackReport, verify_directory, walk};
 use cliffwatch_measure::fuzzing::Input;
 use cliffwatch_measure::record::{HEADER_BYTES, Identity, check, seal};

@@ -4,7 +4,7 @@
 //! a broker makes them, sparse, and cut to their entries when the segment is full.
 
 use crate::error::{Error, Result};
-use crate::files::{OFFSET_INDEX, TIME_INDEX, segment_path};
+use crate::segments::{OFFSET_INDEX, TIME_INDEX, segment_path};
 use memmap2::{MmapMut, MmapOptions};
 use rustix::fs::{FallocateFlags, fallocate};
 use rustix::io::Errno;

@@ -4,6 +4,7 @@
 //! `config::Config` is the whole of what can be asked for; a broker's style is a set of its values.
 
 mod buffers;
+mod claim;
 mod config;
 mod encode;
 mod error;
@@ -18,6 +19,7 @@ mod memory;
 mod readers;
 mod recover;
 mod run;
+mod segments;
 mod shard;
 mod trial;
 mod verify;

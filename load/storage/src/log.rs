@@ -2,10 +2,10 @@
 
 use crate::buffers::BLOCK_BYTES;
 use crate::config::{Acknowledge, Config};
-use crate::files::{
+use crate::index::Indexes;
+use crate::segments::{
     Catalogue, OFFSET_INDEX, RECORDS, SNAPSHOT, START, Segment, TIME_INDEX, log_directory, segment_path,
 };
-use crate::index::Indexes;
 use cliffwatch_measure::record::mix;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl LogLayout {
         let journaled = config.journal.is_some();
         Self {
             role: if journaled { Role::Entries } else { Role::Main },
-            parent: config.directory.join(crate::files::LOG),
+            parent: config.directory.join(crate::segments::LOG),
             numbered: true,
             direct: log.direct,
             coalesce: log.coalesce || journaled,
@@ -83,7 +83,7 @@ impl LogLayout {
         let journal = config.journal.as_ref()?;
         Some(Self {
             role: Role::Journal,
-            parent: config.journal_directory.as_ref().unwrap_or(&config.directory).join(crate::files::JOURNAL),
+            parent: config.journal_directory.as_ref().unwrap_or(&config.directory).join(crate::segments::JOURNAL),
             numbered: false,
             direct: journal.direct,
             coalesce: true,

@@ -3,7 +3,7 @@
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::figures;
-use crate::files::{Catalogue, RECORDS, Segment, segment_path};
+use crate::segments::{Catalogue, RECORDS, Segment, segment_path};
 use cliffwatch_measure::NANOSECONDS;
 use cliffwatch_measure::clock::{Clock, nanoseconds};
 use cliffwatch_measure::record::HEADER_BYTES;

@@ -1,121 +1,16 @@
-//! Whose a directory is, and what earlier engines of the same run left in it.
+//! Takes up what earlier engines of the same run left in a directory.
 
-use crate::config::{Config, Layout, PARTITIONS_LIMIT};
 use crate::error::{Error, Result};
-use crate::files::{JOURNAL, LOG, OFFSET_INDEX, RECORDS, Segment, Segments, TIME_INDEX, make_directory, segment_path};
 use crate::log::{AppendLog, LogLayout, LogState, WriteGroup};
+use crate::segments::{OFFSET_INDEX, RECORDS, Segments, TIME_INDEX, list, make_directory, segment_path};
 use cliffwatch_measure::record::{HEADER_BYTES, check};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Says that the directory is this engine's, and what its records are like.
-pub(crate) const MARKER: &str = "cliffwatch-storage.json";
-/// The mark that the service leaves in a run's directory.
-const RUN_MARKER: &str = ".cliffwatch-run";
-
 /// Records at the end of a segment that a crash may have left damaged; more have another cause.
 const TORN_LIMIT: u32 = 4_096;
-
-/// What has to be known to read the records again.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize, serde::Serialize)]
-pub(crate) struct Marker {
-    /// The version of this description.
-    pub version: u32,
-    /// How many partitions there are.
-    pub partitions: u32,
-    /// Whether all partitions share a log.
-    pub shared: bool,
-    /// The length of every record, where they are equally long.
-    pub record_bytes: Option<u32>,
-}
-
-impl Marker {
-    fn of(config: &Config) -> Self {
-        let shared = config.log.layout == Layout::Shared;
-        Self { version: 1, partitions: config.partitions, shared, record_bytes: config.fixed_record() }
-    }
-
-    /// Reads the marker of a directory.
-    pub(crate) fn read(directory: &Path) -> Result<Self> {
-        let path = directory.join(MARKER);
-        let text = std::fs::read_to_string(&path).map_err(Error::file(&path, "read it"))?;
-        let marker: Self = serde_json::from_str(&text)?;
-        let is_short = marker.record_bytes.is_some_and(|bytes| (bytes as usize) < HEADER_BYTES);
-        if is_short || !(1..=PARTITIONS_LIMIT).contains(&marker.partitions) {
-            return Err(Error::setting(MARKER, "no load has such partitions and records: the file is damaged"));
-        }
-        Ok(marker)
-    }
-
-    /// How many logs there are.
-    pub(crate) fn logs(&self) -> u32 {
-        if self.shared { 1 } else { self.partitions }
-    }
-}
-
-/// Makes the directory this engine's, or takes up again what is. Refuses one that holds anything else.
-pub(crate) fn claim(config: &Config) -> Result<()> {
-    for directory in [Some(&config.directory), config.journal_directory.as_ref()].into_iter().flatten() {
-        let entries = std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))?;
-        for entry in entries {
-            let name = entry.map_err(Error::file(directory, "list it"))?.file_name();
-            let name = name.to_string_lossy();
-            let ours = [MARKER, LOG, JOURNAL].contains(&&*name) || name.starts_with(RUN_MARKER) || name == "lost+found";
-            if !ours {
-                return Err(Error::Foreign { path: directory.clone(), found: name.into_owned() });
-            }
-        }
-    }
-    let path = config.directory.join(MARKER);
-    let wanted = Marker::of(config);
-    if path.exists() {
-        let found = Marker::read(&config.directory)?;
-        return if found == wanted {
-            Ok(())
-        } else {
-            Err(Error::Foreign { path: config.directory.clone(), found: "another load's segments".to_owned() })
-        };
-    }
-    if config.directory.join(LOG).exists() {
-        return Err(Error::Foreign { path: config.directory.clone(), found: format!("{LOG} without {MARKER}") });
-    }
-    let text = serde_json::to_string(&wanted)?;
-    std::fs::write(&path, text).map_err(Error::file(&path, "write it"))
-}
-
-/// Removes everything that the engine made in its directory.
-pub(crate) fn remove(config: &Config) -> Result<()> {
-    let mut found = vec![config.directory.join(LOG), config.directory.join(JOURNAL)];
-    found.extend(config.journal_directory.as_ref().map(|directory| directory.join(JOURNAL)));
-    for path in found {
-        match std::fs::remove_dir_all(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::file(path, "remove it")(error));
-            }
-            _ => {}
-        }
-    }
-    let marker = config.directory.join(MARKER);
-    std::fs::remove_file(&marker).map_err(Error::file(marker, "remove it"))
-}
-
-/// The segments in a directory, oldest first, as long as their files are.
-pub(crate) fn list(directory: &Path) -> Result<Vec<Segment>> {
-    let mut segments = Vec::new();
-    for entry in std::fs::read_dir(directory).map_err(Error::file(directory, "list it"))? {
-        let entry = entry.map_err(Error::file(directory, "list it"))?;
-        let path = entry.path();
-        let base = path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.parse().ok());
-        if let (Some(base), true) = (base, path.extension().is_some_and(|kind| kind == RECORDS)) {
-            let bytes = entry.metadata().map_err(Error::file(path, "look at it"))?.len();
-            segments.push(Segment { base, bytes });
-        }
-    }
-    segments.sort_by_key(|segment| segment.base);
-    Ok(segments)
-}
 
 /// Takes up a log again: its last segment is cut to what was written whole, and what follows gets the next sequences.
 /// The segments, and the next sequence of each partition that it carries.
@@ -173,7 +68,7 @@ pub(crate) fn append_log(
     stride: u64,
     partition: u32,
     sequences: Vec<u64>,
-    catalogue: &Arc<crate::files::Catalogue>,
+    catalogue: &Arc<crate::segments::Catalogue>,
 ) -> AppendLog {
     let base = catalogue.segments(number as usize).full.back().map_or(0, |segment| segment.base);
     AppendLog {
@@ -334,17 +229,6 @@ mod tests {
         for _ in 0..2 {
             let (segments, next) = recover(&shape, 0, &[0], None).unwrap();
             assert_eq!((segments.full_bytes, next), (640, vec![10]), "what is damaged stays, to be found");
-        }
-    }
-
-    #[test]
-    fn a_marker_that_no_load_leaves_is_refused() {
-        let directory = tempfile::tempdir().unwrap();
-        for (partitions, record_bytes) in [(0, "null"), (u32::MAX, "null"), (1, "0"), (1, "31")] {
-            let text =
-                format!(r#"{{"version":1,"partitions":{partitions},"shared":false,"record_bytes":{record_bytes}}}"#);
-            std::fs::write(directory.path().join(MARKER), text).unwrap();
-            assert!(Marker::read(directory.path()).unwrap_err().to_string().contains("damaged"));
         }
     }
 }

@@ -1,13 +1,15 @@
 //! A load from its start to its end: what is there is taken up, threads append, windows are printed, records are read back.
 
+use crate::claim::{claim, remove};
 use crate::config::{Config, Layout, Retention};
 use crate::error::{Error, Result};
 use crate::figures::NAMES;
-use crate::files::{Catalogue, Failure, FileTask, FileThreads, OFFSETS, make_directory, sync_directory};
+use crate::files::{Failure, FileTask, FileThreads};
 use crate::log::{AppendLog, LogLayout};
 use crate::memory::{Budget, queued_tasks};
 use crate::readers::{self, Reader};
-use crate::recover::{append_log, claim, directories, list, recover, remove};
+use crate::recover::{append_log, directories, recover};
+use crate::segments::{Catalogue, OFFSETS, list, make_directory, sync_directory};
 use crate::shard::{Shard, ShardOutcome, ShardPlan, Work};
 use crate::verify::{Extent, verify};
 use cliffwatch_measure::clock::{Clock, nanoseconds};
@@ -303,10 +305,10 @@ fn open_journal(shape: &LogLayout, entries: &AppendLog) -> Result<AppendLog> {
     let directory = shape.directory(0);
     make_directory(&directory)?;
     for segment in list(&directory)? {
-        let path = crate::files::segment_path(&directory, segment.base, crate::files::RECORDS);
+        let path = crate::segments::segment_path(&directory, segment.base, crate::segments::RECORDS);
         std::fs::remove_file(&path).map_err(Error::file(path, "delete it"))?;
     }
-    let catalogue = Arc::new(Catalogue::new(vec![directory], vec![crate::files::Segments::default()]));
+    let catalogue = Arc::new(Catalogue::new(vec![directory], vec![crate::segments::Segments::default()]));
     Ok(append_log(0, 0, 1, 0, entries.sequences.clone(), &catalogue))
 }
 

@@ -1,9 +1,9 @@
 //! Reading records back: are all of them there, once, in order and unchanged?
 
+use crate::claim::Marker;
 use crate::error::{Error, Result};
-use crate::files::{Catalogue, LOG, RECORDS, Segment, Segments, log_directory, segment_path};
 use crate::memory::READ_BACK_BYTES;
-use crate::recover::{Marker, list};
+use crate::segments::{Catalogue, LOG, RECORDS, Segment, Segments, list, log_directory, segment_path};
 use cliffwatch_measure::record::{Fault, HEADER_BYTES, Identity, check, mix};
 use cliffwatch_measure::verify::{Findings, Verifier};
 use rustix::fs::{Advice, fadvise};

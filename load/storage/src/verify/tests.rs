@@ -17,7 +17,7 @@ fn verified(record_bytes: Option<u32>, damage: impl FnOnce(&mut Vec<u8>)) -> Fin
     damage(&mut bytes);
     std::fs::write(segment_path(&log, 0, RECORDS), bytes).unwrap();
     let marker = Marker { version: 1, partitions: 1, shared: false, record_bytes };
-    std::fs::write(directory.path().join(crate::recover::MARKER), serde_json::to_vec(&marker).unwrap()).unwrap();
+    std::fs::write(directory.path().join(crate::claim::MARKER), serde_json::to_vec(&marker).unwrap()).unwrap();
     verify_directory(directory.path(), Extent { bytes: None, time: Duration::MAX / 4 }).unwrap().findings
 }
 
