@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, ViewportSize
 from testkit.service import Service
 
 from cliffwatch.journal import files
-from cliffwatch.report.picture_process import picture_of
+from cliffwatch.report.picture.process import picture_of
 
 PICTURES = Path(__file__).parents[1] / "docs" / "images"
 _WIDTH, _HEIGHT = 1280, 900

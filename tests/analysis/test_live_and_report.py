@@ -71,7 +71,7 @@ def test_the_event_that_ends_the_run_carries_what_was_raised_as_the_report_has_i
     report = executed.report
     (raised,) = executed.events_named(EventType.FINDING, "cliff")
     (found,) = [each for each in report.document["findings"] if each["degrades"]]
-    (again,) = report.final
+    (again,) = report.conclusion.findings
     assert key_in(again) == key_in(raised)
     assert again["onset"] == pytest.approx(datetime.fromisoformat(found["onset"]).timestamp(), abs=1e-3)
     assert (again["series"], again["operation"], again["summary"]) == (
@@ -109,8 +109,8 @@ def test_the_index_has_a_finding_as_the_journal_states_it_last(executed: Execute
     (raised,) = executed.events_named(EventType.FINDING, "cliff")
     updates = executed.events_named(EventType.NOTE, "finding_updated")
     assert indexed()["ratio"] == (updates[-1] if updates else raised)["ratio"]
-    (again,) = report.final
-    detail = {"verdict": "degraded", "reasons": [], "findings": report.final}
+    (again,) = report.conclusion.findings
+    detail = {"verdict": "degraded", "reasons": [], "findings": list(report.conclusion.findings)}
     log.append(Event(executed.events[-1].at + 60, EventType.STATE, RunState.FINISHED.value, detail))
     assert {name: indexed()[name] for name in ("series", "onset", "ratio", "summary")} == {
         name: again[name] for name in ("series", "onset", "ratio", "summary")

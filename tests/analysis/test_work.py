@@ -11,10 +11,10 @@ from cliffwatch.analysis.run_analysis import analysis
 from cliffwatch.analysis.run_evidence import FindingSummary
 from cliffwatch.analysis.table import Table
 from cliffwatch.analysis.table_evidence import evidence_of_table
-from cliffwatch.analysis.verdict import Verdict, degrades, judge
+from cliffwatch.analysis.verdict import degrades, judge
 from cliffwatch.analysis.wording import sentence_of
 from cliffwatch.analysis.work import not_asked_for
-from cliffwatch.model.run_state import VerdictName
+from cliffwatch.model.run_state import Verdict, VerdictName
 
 #: How others write that nothing was completed in a second.
 NOTHING = {"zeros": "0.000,0.0", "empty": ",0", "nan": "-nan,0.0"}

@@ -15,12 +15,12 @@ from tests.api.harness import Api
 
 from cliffwatch.app.reports import WAITING_LIMIT, ReportService
 from cliffwatch.base import durable, locks
-from cliffwatch.coordinator.reporting import unanalysed
 from cliffwatch.journal import EventLog, EventType, JournalReader, files
+from cliffwatch.journal.conclusion import unanalysed
 from cliffwatch.journal.events import Event
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.run_state import RunState
-from cliffwatch.report import picture_process
+from cliffwatch.report.picture import process as picture_process
 from cliffwatch.report.process import make_report
 
 #: How many answer requests, in threads, at once.

@@ -23,7 +23,7 @@ MADE_AGAIN = {
     "labs/aging/description.py",
     "labs/aging/directories.py",
     "report/build.py",
-    "report/picture_process.py",
+    "report/picture/process.py",
     "stack/launch.py",
     "stack/processes.py",
     "telemetry/parts.py",

@@ -9,8 +9,8 @@ from testkit import journals
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader, files, reader
 from cliffwatch.report.build import build
+from cliffwatch.report.charts.curve import curve_of
 from cliffwatch.report.collect import collect
-from cliffwatch.report.curve import curve_of
 
 
 @pytest.fixture

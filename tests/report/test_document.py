@@ -244,7 +244,7 @@ def test_the_same_journal_gives_the_same_bytes_before_and_after_the_run_is_finis
     directory = make_journal(tmp_path, JournalPlan(windows=12, missing={5}))
     first = run_module(directory)
     verdict = first[0]
-    assert set(verdict) == {"verdict", "reasons", "findings", "unconfirmed"}
+    assert set(verdict) == {"verdict", "reasons"}
     assert verdict["verdict"] == VerdictName.INVALID
     EventLog(directory).append(Event(LOAD_START + 500, EventType.STATE, "finished", verdict))
     EventLog(directory).append(Event(LOAD_START + 900, EventType.ALERT, "too_late", {}))

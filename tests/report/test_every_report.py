@@ -131,14 +131,14 @@ def test_every_engine_and_verdict_is_among_the_kinds() -> None:
 def test_a_report_opens_without_a_complaint_or_an_empty_chart(tmp_path: Path, opened: Opened, kind: Kind) -> None:
     directory = write_journal(tmp_path, kind)
     report = build(directory)
-    assert report.verdict.name == kind.verdict, report.verdict.reasons
+    assert report.conclusion.verdict.name == kind.verdict, report.conclusion.verdict.reasons
     write(directory, report)
     path = directory / "report.html"
     text = path.read_text()
     expected = expected_charts(text)
     assert ("<strong>CliffwatchLatencyCliff</strong>" in text) == (kind.shape == "cliff")
     # The headline and the tile count the same operations.
-    assert ("of 150,017 operations" in report.verdict.reasons[0]) == ("of 150,017 operations</dd>" in text)
+    assert ("of 150,017 operations" in report.conclusion.verdict.reasons[0]) == ("of 150,017 operations</dd>" in text)
     stalled = kind.shape in ("stalls", "all_stalled")
     for first, then, size in (("light", "dark", SCREEN), ("dark", "light", PHONE)):
         opened.open(path, size, first)

@@ -12,8 +12,8 @@ from tests.report.documents import document_of
 from tests.report.finishing import finish, judge_at_end
 
 from cliffwatch.app.index import index_run
-from cliffwatch.coordinator.reporting import unanalysed
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader
+from cliffwatch.journal.conclusion import unanalysed
 from cliffwatch.journal.state import change_state, mend_verdict
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.process import make_report
@@ -100,8 +100,8 @@ def test_a_verdict_that_comes_later_brings_its_findings_along(tmp_path: Path) ->
     change_state(log, RunState.FINISHED, at_window(PLAN, PLAN.windows) + 9, unanalysed(directory, "killed").detail())
     assert _indexed(directory) == []
     made = make_report(directory)
-    assert made.verdict is VerdictName.DEGRADED
-    detail = {"reasons": list(made.reasons), "findings": list(made.findings)}
-    assert mend_verdict(log, made.verdict, at_window(PLAN, PLAN.windows) + 99, detail)
+    assert made.conclusion is not None
+    assert made.conclusion.verdict.name is VerdictName.DEGRADED
+    assert mend_verdict(log, made.conclusion, at_window(PLAN, PLAN.windows) + 99)
     (row,) = _indexed(directory)
-    assert row["summary"] == made.findings[0]["summary"]
+    assert row["summary"] == made.conclusion.findings[0]["summary"]

@@ -10,8 +10,8 @@ import pytest
 from testkit.browsers import chromium
 
 from cliffwatch.report import html
-from cliffwatch.report.heat import COLUMN_LIMIT, drawn, heat_map
-from cliffwatch.report.layer_chart import Layers
+from cliffwatch.report.charts.heat import COLUMN_LIMIT, drawn, heat_map
+from cliffwatch.report.charts.layers import Layers
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 

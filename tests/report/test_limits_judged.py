@@ -13,7 +13,7 @@ from tests.report.pages import page_of
 from tests.report.telemetry_files import write_telemetry
 
 from cliffwatch.base.histogram import Histogram
-from cliffwatch.report.limit_results import times_more
+from cliffwatch.report.limits.results import times_more
 
 MILLISECOND = 1_000_000
 BYTES = 1000 * 16_384

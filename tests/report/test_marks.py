@@ -12,8 +12,9 @@ from tests.report.pages import page_of
 from cliffwatch.analysis.marks import Mark, left_out, marks_in
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.journal.state import change_state, mend_verdict
-from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, Verdict, VerdictName
 from cliffwatch.report.build import build
 
 SLOW = range(120, 180)
@@ -73,12 +74,11 @@ def test_a_mark_that_comes_after_the_end_counts_and_mends_the_verdict(tmp_path: 
     journal = make_journal(tmp_path / "run", PLAN)
     log = EventLog(journal)
     change_state(log, RunState.FINISHED, LOAD_START, {"verdict": "degraded", "reasons": ["a cliff"], "findings": []})
-    assert mend_verdict(log, VerdictName.PASS, LOAD_START, {"reasons": ["a"]}) is False
+    assert mend_verdict(log, Conclusion(Verdict(VerdictName.PASS, ("a",))), LOAD_START) is False
     start = LOAD_START + SLOW.start * 10.0 - 10.0
     log.append(mark(start, start + 620.0))
     document = build(journal).document
     assert (document["verdict"]["name"], document["findings"]) == ("pass", [])
     for is_first in (True, False):
-        reasons = {"reasons": document["verdict"]["reasons"]}
-        assert mend_verdict(log, VerdictName.PASS, LOAD_START, reasons) is is_first
+        assert mend_verdict(log, build(journal).conclusion, LOAD_START) is is_first
     assert status(journal).verdict is VerdictName.PASS

@@ -135,7 +135,7 @@ def test_a_run_that_ends_in_a_stall_says_so(tmp_path: Path) -> None:
         counters=lambda index: {"operations": 100 if index < 8 else 0},
         gauges=lambda index: {"oldest_outstanding_seconds": max(0.0, 10.0 * (index - 7))},
     )
-    verdict = build(make_journal(tmp_path, plan)).verdict
+    verdict = build(make_journal(tmp_path, plan)).conclusion.verdict
     assert "The load ended in a stall: the oldest operation had been due for 20 s" in verdict.reasons[-1]
 
 

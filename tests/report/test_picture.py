@@ -16,7 +16,7 @@ from testkit.recorded_runs import Ending, JournalPlan, make_journal
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.engines.synthetic import SyntheticLoad, histogram_of
 from cliffwatch.report.build import Report, build
-from cliffwatch.report.picture import composed, draw, styled
+from cliffwatch.report.picture.drawing import composed, draw, styled
 
 #: An hour after which the latency is two hundred times what it was.
 CLIFF = JournalPlan(windows=720, baseline_windows=60, load=SyntheticLoad(cliff_after="1h"))

@@ -15,7 +15,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import files
 from cliffwatch.model.settings import read_settings
 from cliffwatch.report.build import build, write
-from cliffwatch.report.picture_process import picture_of
+from cliffwatch.report.picture.process import picture_of
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PLAN = JournalPlan(windows=3)

@@ -23,8 +23,9 @@ from cliffwatch.app.runs import RunService
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Problem
 from cliffwatch.journal import JournalReader
+from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.model.request import RunRequest
-from cliffwatch.model.run_state import VerdictName
+from cliffwatch.model.run_state import Verdict, VerdictName
 from cliffwatch.model.settings import read_settings
 from cliffwatch.report.process import ReportOutcome
 from cliffwatch.store import database as store
@@ -128,7 +129,7 @@ class Machine:
         """Says no more than how many windows there were."""
         self.world.call("report")
         count = len(list(JournalReader(directory).windows()))
-        return ReportOutcome(VerdictName.PASS, (f"{count} windows",))
+        return ReportOutcome(Conclusion(Verdict(VerdictName.PASS, (f"{count} windows",))))
 
     def _serve(self) -> int:
         service = self.world.current()

@@ -17,7 +17,7 @@ from cliffwatch import report as report_package
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
 from cliffwatch.report.build import Report, build, write
-from cliffwatch.report.chart_series import as_data
+from cliffwatch.report.charts.series import as_data
 from cliffwatch.report.schema.findings import LayerRow
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.parts import DIRECTORY, part_names
@@ -196,7 +196,7 @@ def test_a_damaged_part_is_reported_and_the_rest_is_used(
         layers = report.document["layers"]
         assert [fault.startswith(victim.name) for fault in layers["faults"]] == [True]
         assert [gap["reason"] for gap in layers["gaps"]] == [f"{victim.name} is missing or damaged"]
-        assert report.verdict == whole.verdict
+        assert report.conclusion == whole.conclusion
         column = report.series.layers["device_p99"]
         assert column[:70] == whole.series.layers["device_p99"][:70]
         assert column[80:95] == [None] * 15

@@ -23,7 +23,7 @@ from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.report import format as formats
-from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
+from cliffwatch.report.limits.now import LimitWatch, Outside, WatchedLimits, judged_limit
 
 LIMITS = ["p99 <= 20ms over any 2s", "throughput >= 1MB/s over any 2s", "no cliff", "write amplification <= 2"]
 

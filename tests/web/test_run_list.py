@@ -19,7 +19,7 @@ from cliffwatch.engines.synthetic import SyntheticLoad
 from cliffwatch.http.run_resource import RunFiguresBody, RunSummary
 from cliffwatch.journal import files
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.report.curve import CURVE_POINTS, CurvePoint, curve_of
+from cliffwatch.report.charts.curve import CURVE_POINTS, CurvePoint, curve_of
 from cliffwatch.report.figures import mean_write_seconds
 from cliffwatch.report.format import byte_rate, elapsed, latency
 from cliffwatch.store.models import RunRow

@@ -12,10 +12,11 @@ from testkit.recorded_runs import JournalPlan, make_journal
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, queue_run, report, start_worker, status
 
-from cliffwatch.coordinator.reporting import judge_run, unanalysed
+from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.journal.conclusion import Conclusion, unanalysed
 from cliffwatch.journal.state import change_state, mend_verdict
-from cliffwatch.model.run_state import RunState, VerdictName
+from cliffwatch.model.run_state import RunState, Verdict, VerdictName
 from cliffwatch.report import build
 
 
@@ -54,12 +55,16 @@ def test_a_report_that_never_succeeds_is_said_to_be_missing_and_how_it_is_made(
     directory = make_journal(tmp_path, JournalPlan(windows=10))
     recorded: list[str] = []
     waited: list[float] = []
-    judgement = judge_run(directory, lambda type_, name, **detail: recorded.append(detail["message"]), waited.append)
+    conclusion = judge_run(directory, lambda type_, name, **detail: recorded.append(detail["message"]), waited.append)
     assert waited == [1.0, 2.0, 4.0, 8.0]
     assert len(recorded) == 1
-    assert judgement.verdict is VerdictName.INVALID
-    assert judgement.detail()["analysed"] is False
-    assert f"`cliffwatch run report {directory.name}` makes it" in judgement.reasons[0]
+    assert conclusion.verdict.name is VerdictName.INVALID
+    assert conclusion.detail()["analysed"] is False
+    assert f"`cliffwatch run report {directory.name}` makes it" in conclusion.verdict.reasons[0]
+
+
+def concluded(name: VerdictName, reason: str) -> Conclusion:
+    return Conclusion(Verdict(name, (reason,)))
 
 
 def finished(tmp_path: Path, detail: dict[str, object]) -> EventLog:
@@ -73,8 +78,8 @@ def finished(tmp_path: Path, detail: dict[str, object]) -> EventLog:
 
 def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
     log = finished(tmp_path, unanalysed(tmp_path / "one", "it was killed").detail())
-    assert mend_verdict(log, VerdictName.DEGRADED, 3.0, {"reasons": ["a cliff"]})
-    assert not mend_verdict(log, VerdictName.PASS, 4.0, {"reasons": ["nothing"]})
+    assert mend_verdict(log, concluded(VerdictName.DEGRADED, "a cliff"), 3.0)
+    assert not mend_verdict(log, concluded(VerdictName.PASS, "nothing"), 4.0)
     mended = status(tmp_path / "one")
     assert (mended.state, mended.verdict, mended.reasons) == (RunState.FINISHED, VerdictName.DEGRADED, ("a cliff",))
     assert mended.finished_at == 2.0
@@ -83,12 +88,12 @@ def test_a_verdict_that_was_missing_is_mended_once(tmp_path: Path) -> None:
 def test_a_verdict_of_a_former_version_that_was_missing_is_mended(tmp_path: Path) -> None:
     reasons = ["the verdict could not be determined: it printed no verdict"]
     log = finished(tmp_path, {"verdict": "invalid", "reasons": reasons})
-    assert mend_verdict(log, VerdictName.PASS, 3.0, {"reasons": ["ok"]})
+    assert mend_verdict(log, concluded(VerdictName.PASS, "ok"), 3.0)
 
 
 def test_a_verdict_that_was_found_stands(tmp_path: Path) -> None:
     log = finished(tmp_path, {"verdict": "invalid", "reasons": ["the page cache"]})
-    assert not mend_verdict(log, VerdictName.PASS, 3.0, {"reasons": ["ok"]})
+    assert not mend_verdict(log, concluded(VerdictName.PASS, "ok"), 3.0)
     assert status(tmp_path / "one").verdict is VerdictName.INVALID
 
 
@@ -111,7 +116,7 @@ def test_a_page_that_cannot_be_made_leaves_no_half_of_a_report(tmp_path: Path, m
     assert not (directory / "report.json").exists()
 
 
-@pytest.mark.parametrize("module", ["cliffwatch.report.__main__", "cliffwatch.report.picture"])
+@pytest.mark.parametrize("module", ["cliffwatch.report.__main__", "cliffwatch.report.picture.__main__"])
 def test_the_limit_on_a_reports_memory_is_the_kernels_and_is_named(tmp_path: Path, module: str) -> None:
     """With none on top of what it needs to start, since what fills four gigabytes takes minutes to make."""
     directory = make_journal(tmp_path, JournalPlan(windows=300))

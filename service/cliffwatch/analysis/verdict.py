@@ -6,7 +6,6 @@ reader should know all the same.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from cliffwatch.analysis.asked_rate import not_reached as not_as_asked
 from cliffwatch.analysis.finding import Finding, FindingKind, Role, Series
@@ -15,7 +14,7 @@ from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import LONGEST_SECONDS, slow_sentence, unfinished_sentence
 from cliffwatch.analysis.thresholds import SHORTFALL_RATIO
 from cliffwatch.base.units import format_length, format_rare_share, format_share, format_size
-from cliffwatch.model.run_state import VerdictName
+from cliffwatch.model.run_state import Verdict, VerdictName
 from cliffwatch.model.target import WITHOUT_DRIVE
 
 #: Below this part of the time asked for, a run cannot pass.
@@ -24,14 +23,6 @@ COVERAGE_MINIMUM = 0.99
 LOST_LATENCY_MAXIMUM = 0.01
 #: Findings of these kinds say that the run did not stay as healthy as it was; the worst kind first.
 DEGRADING_KINDS = tuple(kind.value for kind in FindingKind if kind is not FindingKind.RECOVERY)
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A run's verdict and the sentences that account for it, the most severe first."""
-
-    name: VerdictName
-    reasons: tuple[str, ...]
 
 
 #: The sentence that holds of the evidence, or None where the rule does not apply.

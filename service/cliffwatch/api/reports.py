@@ -24,4 +24,5 @@ class ReportMade(BaseModel):
 def make_run_report(run_id: RunId, services: Context, caller: Operator) -> ReportMade:
     """Make the run's report anew of what its journal holds. A verdict that could not be found at its end is mended."""
     made = services.reports.make(run_id)
-    return ReportMade(verdict=made.verdict, reasons=list(made.reasons), is_provisional=made.is_provisional)
+    verdict = made.verdict
+    return ReportMade(verdict=verdict.name, reasons=list(verdict.reasons), is_provisional=made.is_provisional)

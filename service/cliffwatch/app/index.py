@@ -27,7 +27,7 @@ from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance, status_of
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.model.target import targets_text
-from cliffwatch.report.curve import curve_of
+from cliffwatch.report.charts.curve import curve_of
 from cliffwatch.report.figures import figures_of
 from cliffwatch.store.database import take_turns
 from cliffwatch.store.models import FindingRow, RunRow

@@ -27,10 +27,10 @@ from cliffwatch.base.logs import last_line_of
 from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
-from cliffwatch.coordinator.reporting import unanalysed
 from cliffwatch.coordinator.restarts import GIVE_UP_SECONDS, GIVEN_UP, Losses, losses_of
 from cliffwatch.gate import targets_overlap
 from cliffwatch.journal import Event, EventLog, EventType, JournalReader, files
+from cliffwatch.journal.conclusion import unanalysed
 from cliffwatch.journal.following import StatusFollower
 from cliffwatch.journal.state import RunStatus, change_state, status_of
 from cliffwatch.model.order import RunOrder
@@ -183,8 +183,8 @@ class Reconciler:
             ended = {"how": LoadEnd.FAILED.value, "message": message, GIVEN_UP: True}
             EventLog(run.directory).append(Event(self._clock.wall(), EventType.ENGINE, "load_ended", ended))
             return self._begin(run)
-        judgement = unanalysed(run.directory, f"{losses.count} workers died; see worker.log")
-        self._change(run, RunState.FINISHED, **judgement.detail())
+        conclusion = unanalysed(run.directory, f"{losses.count} workers died; see worker.log")
+        self._change(run, RunState.FINISHED, **conclusion.detail())
         return RunState.FINISHED
 
     def _worker_lives(self, run: LiveRun, status: RunStatus) -> bool:

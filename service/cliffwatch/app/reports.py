@@ -14,8 +14,8 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import EventLog, files
 from cliffwatch.journal.state import mend_verdict
-from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.report.picture_process import one_at_a_time, picture_of
+from cliffwatch.model.run_state import RunState, Verdict
+from cliffwatch.report.picture.process import one_at_a_time, picture_of
 from cliffwatch.report.process import make_report
 from cliffwatch.report.provisional import place_of_report, provisional_directory
 from cliffwatch.store.database import Database
@@ -48,8 +48,7 @@ class _Turns:
 class MadeReport:
     """Summary of a report. `is_provisional`: the run is not over, and its own report comes at its end."""
 
-    verdict: VerdictName
-    reasons: tuple[str, ...]
+    verdict: Verdict
     is_provisional: bool
 
 
@@ -76,15 +75,14 @@ class ReportService:
         with self._making.take(), one_at_a_time(self.cache / "reports"):
             place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
             made = make_report(directory, place)
-        if made.verdict is None or made.failure:
+        if made.conclusion is None or made.failure:
             code = Code.JOURNAL_UNWRITABLE if made.unwritable else Code.INTERNAL
             raise Problem(code, f"the report of run {run_id} could not be made: {made.failure}")
         if is_over:
-            detail = {name: list(getattr(made, name)) for name in ("reasons", "findings", "unconfirmed")}
-            mend_verdict(EventLog(directory), made.verdict, self.clock.wall(), detail)
+            mend_verdict(EventLog(directory), made.conclusion, self.clock.wall())
             with self.database.session() as session:
                 index_report(session, directory)
-        return MadeReport(made.verdict, made.reasons, is_provisional=not is_over)
+        return MadeReport(made.conclusion.verdict, is_provisional=not is_over)
 
     def read(self, run_id: str, name: str) -> bytes:
         """One of the report's files, by its name. Raises Problem: not_found, report_not_ready, journal_unreadable."""

@@ -37,10 +37,11 @@ from cliffwatch.gate import (
     targets_overlap,
 )
 from cliffwatch.journal import EventLog, files
+from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.journal.state import change_state
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import AskedTarget, RunRequest, Submission, parse_reference
-from cliffwatch.model.run_state import ACTIVE, RunState, VerdictName
+from cliffwatch.model.run_state import ACTIVE, RunState, Verdict, VerdictName
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.workload import Workload, format_workload, workload_from
 from cliffwatch.store.database import DATABASE_ERRORS, Database
@@ -298,9 +299,9 @@ class RunService:
 
     def _finish_queued(self, directory: Path) -> bool:
         """Finish a queued run; False when it was started in the meantime."""
-        detail = {"verdict": VerdictName.STOPPED.value, "reasons": [stopped_after(0.0)]}
+        conclusion = Conclusion(Verdict(VerdictName.STOPPED, (stopped_after(0.0),)))
         try:
-            change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), detail)
+            change_state(EventLog(directory), RunState.FINISHED, self._clock.wall(), conclusion.detail())
         except Problem as problem:
             if problem.code is Code.WRONG_STATE:
                 return False

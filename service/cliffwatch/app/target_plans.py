@@ -16,8 +16,7 @@ from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.settings import Settings
-from cliffwatch.model.target import AnyTarget, BrokerTarget, bootstrap_servers_of
-from cliffwatch.model.timeline import Timeline
+from cliffwatch.model.target import AnyTarget, BrokerTarget
 from cliffwatch.model.workload import Workload
 
 _ASKING_LIMIT = 4
@@ -74,17 +73,15 @@ class TargetPlanner:
             raise Problem(Code.TARGET_SILENT, f"{target} does not answer", [fault]) from error
 
     def _context(self, workload: Workload, examination: Examination) -> EngineContext:
-        timeline = Timeline.plan(self._clock.wall(), workload.phases, workload.window)
-        return EngineContext(
+        return EngineContext.planned(
+            workload,
+            examination.target,
+            self._clock.wall(),
             run_id=examination.run_id,
             path=examination.path,
             is_device=examination.is_device,
             scratch=self._runs_directory / examination.run_id / "engine",
-            window_seconds=workload.window,
-            start=timeline.load_start,
-            stop=timeline.load_stop,
             state_directory=self._state_directory,
-            bootstrap_servers=bootstrap_servers_of(examination.target),
         )
 
     @contextmanager

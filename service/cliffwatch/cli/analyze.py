@@ -204,13 +204,14 @@ def _of_journal(directory: Path, mode: Mode) -> Analysis:
     from cliffwatch.report.collect import collect
     from cliffwatch.report.findings import raised_in
     from cliffwatch.report.findings_document import findings_document
-    from cliffwatch.report.limit_results import judge_limits
+    from cliffwatch.report.limits.results import judge_limits
 
     if mode is Mode.OFFLINE:
         report = build(directory)
         body = report.document
         rows = [_row_of_document(finding) for finding in body.get("findings", ())]
-        return Analysis(report.verdict.name.value, report.verdict.reasons, rows)
+        verdict = report.conclusion.verdict
+        return Analysis(verdict.name.value, verdict.reasons, rows)
     run = collect(directory)
     found = raised_in(run)
     zero = run.load.start if run.load else 0.0

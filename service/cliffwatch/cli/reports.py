@@ -15,7 +15,7 @@ from cliffwatch.cli.run_source import FileOutputOption, is_journal, say_written,
 from cliffwatch.cli.session import session_of
 from cliffwatch.journal import files
 from cliffwatch.model.run_state import RunState
-from cliffwatch.report.picture_process import picture_of
+from cliffwatch.report.picture.process import picture_of
 from cliffwatch.report.process import make_report
 
 _NAMES = {"json": "report", "html": files.REPORT_HTML, "png": files.REPORT_PNG}

@@ -41,5 +41,5 @@ def close(directory: Path) -> None:
     else:
         record_event(EventType.NOTE, LEFT_BEHIND, path="", message=f"{files.ORDER} does not say where the engine wrote")
     change_state(log, RunState.REPORTING, time.time())
-    judgement = judge_run(directory, record_event, time.sleep)
-    change_state(log, RunState.FINISHED, time.time(), judgement.detail())
+    conclusion = judge_run(directory, record_event, time.sleep)
+    change_state(log, RunState.FINISHED, time.time(), conclusion.detail())

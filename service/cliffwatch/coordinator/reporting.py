@@ -2,15 +2,13 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cliffwatch.base.retries import growing_pause_seconds
 from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal.conclusion import Conclusion, unanalysed
 from cliffwatch.journal.events import found_at_end
-from cliffwatch.model.run_state import VerdictName
-from cliffwatch.report.process import ReportOutcome, make_report
+from cliffwatch.report.process import make_report
 
 #: A journal that is too much for the program's memory is so each time, so attempts are few; pauses between them grow.
 ATTEMPTS = 5
@@ -21,27 +19,11 @@ DISK_PATIENCE_SECONDS = 1800.0
 DISK_PAUSE_SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """Verdict for the run's finish event. `analysed` is False where what was measured could not be analysed."""
+def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Conclusion:
+    """Make the report, with retries, and record the findings that only it has.
 
-    verdict: VerdictName
-    reasons: list[str]
-    analysed: bool = True
-    #: What the report found, and what was raised while the run went on and is none of it.
-    findings: tuple[dict[str, Any], ...] = ()
-    unconfirmed: tuple[dict[str, Any], ...] = ()
-
-    def detail(self) -> dict[str, Any]:
-        """The detail of the event that finishes the run."""
-        detail: dict[str, Any] = {"verdict": self.verdict.value, "reasons": self.reasons}
-        detail |= {"findings": list(self.findings)} if self.findings else {}
-        detail |= {"unconfirmed": list(self.unconfirmed)} if self.unconfirmed else {}
-        return detail if self.analysed else detail | {"analysed": False}
-
-
-def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable[[float], None]) -> Judgement:
-    """Make the report, with retries; `wait` is called with seconds between two attempts."""
+    `wait` is called with seconds between two attempts.
+    """
     failures, give_up, recorded = 0, time.monotonic() + DISK_PATIENCE_SECONDS, ""
     made = make_report(directory)
     while made.failure:
@@ -57,19 +39,8 @@ def judge_run(directory: Path, record_event: Callable[..., None], wait: Callable
             break
         wait(pause)
         made = make_report(directory)
-    known = [stored.event for stored in JournalReader(directory).events()] if made.findings else []
-    for event in found_at_end(made.findings, known, time.time()):
+    conclusion = made.conclusion or unanalysed(directory, made.failure)
+    known = [stored.event for stored in JournalReader(directory).events()] if conclusion.findings else []
+    for event in found_at_end(conclusion.findings, known, time.time()):
         record_event(event.type, event.name, **event.detail)
-    return _judgement(directory, made)
-
-
-def unanalysed(directory: Path, why: str) -> Judgement:
-    """Judgement of a run whose report could not be made."""
-    reason = f"The analysis could not be made: {why.rstrip('.')}. `cliffwatch run report {directory.name}` makes it."
-    return Judgement(VerdictName.INVALID, [reason], analysed=False)
-
-
-def _judgement(directory: Path, made: ReportOutcome) -> Judgement:
-    if made.verdict is None:
-        return unanalysed(directory, made.failure)
-    return Judgement(made.verdict, list(made.reasons), findings=made.findings, unconfirmed=made.unconfirmed)
+    return conclusion

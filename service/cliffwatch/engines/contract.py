@@ -14,7 +14,10 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 
 from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.target import AnyTarget, bootstrap_servers_of
+from cliffwatch.model.timeline import Timeline
 from cliffwatch.model.window import EngineEvent, EngineRecord, parse_engine_line
+from cliffwatch.model.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,33 @@ class EngineContext:
     bootstrap_servers: tuple[str, ...] = ()
     descriptor: int | None = None
     may_begin_late: bool = True
+
+    @classmethod
+    def planned(
+        cls,
+        workload: Workload,
+        target: AnyTarget,
+        now: float,
+        *,
+        run_id: str,
+        path: Path,
+        is_device: bool,
+        scratch: Path,
+        state_directory: Path,
+    ) -> "EngineContext":
+        """Context of a load that is started `now` (epoch seconds) and whose preparing takes no time."""
+        timeline = Timeline.plan(now, workload.phases, workload.window)
+        return cls(
+            run_id=run_id,
+            path=path,
+            is_device=is_device,
+            scratch=scratch,
+            window_seconds=workload.window,
+            start=timeline.load_start,
+            stop=timeline.load_stop,
+            state_directory=state_directory,
+            bootstrap_servers=bootstrap_servers_of(target),
+        )
 
     @property
     def entry(self) -> Path:

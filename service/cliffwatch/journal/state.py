@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.journal.events import MARKED, Event, EventLog, EventType, found_at_end
 from cliffwatch.journal.files import LAST_MOMENT
 from cliffwatch.model.run_state import TRANSITIONS, RunState, VerdictName
@@ -137,10 +138,8 @@ def change_state(log: EventLog, to: RunState, at: float, detail: dict[str, Any] 
     return status
 
 
-def mend_verdict(log: EventLog, verdict: VerdictName, at: float, detail: Mapping[str, Any]) -> bool:
+def mend_verdict(log: EventLog, conclusion: Conclusion, at: float) -> bool:
     """Give a finished run the verdict that it could not be given at its end; says whether that was missing.
-
-    `detail`: as of the event that finishes a run, `reasons` and `findings` among it.
 
     A verdict that was found stands, whatever a later version of the program would make of the same journal; but not
     where a span of the run was marked since.
@@ -154,8 +153,8 @@ def mend_verdict(log: EventLog, verdict: VerdictName, at: float, detail: Mapping
         is_marked = any(event.name == MARKED for event in events[judged[-1] :])
         if not is_marked and (len(judged) > 1 or _was_analysed(ended[-1])):
             return []
-        found = found_at_end(detail.get("findings", ()), events, at)
-        return [*found, Event(at, EventType.NOTE, MENDED_NOTE, {"verdict": verdict.value, **detail})]
+        found = found_at_end(conclusion.findings, events, at)
+        return [*found, Event(at, EventType.NOTE, MENDED_NOTE, conclusion.detail())]
 
     return bool(log.append_all(decide))
 

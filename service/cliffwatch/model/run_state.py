@@ -1,5 +1,6 @@
 """The states of a run, the changes that are allowed, and how a run can end. `journal/state.py` changes them."""
 
+from dataclasses import dataclass
 from enum import StrEnum
 
 
@@ -52,3 +53,11 @@ class VerdictName(StrEnum):
     INVALID = "invalid"
     FAILED = "failed"
     STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A run's verdict and the sentences that account for it, the most severe first."""
+
+    name: VerdictName
+    reasons: tuple[str, ...]

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cliffwatch.base.errors import Problem
 from cliffwatch.engines.contract import EngineContext
@@ -22,8 +22,6 @@ from cliffwatch.gate import (
 )
 from cliffwatch.journal.events import CLAIMED, LEFT_BEHIND, EventType
 from cliffwatch.machine.births import described_at
-from cliffwatch.model.target import bootstrap_servers_of
-from cliffwatch.model.timeline import Timeline
 from cliffwatch.part.context import PartContext
 from cliffwatch.part.lines import DriveBelow, Held
 
@@ -68,22 +66,19 @@ def claimed(context: PartContext) -> Iterator[PartTarget]:
 
 def surroundings(context: PartContext, target: PartTarget) -> EngineContext:
     """Engine context as it would be if preparing took no time."""
-    timeline = Timeline.plan(context.run_clock.now(), context.workload.phases, context.workload.window)
     scratch = context.directory / "engine"
     scratch.mkdir(exist_ok=True)
-    return EngineContext(
+    planned = EngineContext.planned(
+        context.workload,
+        context.order.run.target,
+        context.run_clock.now(),
         run_id=context.order.run.run_id,
         path=target.held.path,
         is_device=target.held.is_device,
-        descriptor=target.held.descriptor,
         scratch=scratch,
-        window_seconds=context.workload.window,
-        start=timeline.load_start,
-        stop=timeline.load_stop,
         state_directory=context.order.state_directory,
-        resumed=target.existed,
-        bootstrap_servers=bootstrap_servers_of(context.order.run.target),
     )
+    return replace(planned, descriptor=target.held.descriptor, resumed=target.existed)
 
 
 def examine_again(context: PartContext) -> Examination:

@@ -1,4 +1,4 @@
-"""`python -m cliffwatch.report RUN_DIRECTORY` prints the verdict as one JSON line and makes both files of a report."""
+"""`python -m cliffwatch.report RUN_DIRECTORY` prints a conclusion as one JSON line and makes a report's two files."""
 
 import argparse
 import json
@@ -22,8 +22,7 @@ def main(arguments: list[str]) -> int:
         with memory_errors():
             report = build(directory)
             # The verdict must not be lost to a disk that has no room for the files.
-            verdict = {"verdict": report.verdict.name.value, "reasons": list(report.verdict.reasons)}
-            print(json.dumps(verdict | {"findings": report.final, "unconfirmed": report.unconfirmed}), flush=True)
+            print(json.dumps(report.conclusion.detail()), flush=True)
             write(given.to or directory, report)
     except MemoryError:
         print(f"the report of {directory} could not be made: {out_of_memory()}", file=sys.stderr)

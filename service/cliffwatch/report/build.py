@@ -4,12 +4,13 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from cliffwatch.analysis.verdict import Verdict, judge
+from cliffwatch.analysis.verdict import judge
 from cliffwatch.base import durable
 from cliffwatch.journal import files
-from cliffwatch.report.chart_series import ChartSeries, series_of
+from cliffwatch.journal.conclusion import Conclusion
+from cliffwatch.model.run_state import Verdict
+from cliffwatch.report.charts.series import ChartSeries, series_of
 from cliffwatch.report.collect import Collected, collect, evidence_of, recorded_verdict
 from cliffwatch.report.document import document_of
 from cliffwatch.report.findings import (
@@ -21,7 +22,7 @@ from cliffwatch.report.findings import (
     window_seconds_of,
 )
 from cliffwatch.report.html import render
-from cliffwatch.report.limit_results import Judged, judge_limits, outcomes
+from cliffwatch.report.limits.results import Judged, judge_limits, outcomes
 from cliffwatch.report.raised import final_findings, not_confirmed
 from cliffwatch.report.schema.report import ReportDocument
 from cliffwatch.report.steady_section import not_steady, steadiness_of
@@ -29,14 +30,12 @@ from cliffwatch.report.steady_section import not_steady, steadiness_of
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`document` is report.json; `series` is what report.html draws on top of it. `final` and
-    `unconfirmed` are for the event that finishes the run: its findings, and what was raised and is none."""
+    """`document` is report.json; `series` is what report.html draws on top of it; `conclusion` is for the event that
+    finishes the run."""
 
-    verdict: Verdict
+    conclusion: Conclusion
     document: ReportDocument
     series: ChartSeries
-    final: list[dict[str, Any]]
-    unconfirmed: list[dict[str, Any]]
 
 
 def build(directory: Path) -> Report:
@@ -52,7 +51,7 @@ def build(directory: Path) -> Report:
     final = final_findings(found, run.events, window_seconds_of(run))
     # What a failed analysis did not look at is not refuted by it.
     refuted = [] if unanalysed else not_confirmed(unconfirmed(run, found))
-    return Report(verdict, document, series_of(run, found), final, refuted)
+    return Report(Conclusion(verdict, tuple(final), tuple(refuted)), document, series_of(run, found))
 
 
 def verdict_on(

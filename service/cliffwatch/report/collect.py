@@ -17,7 +17,6 @@ from cliffwatch.analysis.marks import left_out, mark_of, marks_in
 from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import slowest_in
-from cliffwatch.analysis.verdict import Verdict
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.regular_files import read_regular
@@ -26,7 +25,7 @@ from cliffwatch.journal.events import TARGET_DISPLACED, is_found_at_end
 from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
-from cliffwatch.model.run_state import RunState
+from cliffwatch.model.run_state import RunState, Verdict
 from cliffwatch.model.window import BEGUN
 from cliffwatch.report.gaps import recorded_gaps
 from cliffwatch.telemetry import reader as telemetry

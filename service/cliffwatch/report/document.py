@@ -9,24 +9,23 @@ from typing import cast
 
 from cliffwatch.analysis.asked_rate import asked_rate
 from cliffwatch.analysis.stalls import Stall, stalls_in
-from cliffwatch.analysis.verdict import Verdict
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.windows import summarise
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
-from cliffwatch.model.run_state import RunState
+from cliffwatch.model.run_state import RunState, Verdict
 from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
+from cliffwatch.report.charts.layers import layers_document
 from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
 from cliffwatch.report.findings import ReportedFinding, unconfirmed
 from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
-from cliffwatch.report.layer_chart import layers_document
-from cliffwatch.report.limit_results import Judged
+from cliffwatch.report.limits.results import Judged
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.schema.report import (
     FORMAT_VERSION,

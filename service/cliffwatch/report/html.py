@@ -22,9 +22,9 @@ from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
 from cliffwatch.report import format as formats
-from cliffwatch.report.chart_series import ChartSeries, as_data
-from cliffwatch.report.heat import drawn
-from cliffwatch.report.limit_results import times_more
+from cliffwatch.report.charts.heat import drawn
+from cliffwatch.report.charts.series import ChartSeries, as_data
+from cliffwatch.report.limits.results import times_more
 from cliffwatch.report.schema.report import ReportDocument
 
 _TEMPLATES = Path(__file__).parent / "templates"

@@ -6,12 +6,11 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from cliffwatch.base.logs import last_line
 from cliffwatch.base.memory_limit import ENVIRONMENT
 from cliffwatch.base.units import format_size
-from cliffwatch.model.run_state import VerdictName
+from cliffwatch.journal.conclusion import Conclusion
 
 TIMEOUT_SECONDS = 600.0
 #: On top of what a process needs to start: a report of 36 h with six latencies takes some hundreds of MiB.
@@ -22,20 +21,17 @@ DISK_FULL, UNWRITABLE = 4, 5
 
 @dataclass(frozen=True, slots=True)
 class ReportOutcome:
-    """Result of making a report: the verdict (None: not found), and why the files are absent (empty: they are there).
+    """Result of making a report: the conclusion (None: none was come to), and why the files are absent (empty: they are
+    there).
 
-    `findings` are the report's, `unconfirmed` what was raised and is none of them (`report.raised`). `disk_full`: there
-    was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing, for that reason or
-    because it fails or was made read-only.
+    `disk_full`: there was no room for the files, which may be over in a while. `unwritable`: the disk takes nothing,
+    for that reason or because it fails or was made read-only.
     """
 
-    verdict: VerdictName | None
-    reasons: tuple[str, ...]
+    conclusion: Conclusion | None
     failure: str = ""
     disk_full: bool = False
     unwritable: bool = False
-    findings: tuple[dict[str, Any], ...] = ()
-    unconfirmed: tuple[dict[str, Any], ...] = ()
 
 
 def make_report(directory: Path, to: Path | None = None, timeout_seconds: float = TIMEOUT_SECONDS) -> ReportOutcome:
@@ -69,18 +65,16 @@ def make_report(directory: Path, to: Path | None = None, timeout_seconds: float 
             cwd="/",
         )
     except subprocess.TimeoutExpired:
-        return ReportOutcome(None, (), f"it took longer than {timeout_seconds:g} s")
+        return ReportOutcome(None, f"it took longer than {timeout_seconds:g} s")
     except OSError as error:
-        return ReportOutcome(None, (), f"its process cannot be started: {error.strerror}")
+        return ReportOutcome(None, f"its process cannot be started: {error.strerror}")
     failure = "" if done.returncode == 0 else _failure(done.returncode, done.stderr)
     full, unwritable = done.returncode == DISK_FULL, done.returncode in (DISK_FULL, UNWRITABLE)
     try:
-        body = json.loads(done.stdout)
-        verdict, reasons = VerdictName(body["verdict"]), tuple(str(reason) for reason in body["reasons"])
-        findings, refuted = (tuple(dict(each) for each in body[name]) for name in ("findings", "unconfirmed"))
+        conclusion = Conclusion.of(json.loads(done.stdout))
     except (ValueError, KeyError, TypeError):
-        return ReportOutcome(None, (), failure or "it printed no verdict", full, unwritable)
-    return ReportOutcome(verdict, reasons, failure, full, unwritable, findings, refuted)
+        return ReportOutcome(None, failure or "it printed no verdict", full, unwritable)
+    return ReportOutcome(conclusion, failure, full, unwritable)
 
 
 def out_of_memory() -> str:

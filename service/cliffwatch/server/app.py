@@ -49,6 +49,7 @@ from cliffwatch.labs.bundle import routes as bundles
 from cliffwatch.labs.bundle.imports import ImportService
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
+from cliffwatch.report.limits.now import WatchedLimits
 from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
@@ -58,7 +59,6 @@ from cliffwatch.web import login, run_now, run_pages, static_files
 from cliffwatch.web import schedules as schedules_page
 from cliffwatch.web import start as start_page
 from cliffwatch.web.firing import FollowedAlerts
-from cliffwatch.web.limits_now import WatchedLimits
 from cliffwatch.web.page import show_problem
 
 _LOG = logging.getLogger(__name__)

@@ -5,7 +5,7 @@
     run_pages   the list of runs, one run live, its report
     run_list    the rows of that list
     firing      the alerts that fire, of each run and of none
-    run_now     what a live page asks for besides the stream: drives, limits (limits_now), time left
+    run_now     what a live page asks for besides the stream: drives, limits, time left
     start       starting a run, with the safety gate's answer before anything is written
     schedules   the list of schedules, and a form for one more
     drives      the machine's drives

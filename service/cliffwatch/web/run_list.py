@@ -18,7 +18,7 @@ from cliffwatch.journal import JournalReader, moment_in, number_in
 from cliffwatch.model.latency_scale import at_least
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.run_state import RunState, VerdictName
-from cliffwatch.report.curve import Curve, curve_of
+from cliffwatch.report.charts.curve import Curve, curve_of
 from cliffwatch.report.format import byte_rate, elapsed, latency, rate
 from cliffwatch.store.models import FindingRow, RunRow
 from cliffwatch.store.queries import first_findings, has_known_words, unfinished_runs

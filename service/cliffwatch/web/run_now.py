@@ -17,13 +17,13 @@ from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.limits import LimitSubject
 from cliffwatch.model.run_state import RunState, VerdictName
 from cliffwatch.report.format import elapsed
+from cliffwatch.report.limits.now import LimitWatch, Outside, WatchedLimits, judged_limit
 from cliffwatch.report.remedies import remedy_of
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import findings_page
 from cliffwatch.telemetry.drive_health import drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
-from cliffwatch.web.limits_now import LimitWatch, Outside, WatchedLimits, judged_limit
 from cliffwatch.web.page import HEADERS, PageRoute
 from cliffwatch.web.session import AnyVisitor
 

@@ -98,15 +98,15 @@ def test_a_load_that_is_late_begins_on_a_later_line_and_lasts_as_long(
 
 
 def frozen_processes(journal: Path, together: bool) -> list[ProcessIdentity]:
-    """The engine, and with `together` its worker, as a container that is paused has them both.
+    """The engine, and with `together` its part and worker, as a container that is paused has them all.
 
-    The engine is first: a worker that runs before its engine does sees that engine stopped, and says so.
+    The engine is first: a part that runs before its engine does sees that engine stopped, and says so.
     """
     wait_until(lambda: window_count(journal) >= 2, "a second window")
     heartbeat = Heartbeat.read(journal)
     assert heartbeat is not None
-    assert heartbeat.engine is not None
-    return [heartbeat.engine, heartbeat.worker] if together else [heartbeat.engine]
+    assert len(heartbeat.engines) == len(heartbeat.parts) == 1
+    return [*heartbeat.engines, *heartbeat.parts, heartbeat.worker] if together else [*heartbeat.engines]
 
 
 @pytest.mark.real(why="brokers give up a client that is silent for long; test_freezes.py has short freezes")

@@ -32,7 +32,7 @@ from cliffwatch.model.phase import Phase
 from cliffwatch.model.window import requested_rate
 from cliffwatch.report.collect import collect, events_until_finished
 from cliffwatch.report.export.window_table import WindowTable
-from cliffwatch.report.limit_results import judge_limits, outcomes
+from cliffwatch.report.limits.results import judge_limits, outcomes
 
 Row = dict[str, Any]
 #: A row whose window was not measured at all, and of which no event says why.

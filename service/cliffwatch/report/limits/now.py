@@ -23,7 +23,7 @@ from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.window import OLDEST_OUTSTANDING
 from cliffwatch.report.format import byte_rate, duration, elapsed, latency
-from cliffwatch.report.limit_margin import is_beyond, margin
+from cliffwatch.report.limits.margin import is_beyond, margin
 
 #: Windows that are read for one answer; a watch that is further behind says so and goes on with the next one.
 BATCH = 2000

@@ -21,7 +21,7 @@ from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.format import byte_rate, elapsed, latency
-from cliffwatch.report.limit_margin import is_beyond, margin
+from cliffwatch.report.limits.margin import is_beyond, margin
 from cliffwatch.telemetry.catalogue import HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.telemetry.increases import increase
 

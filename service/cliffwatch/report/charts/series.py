@@ -20,11 +20,11 @@ from cliffwatch.journal.event_text import event_text, gap_words
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.run_state import RunState
 from cliffwatch.report.alerts import alert_spans
+from cliffwatch.report.charts.evidence import evidence_columns
+from cliffwatch.report.charts.heat import HeatMap
+from cliffwatch.report.charts.layers import LAYERS, Layers
 from cliffwatch.report.collect import Collected
-from cliffwatch.report.evidence_chart import evidence_columns
 from cliffwatch.report.findings import ReportedFinding
-from cliffwatch.report.heat import HeatMap
-from cliffwatch.report.layer_chart import LAYERS, Layers
 from cliffwatch.report.schema.report import ReportDocument
 
 #: The latency measures that are charted, by their keys in a window.

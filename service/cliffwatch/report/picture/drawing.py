@@ -1,17 +1,13 @@
 """report.png: the report in one picture, for a chat, a ticket or a slide.
 
-`python -m cliffwatch.report.picture RUN_DIRECTORY` prints it. It shows what report.html shows first, of the same
-figures: the verdict's sentence, the client's p99 beside the drive's latency, throughput, and the likely cause. No
-browser is needed, and the same journal gives the same picture.
+It shows what report.html shows first, of the same figures: the verdict's sentence, the client's p99 beside the drive's
+latency, throughput, and the likely cause. No browser is needed, and the same journal gives the same picture.
 """
 
-import argparse
 import io
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -21,17 +17,15 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from cliffwatch.base.memory_limit import limit_memory, memory_errors
 from cliffwatch.base.units import format_share
 from cliffwatch.model.operation import primary_latency
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.report import format as formats
-from cliffwatch.report.build import Report, build
-from cliffwatch.report.chart_series import ChartSeries, Column
-from cliffwatch.report.picture_axes import even_bytes, log_ticks, widened
-from cliffwatch.report.picture_text import Writing, plain
-from cliffwatch.report.process import MEMORY_LIMIT_BYTES, out_of_memory
+from cliffwatch.report.build import Report
+from cliffwatch.report.charts.series import ChartSeries, Column
+from cliffwatch.report.picture.axes import even_bytes, log_ticks, widened
+from cliffwatch.report.picture.text import Writing, plain
 from cliffwatch.report.schema.report import ReportDocument
 
 #: As shown in a chat; drawn at a third more, so that it is sharp there and on denser screens.
@@ -360,30 +354,3 @@ def _cause_of(document: ReportDocument) -> str:
     )
     runner_up = finding.get("runner_up")
     return reported + "." + (f" Next: {runner_up['title']}." if runner_up else "")
-
-
-def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m cliffwatch.report.picture", description="Print a run's picture, as PNG."
-    )
-    parser.add_argument("directory", type=Path, help="the run's directory, which holds its journal")
-    directory: Path = parser.parse_args(arguments).directory
-    # OpenBLAS takes its memory with its first calculation, and ends the process where it gets none.
-    np.linalg.inv(np.eye(3))
-    limit_memory(MEMORY_LIMIT_BYTES)
-    try:
-        with memory_errors():
-            picture = draw(build(directory))
-        sys.stdout.buffer.write(picture)
-        sys.stdout.buffer.flush()
-    except MemoryError:
-        print(f"the picture of {directory} could not be made: {out_of_memory()}", file=sys.stderr)
-        return 3
-    except OSError as error:
-        print(f"the picture of {directory} could not be made: {error}", file=sys.stderr)
-        return 3
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cliffwatch.journal import JournalWindow
-from cliffwatch.report.layer_chart import SLACK_SECONDS
+from cliffwatch.report.charts.layers import SLACK_SECONDS
 from cliffwatch.telemetry.catalogue import FREE_BLOCKS, HOST_WRITTEN, MEDIA_WRITTEN
 from cliffwatch.telemetry.increases import sum_of_increases
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry

@@ -1,0 +1,1 @@
+"""report.png: the report in one picture."""
