@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.cli import bundles, completion, export, reports
 from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.junit import JunitOption, require_writable, write_junit
 from cliffwatch.cli.live import Follower, RunSeen
 from cliffwatch.cli.output import (
     Column,
@@ -109,6 +111,7 @@ def start(
     ] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show progress until the run is over.")] = False,
     wait: Annotated[bool, typer.Option("--wait", help="Wait without output until the run is over.")] = False,
+    junit: JunitOption = None,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
 ) -> None:
@@ -118,6 +121,10 @@ def start(
     """
     session = session_of(context)
     how = session.how(output)
+    if junit is not None:
+        if not (watch or wait):
+            raise Problem(Code.BAD_REQUEST, "--junit: there is no result before the run is over; give --wait too")
+        require_writable(junit)
     order: dict[str, Any] = {
         "workload": workload_reference(workload),
         **target_documents(target, confirm or []),
@@ -139,7 +146,7 @@ def start(
         if isinstance(order["workload"], dict) and (known := make_known(api, order["workload"])):
             say(f"  {known}")
         if watch or wait:
-            _follow(api, run["id"], give_up_after, how, quietly=not watch)
+            _follow(api, run["id"], give_up_after, how, quietly=not watch, junit=junit)
         elif how is Output.JSON:
             print_json(run)
         else:
@@ -184,12 +191,18 @@ def show_run(context: typer.Context, run: RunArgument, output: OutputOption = No
 
 @app.command("watch")
 def watch_run(
-    context: typer.Context, run: RunArgument, give_up_after: GiveUpOption = "10m", output: OutputOption = None
+    context: typer.Context,
+    run: RunArgument,
+    junit: JunitOption = None,
+    give_up_after: GiveUpOption = "10m",
+    output: OutputOption = None,
 ) -> None:
     """Show a run's progress until it is over. The exit status is the verdict's; Ctrl-C leaves the run running."""
     session = session_of(context)
+    if junit is not None:
+        require_writable(junit)
     with session.client() as api:
-        _follow(api, known_run(api, run), give_up_after, session.how(output), quietly=False)
+        _follow(api, known_run(api, run), give_up_after, session.how(output), quietly=False, junit=junit)
 
 
 @app.command("stop")
@@ -302,8 +315,8 @@ def _dry_run(api: ApiClient, order: dict[str, Any], run_id: str | None, how: Out
         raise Problem(Code.TARGET_UNSAFE, "this run would be refused: " + "; ".join(o["message"] for o in objections))
 
 
-def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, quietly: bool) -> None:
-    """Follow a run to its end and leave with its verdict's exit status."""
+def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, *, quietly: bool, junit: Path | None) -> None:
+    """Follow a run to its end, write its result as JUnit XML where asked to, and exit with its verdict's status."""
     clock = SystemClock()
     patience_seconds = seconds_of("--give-up-after", give_up_after)
     run: dict[str, Any] = {}
@@ -325,4 +338,6 @@ def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, quietl
         print_json(run)
     else:
         put(*verdict_lines(run))
+    if junit is not None:
+        write_junit(api, run, workload_name(run), target_name(run), junit)
     raise typer.Exit(exit_status(run))

@@ -1,0 +1,113 @@
+"""Result of a run as a JUnit XML file, which CI servers show: the verdict and each limit is a test case."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+from xml.etree import ElementTree as ET
+
+import typer
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.model.run_state import VerdictName
+
+JunitOption = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", help="Write the verdict and each limit as JUnit XML, for CI.")
+]
+#: Control characters and lone surrogates, which XML 1.0 cannot hold in any form (section 2.2).
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def require_writable(path: Path) -> None:
+    """Check before a run is started that its result can be written. Raises Problem(bad_request).
+
+    The result of an earlier one is removed: a CI server would take it for this one's where there is none.
+    """
+    try:
+        path.open("ab").close()
+        if path.is_file():
+            path.unlink()
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"--junit: {path} cannot be written: {error.strerror}") from error
+
+
+def write_junit(api: ApiClient, run: Mapping[str, Any], workload: str, target: str, path: Path) -> None:
+    """Write the result of a run that is over. Raises Problem where the file cannot be written."""
+    document = junit_of(run, _limits(api, run), workload, target)
+    try:
+        path.write_bytes(document)
+    except OSError as error:
+        raise Problem(Code.BAD_REQUEST, f"--junit: {path} cannot be written: {error.strerror}") from error
+
+
+def junit_of(run: Mapping[str, Any], limits: Sequence[Mapping[str, Any]], workload: str, target: str) -> bytes:
+    """A run of the API and its report's limits as JUnit XML.
+
+    `failure` is what the target did, `error` what keeps the run from saying anything about it. The elements are those
+    of the schema of Apache Ant's JUnit task, which CI servers agree on.
+    """
+    seconds = f"{run.get('elapsed_seconds') or 0.0:.3f}"
+    suite = ET.Element("testsuite", name=_text(f"cliffwatch {workload}"), timestamp=_timestamp(run), time=seconds)
+    properties = ET.SubElement(suite, "properties")
+    facts = {"run": run["id"], "workload": workload, "target": target, "verdict": run.get("verdict")}
+    for name, value in {**facts, "report": run.get("report")}.items():
+        if value:
+            ET.SubElement(properties, "property", name=name, value=_text(str(value)))
+    cases = [_verdict_case(run), *map(_limit_case, limits)]
+    for case in cases:
+        case.set("classname", _text(f"cliffwatch.{workload}"))
+        case.set("time", seconds if case is cases[0] else "0")
+        suite.append(case)
+    suite.set("tests", str(len(cases)))
+    for kind in ("failure", "error"):
+        suite.set(f"{kind}s", str(sum(case.find(kind) is not None for case in cases)))
+    suite.set("skipped", "0")
+    ET.indent(suite)
+    written: bytes = ET.tostring(suite, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _verdict_case(run: Mapping[str, Any]) -> ET.Element:
+    verdict, reasons = run.get("verdict"), [str(reason) for reason in run.get("reasons") or ["no reasons were given"]]
+    case = ET.Element("testcase", name="verdict")
+    if verdict != VerdictName.PASS:
+        kind = "failure" if verdict == VerdictName.DEGRADED else "error"
+        found = ET.SubElement(case, kind, type=str(verdict), message=_text(reasons[0]))
+        found.text = _text("\n".join(reasons))
+    return case
+
+
+def _limit_case(limit: Mapping[str, Any]) -> ET.Element:
+    case = ET.Element("testcase", name=_text(f"limit: {limit['limit']}"))
+    if limit["broken"]:
+        spans = list(_spans(limit))
+        found = ET.SubElement(case, "failure", type="limit", message=_text(spans[0]))
+        found.text = _text("\n".join(spans))
+    elif not limit["held"]:
+        ET.SubElement(case, "error", type="limit", message=_text(str(limit.get("unjudged", "it was not judged"))))
+    return case
+
+
+def _spans(limit: Mapping[str, Any]) -> Iterator[str]:
+    for span in limit["broken"]:
+        yield f"broken from {span['start']} to {span['end']}: {span['worst']} at worst"
+    if omitted := limit.get("broken_omitted"):
+        yield f"and {omitted} times more"
+
+
+def _limits(api: ApiClient, run: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Limits of the run's report; none where it has no report, which its verdict says."""
+    if not run.get("report"):
+        return []
+    limits: list[Mapping[str, Any]] = api.get(path_of("runs", run["id"], "report"))["limits"]
+    return limits
+
+
+def _timestamp(run: Mapping[str, Any]) -> str:
+    """When the run began: ISO 8601 without a zone, UTC, as the schema has it."""
+    return str(run.get("started_at") or run["created_at"])[:19]
+
+
+def _text(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
