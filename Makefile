@@ -52,7 +52,7 @@ up: setup watchers binaries ## start the service and its watchers on loopback an
 down: ## stop the service and its watchers; runs go on
 	@if [ -x $(BIN)/cliffwatch ]; then $(CLIFFWATCH) down; else echo "nothing is installed, so nothing is running"; fi
 
-bench: setup-test watchers binaries ## print the figures that README.md states
+bench: setup-test watchers binaries ## print the figures that docs/figures.md states
 	@$(BIN)/python -m bench
 
 watchers: ## build the block-layer probe where it can run; two minutes the first time
@@ -94,7 +94,7 @@ assets: ## fetch the chart library
 dashboards: setup-test ## write the dashboards' JSON anew
 	$(BIN)/python -m dashboards.builder
 
-pictures: setup-test ## write the README's pictures anew: make pictures RUN=.cliffwatch/runs/ID
+pictures: setup-test ## write the pictures of README.md and docs/ anew: make pictures RUN=.cliffwatch/runs/ID
 	$(BIN)/python -m bench.pictures $(RUN)
 
 openapi: setup-test ## write the published schemas of the API and of report.json anew

@@ -1,4 +1,4 @@
-"""`make bench`: measure every figure that the README states, and say which are reached.
+"""`make bench`: measure every figure that docs/figures.md states, and say which are reached.
 
 `python -m bench NAME…` measures only those.
 """

@@ -75,7 +75,7 @@ class Pooled:
 
 
 def figures() -> list[Figure]:
-    """The figures that the README states."""
+    """The figures that docs/figures.md states."""
     corpus = list(soaks(range(FIRST_SEED, FIRST_SEED + SEEDS)))
     return [*_online_figures(measure(corpus, online, True)), *_offline_figures(measure(corpus, offline, False))]
 
