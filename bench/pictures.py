@@ -1,4 +1,4 @@
-"""`python -m bench.pictures RUN_DIRECTORY`: the pictures of README.md and docs/, of that run and of a service that shows it.
+"""`python -m bench.pictures RUN_DIRECTORY`: pictures of README.md and docs/, of a run and of a service that shows it.
 
 The service is one of its own in a directory that is removed afterwards. Beside the run it has soaks of 36 h in virtual
 time, so that lists are not empty. Where CLIFFWATCH_PROMETHEUS_URL names a Prometheus, the drives show their health.
