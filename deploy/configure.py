@@ -13,9 +13,11 @@ import sys
 from pathlib import Path
 
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.durable import write_durably
 from cliffwatch.base.errors import Problem
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.stack.channels import read_channels, with_secrets
 from cliffwatch.stack.components import ALERTMANAGER, EXPORTERS, PROMETHEUS
 from cliffwatch.stack.configuration import (
     WEBHOOK_PATH,
@@ -36,6 +38,9 @@ def configurations(settings: Settings, profiles: list[str], published_at: Path |
     `published_at` is where a watcher finds what was published, None when it reads what this process would.
     """
     service = f"{settings.listen_host}:{settings.listen_port}"
+    channels, faults = with_secrets(read_channels(settings))
+    for fault in faults:
+        print(fault, file=sys.stderr)
     exporters = {
         job: exporter.address(settings)
         for job, exporter in EXPORTERS.items()
@@ -53,7 +58,10 @@ def configurations(settings: Settings, profiles: list[str], published_at: Path |
             major_version=major_version(os.environ.get("CLIFFWATCH_PROMETHEUS_IMAGE", "")),
         ),
         ALERTMANAGER.directory(settings) / "alertmanager.yaml": alertmanager_configuration(
-            f"http://{service}{WEBHOOK_PATH}", token_path(settings, ALERTMANAGER)
+            f"http://{service}{WEBHOOK_PATH}",
+            token_path(settings, ALERTMANAGER),
+            channels=channels,
+            public_url=settings.public_url,
         ),
     }
 
@@ -87,7 +95,7 @@ def main() -> int:
     make_tokens(settings, SystemClock())
     for path, content in configurations(settings, profiles, arguments.published_at).items():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content, encoding="utf-8")
+        write_durably(path, content)
         print(f"wrote {path}")
     if arguments.publish:
         publish(arguments.publish)

@@ -156,7 +156,7 @@ def past_and_future() -> Iterator[Panel]:
     yield rows(
         "Newest runs and their verdicts",
         """The 100 newest runs that the service knows, also those that Prometheus has forgotten. Bad: degraded (the
-        drive or the broker got worse), invalid (the measurement cannot be trusted), failed. Reasons are in the report.
+        drive or the broker got worse), invalid (the measurement cannot be trusted), failed.
         """,
         [
             Query(
@@ -165,11 +165,13 @@ def past_and_future() -> Iterator[Panel]:
             ),
             Query("1000 * max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)", "start"),
             Query("1000 * max by (run_id) (cliffwatch_service_run_finish_timestamp_seconds)", "end"),
+            Query("max by (run_id, headline) (cliffwatch_service_run_headline_info)", "why"),
         ],
         [
             Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON], width=220),
             Column("verdict", "Verdict", colors=VERDICT_COLORS, width=110),
             Column("state", "State", width=110),
+            Column("headline", "Why", width=420),
             Column("workload", "Workload"),
             Column("engine", "Engine", width=100),
             Column("target", "Target"),

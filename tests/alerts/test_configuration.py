@@ -10,6 +10,7 @@ import yaml
 from tests.alerts.watchers import program
 
 from cliffwatch.base.resources import ALERTS_DIRECTORY
+from cliffwatch.stack.channels import Channel, ChannelKind, Occasion
 from cliffwatch.stack.configuration import alertmanager_configuration, prometheus_configuration
 
 ALERTMANAGER = ALERTS_DIRECTORY / "alertmanager" / "alertmanager.yaml"
@@ -123,43 +124,39 @@ def test_the_files_are_valid_as_they_stand(tmp_path: Path) -> None:
     subprocess.run([*syntax_only, str(ALERTS_DIRECTORY / "prometheus" / "prometheus.yaml")], check=True)
 
 
-def with_people(text: str) -> str:
-    """Alertmanager's configuration with its examples uncommented."""
-    return re.sub(r"^( +)# (?=- receiver| +matchers| +continue|- name| +\w+:| +- )", r"\1", text, flags=re.MULTILINE)
-
-
 @pytest.mark.parametrize(
-    ("alert", "receivers"),
+    ("labels", "receivers"),
     [
-        ("CliffwatchLatencyCliff", "on-call,cliffwatch"),
-        ("CliffwatchLoadStalled", "on-call,cliffwatch"),
-        ("CliffwatchLoadFallsShort", "team,cliffwatch"),
-        ("CliffwatchLatencyStep", "team,cliffwatch"),
-        ("CliffwatchLatencyDrift", "team,cliffwatch"),
-        ("CliffwatchLatencySpikes", "team,cliffwatch"),
-        ("CliffwatchDriftPassesLimit", "team,cliffwatch"),
-        ("CliffwatchDriveSlowsDown", "team,cliffwatch"),
-        ("CliffwatchFreeBlocksRunningOut", "team,cliffwatch"),
+        ("alertname=CliffwatchLatencyCliff layer=client", "pager,team,cliffwatch"),
+        ("alertname=CliffwatchLoadStalled layer=client", "pager,team,cliffwatch"),
+        ("alertname=CliffwatchLatencyStep layer=client", "team,cliffwatch"),
+        ("alertname=CliffwatchDriveSlowsDown layer=device", "team,cliffwatch"),
+        ("alertname=CliffwatchRunInterrupted layer=run", "pager,cliffwatch"),
+        ("alertname=CliffwatchExporterDown layer=watcher", "pager,cliffwatch"),
+        ("alertname=CliffwatchRunFinished layer=run verdict=pass", "team/ends,none"),
+        ("alertname=CliffwatchRunFinished layer=run verdict=failed", "pager/ends,team/ends,none"),
+        ("alertname=CliffwatchRunWarmingUp layer=run", "none"),
+        ("alertname=CliffwatchWatchdog layer=watcher", "cliffwatch"),
+        ("alertname=CliffwatchNotificationTest channel=team", "team,none"),
+        ("alertname=CliffwatchNotificationTest channel=gone", "none"),
     ],
 )
-def test_cliffs_page_and_everything_slower_is_a_ticket(alert: str, receivers: str, tmp_path: Path) -> None:
-    rules = yaml.safe_load((ALERTS_DIRECTORY / "rules" / "cliffs.yaml").read_text(encoding="utf-8"))
-    severities = {
-        rule["labels"]["severity"] for group in rules["groups"] for rule in group["rules"] if rule["alert"] == alert
-    }
-    path = tmp_path / "alertmanager.yaml"
-    path.write_text(with_people(ALERTMANAGER.read_text(encoding="utf-8")))
-    for severity in severities:
-        labels = [f"alertname={alert}", f"severity={severity}", "run_id=a"]
-        routed = [program("amtool"), "config", "routes", "test", f"--config.file={path}", *labels]
-        assert subprocess.check_output(routed, text=True).strip() == receivers
+def test_each_alert_goes_to_the_channels_that_asked_for_it(labels: str, receivers: str, tmp_path: Path) -> None:
+    pager = Channel(
+        name="pager",
+        kind=ChannelKind.PAGERDUTY,
+        url_file=Path("/k"),
+        occasions=(Occasion.CLIFF, Occasion.TROUBLE, Occasion.INVALID),
+    )
+    team = Channel(name="team", kind=ChannelKind.EMAIL, url_file=Path("/m"), occasions=tuple(Occasion)[1::2])
+    assert team.occasions == (Occasion.DEGRADATION, Occasion.FINISHED)
+    secrets = {pager: "abc", team: "smtps://a%40b.test:p@mail.test/?from=a@b.test&to=c@d.test"}
+    text = alertmanager_configuration("http://127.0.0.1:9/", tmp_path, channels=secrets, public_url="https://cw.test")
+    check_alertmanager(text, tmp_path)
+    routed = [program("amtool"), "config", "routes", "test", f"--config.file={tmp_path / 'alertmanager.yaml'}"]
+    assert subprocess.check_output([*routed, *labels.split(), "run_id=a"], text=True).strip() == receivers
 
 
-def test_the_examples_are_valid_once_uncommented_and_hold_no_secret(tmp_path: Path) -> None:
+def test_the_file_that_is_rendered_holds_no_secret() -> None:
     text = ALERTMANAGER.read_text(encoding="utf-8")
-    uncommented = with_people(text)
-    document = yaml.safe_load(uncommented)
-    assert [receiver["name"] for receiver in document["receivers"]] == ["none", "cliffwatch", "on-call", "team"]
-    assert [route["receiver"] for route in document["route"]["routes"]][:2] == ["on-call", "team"]
-    check_alertmanager(uncommented, tmp_path)
     assert not re.search(r"^[ #]*(api_url|routing_key|service_key|auth_password):", text, re.MULTILINE)

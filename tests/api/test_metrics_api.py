@@ -50,6 +50,9 @@ def test_the_newest_runs_are_reported_one_by_one_with_their_verdicts(api: Api) -
     }
     assert value(api, "run_start_timestamp_seconds", run_id="ended") == journals.START + 2
     assert value(api, "run_finish_timestamp_seconds", run_id="ended") == journals.START + 66
+    headlines = [dict(labels) for name, labels in scrape(api) if name == "cliffwatch_service_run_headline_info"]
+    assert [headline["run_id"] for headline in headlines] == ["ended"]
+    assert headlines[0]["headline"]
     absent = frozenset({("run_id", "waiting")})
     assert ("cliffwatch_service_run_finish_timestamp_seconds", absent) not in scrape(api)
 

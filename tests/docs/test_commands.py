@@ -68,6 +68,8 @@ REFUSED = {
     "cliffwatch analyze --from pgbench pgbench.err": (1, "Nothing was completed for 14 s"),
     # These disks are not here; tests/worker/test_several_targets.py has two.
     "cliffwatch run start mine.yaml --target directory:/mnt/one --target directory:/mnt/two --dry-run": (2, "/mnt/one"),
+    # Without its Alertmanager; tests/alerts/test_notifications.py has one.
+    "cliffwatch notify test slack": (3, "Alertmanager does not answer"),
     # The documented run is over.
     "cliffwatch run stop RUN": (2, "is already finished"),
     # Of a run on brokers, which tests/labs/omb/test_result.py has.
@@ -111,6 +113,7 @@ class Reader:
         self.write("1GBs.yaml", yaml.safe_load(FIELD_REPORT))
         self.write("driver.yaml", yaml.safe_load(DRIVER))
         shutil.copy(FILES / "pgbench-progress.txt", self.machine.directory / "pgbench.err")
+        (self.machine.directory / "slack-url").write_text("https://127.0.0.1:9/services/T0/B0/secret\n")
         # A shorter version of what comes along, under the name that the page has for it.
         self.write("laptop-broker.yaml", self.built_in("laptop-broker") | STORAGE)
         assert self.machine.run("workload", "add", "laptop-broker.yaml").returncode == 0

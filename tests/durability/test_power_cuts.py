@@ -24,6 +24,8 @@ MADE_AGAIN = {
     "labs/aging/directories.py",
     "report/build.py",
     "report/picture/process.py",
+    # By `write_json_durably`, whose fsyncs the scenario `document` proves.
+    "stack/channels.py",
     "stack/launch.py",
     "stack/processes.py",
     "telemetry/parts.py",

@@ -12,12 +12,13 @@ from pathlib import Path
 import pytest
 from cliffwatch_drive_exporter.controllers import find_controllers
 from testkit.waiting import wait_until
+from tests.alerts.watchers import Site
 from tests.stack.machine import BUILT, Machine, events_of, load_start
 
 from cliffwatch.cli.daemon import find_daemon
 from cliffwatch.coordinator.heartbeat import Heartbeat
 from cliffwatch.journal import EventType, JournalReader
-from cliffwatch.journal.state import status_of
+from cliffwatch.journal.state import RunStatus, status_of
 from cliffwatch.journal.windows import JournalWindow
 from cliffwatch.model.run_state import RunState
 from cliffwatch.stack.components import COMPONENTS
@@ -49,9 +50,20 @@ def changed(journal: Path, watcher: str, *names: str) -> bool:
     return [note.name for note in notes if note.detail["watcher"] == watcher] == list(names)
 
 
-def finished(journal: Path) -> bool:
+def status_in(journal: Path) -> RunStatus:
     status = status_of(stored.event for stored in JournalReader(journal).events())
-    return status is not None and status.state is RunState.FINISHED
+    assert status is not None
+    return status
+
+
+def finished(journal: Path) -> bool:
+    return status_in(journal).state is RunState.FINISHED
+
+
+def ends_in(people: Site) -> dict[str, str]:
+    """What people were notified of, by the run that ended."""
+    alerts = people.alerts("CliffwatchRunFinished", "firing")
+    return {alert["labels"]["run_id"]: alert["annotations"]["description"] for alert in alerts}
 
 
 def test_the_stack_comes_up_once_and_each_watcher_is_named(machine: Machine) -> None:
@@ -73,6 +85,9 @@ def test_the_stack_comes_up_once_and_each_watcher_is_named(machine: Machine) -> 
 
 def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -> None:
     """One run goes well and one loses its engine again and again; then every watcher is hung or killed."""
+    people = Site({})
+    (machine.directory / "hook").write_text(f"http://{people.address}/")
+    assert machine.run("notify", "add", "webhook", "--url-file", str(machine.directory / "hook")).returncode == 0
     steady = machine.begin("steady", "1h")
     failing = machine.begin("failing", "1h", fail_after_windows=4)
 
@@ -108,6 +123,10 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
         assert machine.run("run", "stop", journal.name).returncode == 0
         wait_until(partial(finished, journal), "the end of the run")
     assert_whole(steady)
+    news = wait_until(lambda: ends_in(people) if len(ends_in(people)) == 2 else None, "news of both runs")
+    assert news["steady"].startswith(f"{status_in(steady).reasons[0]} It is run steady of watched on synthetic:")
+    assert events_of(steady, EventType.ALERT, "CliffwatchRunFinished") == []
+    people.close()
     report = json.loads((failing / "report.json").read_text())
     [listed, *_] = [entry for entry in report["alerts"] if entry["name"] == "CliffwatchEngineRestarted"]
     assert listed["start_seconds"] == pytest.approx(alert.detail["starts_at"] - load_start(failing), abs=0.01)

@@ -29,6 +29,8 @@ router = APIRouter(tags=["health"])
 _PREFIX = "cliffwatch_service_"
 #: The newest runs are exported one by one; the index knows the others.
 NEWEST_RUNS = 100
+#: Of a sentence that is a label.
+HEADLINE_CHARACTERS = 300
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
@@ -91,7 +93,14 @@ def _newest_runs(session: Session) -> Iterator[Metric]:
         "When that run had its verdict, in seconds since the epoch; absent until it has.",
         labels=["run_id"],
     )
+    headline = GaugeMetricFamily(
+        f"{_PREFIX}run_headline_info",
+        "First sentence of that run's verdict; always 1; absent until it has one.",
+        labels=["run_id", "headline"],
+    )
     for row in runs_page(session, NEWEST_RUNS):
+        if row.verdict is not None and row.reasons:
+            headline.add_metric([row.id, str(row.reasons[0])[:HEADLINE_CHARACTERS]], 1)
         info.add_metric(
             [
                 row.id,
@@ -107,7 +116,7 @@ def _newest_runs(session: Session) -> Iterator[Metric]:
             started.add_metric([row.id], row.load_start)
         if row.finished_at is not None:
             finished.add_metric([row.id], row.finished_at)
-    yield from (info, started, finished)
+    yield from (info, started, finished, headline)
 
 
 def _lag_bytes(row: RunRow) -> int:

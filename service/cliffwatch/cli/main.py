@@ -15,7 +15,19 @@ import typer
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.version import VERSION
-from cliffwatch.cli import analyze, drives, index, omb, runs, schedules, service, tokens, units, workloads
+from cliffwatch.cli import (
+    analyze,
+    drives,
+    index,
+    notifications,
+    omb,
+    runs,
+    schedules,
+    service,
+    tokens,
+    units,
+    workloads,
+)
 from cliffwatch.cli.drill import command
 from cliffwatch.cli.output import Output, print_json, say
 from cliffwatch.cli.runs import EXIT_INTERRUPTED
@@ -42,6 +54,7 @@ app.add_typer(workloads.app, name="workload")
 app.add_typer(schedules.app, name="schedule")
 app.add_typer(drives.app, name="drive")
 app.add_typer(tokens.app, name="token")
+app.add_typer(notifications.app, name="notify")
 app.add_typer(index.app, name="index")
 app.add_typer(omb.app, name="omb")
 service.register(app)

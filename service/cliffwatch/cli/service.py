@@ -179,9 +179,12 @@ def register(app: typer.Typer) -> None:
 
 def _start_watchers(settings: Settings) -> list[dict[str, Any]]:
     """Say of each watcher where it is, or why it is unavailable; and the same as data."""
+    from cliffwatch.stack.channels import read_channels, with_secrets
     from cliffwatch.stack.launch import start_stack
     from cliffwatch.stack.processes import State
 
+    for fault in with_secrets(read_channels(settings))[1]:
+        say(f"warning: {fault}")
     outcomes = start_stack(settings, SystemClock())
     for outcome in outcomes:
         component = outcome.component

@@ -28,6 +28,8 @@ class Settings(BaseSettings):
     database_url: str = ""
     listen_host: str = "127.0.0.1"
     listen_port: Annotated[int, Field(ge=0, le=65_535)] = 9899
+    #: Where people reach the pages, as a proxy offers them; the address that the service listens on unless set.
+    public_url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""
     #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
     misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
     #: Whether `cliffwatch up` starts Prometheus, Alertmanager and the exporters too.
@@ -72,6 +74,7 @@ class Settings(BaseSettings):
                 f"http://127.0.0.1:{self.prometheus_port}" if self.prometheus_url is None else self.prometheus_url
             )
             or None,
+            "public_url": self.public_url.rstrip("/") or f"http://{self.listen_host}:{self.listen_port}",
             "database_url": self.database_url or f"sqlite:///{state / 'cliffwatch.sqlite3'}",
         }
         # The model is frozen for everyone but this validator.

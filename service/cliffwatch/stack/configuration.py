@@ -8,6 +8,8 @@ import yaml
 
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.base.units import format_duration
+from cliffwatch.stack.channels import Channel
+from cliffwatch.stack.receivers import receivers_of, routes_of
 
 #: Where the repository keeps rules, templates and runbooks.
 WEBHOOK_PATH = "/api/v1/alerts"
@@ -24,14 +26,24 @@ ASKS_FOR_FORMAT = 3
 LONGEST_SCRAPE_SECONDS = 10.0
 
 
-def alertmanager_configuration(webhook_url: str, token_file: Path, *, alerts_directory: Path = ALERTS_DIRECTORY) -> str:
-    """Alertmanager's configuration as YAML: notifications go to `webhook_url`, with the token that the file holds."""
+def alertmanager_configuration(
+    webhook_url: str,
+    token_file: Path,
+    *,
+    channels: Mapping[Channel, str] | None = None,
+    public_url: str = "",
+    alerts_directory: Path = ALERTS_DIRECTORY,
+) -> str:
+    """Alertmanager's configuration as YAML: notifications go to `webhook_url`, with the token that the file holds, and
+    to channels, by their secrets, with links to the pages at `public_url`."""
     document = _load(alerts_directory / "alertmanager" / "alertmanager.yaml")
     for receiver in document["receivers"]:
         if receiver["name"] == "cliffwatch":
             (webhook,) = receiver["webhook_configs"]
             webhook["url"] = webhook_url
             webhook["http_config"]["authorization"]["credentials_file"] = str(token_file)
+    document["route"]["routes"][:0] = routes_of(channels or {})
+    document["receivers"] += receivers_of(channels or {}, public_url)
     return _dump(document)
 
 

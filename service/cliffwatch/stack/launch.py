@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from sqlalchemy import select
@@ -12,6 +13,7 @@ from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
 from cliffwatch.stack import processes
+from cliffwatch.stack.channels import Channel, read_channels, with_secrets
 from cliffwatch.stack.components import ALERTMANAGER, COMPONENTS, EXPORTERS, PROMETHEUS, Component, stack_directory
 from cliffwatch.stack.configuration import (
     WEBHOOK_PATH,
@@ -35,8 +37,7 @@ def start_stack(
     """Start what does not run yet. The service must be up: its database has the tokens. Never raises for a watcher."""
     with processes.alone(settings):
         make_tokens(settings, clock)
-        webhook = f"http://{_service_address(settings)}{WEBHOOK_PATH}"
-        _configure(settings, ALERTMANAGER, alertmanager_configuration(webhook, token_path(settings, ALERTMANAGER)))
+        configure_alertmanager(settings, with_secrets(read_channels(settings))[0])
         others = [component for component in COMPONENTS if component is not PROMETHEUS]
         outcomes = processes.start(settings, others, clock)
         there = {outcome.component for outcome in outcomes if outcome.state is not processes.State.WITHOUT}
@@ -52,6 +53,17 @@ def start_stack(
         )
         _configure(settings, PROMETHEUS, configuration)
         return [*outcomes, *processes.start(settings, [PROMETHEUS], clock)]
+
+
+def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) -> None:
+    """Write Alertmanager's configuration, with channels by their secrets, and have it read where it runs."""
+    configuration = alertmanager_configuration(
+        f"http://{_service_address(settings)}{WEBHOOK_PATH}",
+        token_path(settings, ALERTMANAGER),
+        channels=channels,
+        public_url=settings.public_url,
+    )
+    _configure(settings, ALERTMANAGER, configuration)
 
 
 def stop_stack(settings: Settings, clock: Clock) -> list[str]:

@@ -1,0 +1,88 @@
+"""Alertmanager's receivers and routes of channels: pure functions from channels to its configuration."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cliffwatch.stack.channels import Channel, ChannelKind, Occasion, mail_of
+
+RUN_FINISHED = "CliffwatchRunFinished"
+#: The alert that `cliffwatch notify test` raises; its label `channel` names the one channel that gets it.
+TEST_ALERT = "CliffwatchNotificationTest"
+#: Alerts that are state for others, and none that a person acts on.
+_STATE = "CliffwatchRunWarmingUp|CliffwatchWatchdog"
+_MATCHERS: dict[Occasion, tuple[str, ...]] = {
+    Occasion.CLIFF: ('alertname=~"CliffwatchLatencyCliff|CliffwatchLoadStalled"',),
+    Occasion.DEGRADATION: ('layer=~"client|device"',),
+    Occasion.TROUBLE: ('layer=~"run|watcher"', f'alertname!~"{_STATE}|{RUN_FINISHED}"'),
+    Occasion.FINISHED: (f'alertname="{RUN_FINISHED}"',),
+    Occasion.INVALID: (f'alertname="{RUN_FINISHED}"', 'verdict=~"invalid|failed"'),
+}
+#: What an occasion has in it: a channel that is notified of both would have it twice.
+_INCLUDED = {Occasion.CLIFF: Occasion.DEGRADATION, Occasion.INVALID: Occasion.FINISHED}
+#: Occasions that are over at once; that they are is no news.
+_ENDS = frozenset({Occasion.FINISHED, Occasion.INVALID})
+
+_ENDED = "{{ .CommonLabels.verdict }}: run {{ .CommonLabels.run_id }} has ended"
+_SUBJECT = '{{ if eq .Status "resolved" }}Over: {{ end }}{{ .CommonAnnotations.summary }}'
+_RUN = "{{ with .CommonLabels.run_id }} ({{ . }}){{ end }}"
+_SAID = '{{ range .Alerts }}{{ .Annotations.description }}{{ "\\n" }}{{ end }}'
+
+
+def routes_of(channels: Mapping[Channel, str]) -> list[dict[str, Any]]:
+    """Routes to put before all others; each leads on to those behind it."""
+    routes = []
+    for channel in channels:
+        for occasion in channel.occasions:
+            if _INCLUDED.get(occasion) in channel.occasions:
+                continue
+            receiver = _name_of_ends(channel) if occasion in _ENDS else channel.name
+            routes.append({"receiver": receiver, "matchers": list(_MATCHERS[occasion]), "continue": True})
+        test = [f'alertname="{TEST_ALERT}"', f'channel="{channel.name}"']
+        routes.append({"receiver": channel.name, "matchers": test, "group_wait": "0s", "continue": True})
+    return routes
+
+
+def receivers_of(channels: Mapping[Channel, str], service_url: str) -> list[dict[str, Any]]:
+    """Two receivers for each channel, by its secret: for alerts, and for runs that ended.
+
+    `service_url` is where people reach the service's pages.
+    """
+    receivers = []
+    for channel, secret in channels.items():
+        for name, subject, links, send_resolved in (
+            (channel.name, _SUBJECT + _RUN, _alert_links(service_url), True),
+            (_name_of_ends(channel), _ENDED, _end_links(service_url), False),
+        ):
+            section, fields = _integration(channel.kind, secret, subject, _SAID + links, service_url)
+            receivers.append({"name": name, section: [{**fields, "send_resolved": send_resolved}]})
+    return receivers
+
+
+def _name_of_ends(channel: Channel) -> str:
+    return f"{channel.name}/ends"
+
+
+def _alert_links(service_url: str) -> str:
+    run = f"{{{{ with .CommonLabels.run_id }}}}{service_url}/runs/{{{{ . }}}}{{{{ end }}}}"
+    return f'{run}{{{{ "\\n" }}}}{{{{ with .CommonAnnotations.runbook_url }}}}what to do: {{{{ . }}}}{{{{ end }}}}'
+
+
+def _end_links(service_url: str) -> str:
+    run = f"{service_url}/runs/{{{{ .CommonLabels.run_id }}}}"
+    return f'report: {run}/report{{{{ "\\n" }}}}picture: {run}/report.png'
+
+
+def _integration(
+    kind: ChannelKind, secret: str, subject: str, text: str, service_url: str
+) -> tuple[str, dict[str, Any]]:
+    """Section of a receiver and its fields."""
+    if kind is ChannelKind.SLACK:
+        return "slack_configs", {"api_url": secret, "title": subject, "title_link": service_url, "text": text}
+    if kind is ChannelKind.EMAIL:
+        # Without HTML, which every program shows as it is.
+        return "email_configs", {**mail_of(secret), "headers": {"Subject": subject}, "text": text, "html": ""}
+    if kind is ChannelKind.PAGERDUTY:
+        severity = "{{ with .CommonLabels.severity }}{{ . }}{{ else }}warning{{ end }}"
+        said = {"description": subject, "details": {"text": text}, "client": "Cliffwatch", "client_url": service_url}
+        return "pagerduty_configs", {"routing_key": secret, "severity": severity, **said}
+    return "webhook_configs", {"url": secret}

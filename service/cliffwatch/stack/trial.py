@@ -1,0 +1,86 @@
+"""A notification for trial: through Alertmanager to one channel, and what became of it there."""
+
+import re
+from pathlib import Path
+
+import httpx
+
+from cliffwatch.base.clock import Clock
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.model.settings import Settings
+from cliffwatch.stack.channels import Channel
+from cliffwatch.stack.components import ALERTMANAGER
+from cliffwatch.stack.processes import LOG_FILE
+from cliffwatch.stack.receivers import TEST_ALERT
+
+#: Alertmanager tries again after 1, 2 and 4 s; what is not delivered by then is not about to be.
+PATIENCE_SECONDS = 15.0
+_POLL_SECONDS = 0.2
+#: Lines of Alertmanager's log about one receiver's attempts, in logfmt.
+_REASON = re.compile(r'\berr="((?:[^"\\]|\\.)*)"')
+
+
+def send_trial(settings: Settings, channel: Channel, clock: Clock) -> None:
+    """Send a notification to a channel and wait until it was delivered. Raises Problem with what kept it."""
+    url = f"http://{ALERTMANAGER.address(settings)}"
+    log = ALERTMANAGER.directory(settings) / LOG_FILE
+    labels = {"alertname": TEST_ALERT, "channel": channel.name, "severity": "info", "sent_at": f"{clock.wall():.3f}"}
+    annotations = {
+        "summary": "Cliffwatch can reach this channel.",
+        "description": f"`cliffwatch notify test {channel.name}` sent this. Nothing is wrong.",
+    }
+    begun, seen_bytes = clock.monotonic(), _size(log)
+    try:
+        with httpx.Client(base_url=url, trust_env=False, timeout=PATIENCE_SECONDS) as client:
+            before = _delivered(client, channel)
+            alert = {"labels": labels, "annotations": annotations}
+            client.post("/api/v2/alerts", json=[alert]).raise_for_status()
+            while clock.monotonic() - begun < PATIENCE_SECONDS:
+                if (reason := _reason_in(log, seen_bytes, channel)) is not None:
+                    raise _undelivered(channel, reason)
+                if _delivered(client, channel) > before:
+                    return
+                clock.sleep(_POLL_SECONDS)
+    except httpx.HTTPError as error:
+        remedy = "`cliffwatch up` starts it"
+        raise Problem(Code.NOT_READY, f"Alertmanager does not answer at {url}: {error}; {remedy}") from error
+    raise _undelivered(channel, f"there was no answer within {PATIENCE_SECONDS:g} s")
+
+
+def _undelivered(channel: Channel, reason: str) -> Problem:
+    return Problem(Code.NOT_READY, f"{channel.name} was not reached: {reason}; correct what {channel.url_file} holds")
+
+
+def _delivered(client: httpx.Client, channel: Channel) -> float:
+    """How many requests of the channel's kind succeeded since Alertmanager began, by its own metrics."""
+    text = client.get("/metrics").text
+    counts = dict.fromkeys(("", "_failed"), 0.0)
+    for which in counts:
+        name = f"alertmanager_notification_requests{which}_total"
+        for count in re.findall(rf'^{name}\{{[^}}]*integration="{channel.kind.value}"[^}}]*\}} (\S+)$', text, re.M):
+            counts[which] += float(count)
+    return counts[""] - counts["_failed"]
+
+
+def _reason_in(log: Path, from_bytes: int, channel: Channel) -> str | None:
+    """Why an attempt for the channel failed, of what the log gained; None where none did. Without the address, which is
+    a secret."""
+    try:
+        with log.open("rb") as file:
+            file.seek(from_bytes)
+            lines = file.read().decode(errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in lines:
+        # An attempt that is repeated names the receiver; one that is given up begins its reason with it.
+        is_about = f"receiver={channel.name} " in line or f'err="{channel.name}/{channel.kind.value}[' in line
+        if is_about and (found := _REASON.search(line)):
+            return re.sub(r"(?:https?|smtps?)://\S+", "<address>", found[1].replace('\\"', '"'))
+    return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

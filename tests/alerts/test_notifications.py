@@ -1,0 +1,217 @@
+"""`cliffwatch notify`: through the real Alertmanager to what stands for Slack, a mail server and web hooks."""
+
+import json
+import socketserver
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+from testkit.ports import free_port
+from testkit.waiting import wait_until
+from tests.alerts.watchers import Site
+from tests.cli.machine import Machine, end
+
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.model.settings import Settings
+from cliffwatch.stack import processes
+from cliffwatch.stack.channels import FILE
+from cliffwatch.stack.components import ALERTMANAGER
+from cliffwatch.stack.launch import configure_alertmanager
+
+FINISHED = {
+    "alertname": "CliffwatchRunFinished",
+    "run_id": "soak-1",
+    "verdict": "degraded",
+    "severity": "info",
+    "layer": "run",
+}
+CLIFF = {"alertname": "CliffwatchLatencyCliff", "run_id": "soak-1", "severity": "critical", "layer": "client"}
+STEP = {"alertname": "CliffwatchLatencyStep", "run_id": "soak-1", "severity": "warning", "layer": "client"}
+
+
+class MailServer(socketserver.ThreadingTCPServer):
+    """An SMTP server (RFC 5321) that takes every mail and keeps its text."""
+
+    allow_reuse_address = daemon_threads = True
+
+    def __init__(self) -> None:
+        self.mails: list[str] = []
+        super().__init__(("127.0.0.1", 0), _Mail)
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}).start()
+
+
+class _Mail(socketserver.StreamRequestHandler):
+    def handle(self) -> None:
+        assert isinstance(self.server, MailServer)
+        self.wfile.write(b"220 here\r\n")
+        while line := self.rfile.readline():
+            command = line[:4].upper().strip()
+            if command == b"DATA":
+                self.wfile.write(b"354 go on\r\n")
+                text = b"".join(iter(self.rfile.readline, b".\r\n"))
+                self.server.mails.append(text.decode())
+            self.wfile.write(b"221 bye\r\n" if command == b"QUIT" else b"250 ok\r\n")
+            if command == b"QUIT":
+                return
+
+
+class Stage:
+    """A machine with an Alertmanager that runs, and sites that stand for what people have."""
+
+    def __init__(self, machine: Machine, port: int) -> None:
+        self.machine = machine
+        self.port = port
+        self.settings = Settings(
+            state_directory=machine.state,
+            listen_port=machine.port,
+            alertmanager_port=port,
+            public_url="https://cw.test/",
+        )
+        self.site = Site({})
+
+    def notify(self, *arguments: str) -> tuple[int, str]:
+        port, url = str(self.port), self.settings.public_url
+        done = self.machine.run("notify", *arguments, CLIFFWATCH_ALERTMANAGER_PORT=port, CLIFFWATCH_PUBLIC_URL=url)
+        return done.returncode, done.stderr
+
+    def file(self, name: str, content: str) -> str:
+        path = self.machine.directory / name
+        path.write_text(content + "\n")
+        return str(path)
+
+    def raise_alert(self, labels: dict[str, str], **annotations: str) -> None:
+        alert = {"labels": labels, "annotations": {"summary": "S.", "description": "D."} | annotations}
+        httpx.post(f"http://127.0.0.1:{self.port}/api/v2/alerts", json=[alert], trust_env=False).raise_for_status()
+
+    def posted(self, path: str) -> list[Any]:
+        return [body for at, _, body in list(self.site.posts) if at == path]
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    machine = Machine(tmp_path, free_port())
+    stage = Stage(machine, free_port())
+    configure_alertmanager(stage.settings, {})
+    (outcome,) = processes.start(stage.settings, [ALERTMANAGER], SystemClock())
+    assert outcome.state is processes.State.STARTED, outcome.reason
+    yield stage
+    processes.stop(stage.settings, SystemClock())
+    stage.site.close()
+    end(machine)
+
+
+def test_each_channel_has_what_it_was_added_for_and_a_link(stage: Stage) -> None:
+    slack = stage.file("slack", f"http://{stage.site.address}/slack")
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    assert stage.notify("add", "slack", "--url-file", slack, "--on", "cliff,finished") == (
+        0,
+        "slack is notified of cliff, finished; try it: cliffwatch notify test slack\n",
+    )
+    assert stage.notify("add", "webhook", "--url-file", hook, "--on", "degradation,cliff", "--name", "all")[0] == 0
+    assert stage.notify("test", "slack") == (0, "slack took a notification; look for it there\n")
+    assert stage.notify("test", "all")[0] == 0
+    (trial,) = stage.posted("/slack")
+    assert trial["attachments"][0]["title"] == "Cliffwatch can reach this channel."
+    for labels in (STEP, CLIFF):
+        stage.raise_alert(labels)
+    stage.raise_alert(FINISHED, description="p99 rose.")
+    wait_until(lambda: len(stage.posted("/slack")) >= 3, "the cliff and the end")
+    titles = {body["attachments"][0]["title"]: body["attachments"][0]["text"] for body in stage.posted("/slack")[1:]}
+    assert titles == {
+        "S. (soak-1)": "D.\nhttps://cw.test/runs/soak-1\n",
+        "degraded: run soak-1 has ended": "p99 rose.\nreport: https://cw.test/runs/soak-1/report\n"
+        "picture: https://cw.test/runs/soak-1/report.png",
+    }
+    wait_until(lambda: len(stage.posted("/hook")) >= 3, "both degradations")
+    named = sorted(body["commonLabels"]["alertname"] for body in stage.posted("/hook"))
+    assert named == ["CliffwatchLatencyCliff", "CliffwatchLatencyStep", "CliffwatchNotificationTest"], "each once"
+
+
+def test_a_mail_names_the_run_in_its_subject(stage: Stage) -> None:
+    with MailServer() as server:
+        address = f"smtp://127.0.0.1:{server.server_address[1]}/?from=cw@a.test&to=b@a.test&to=c@a.test"
+        assert stage.notify("add", "email", "--url-file", stage.file("mail", address))[0] == 0
+        assert stage.notify("test", "email")[0] == 0
+        stage.raise_alert(FINISHED | {"verdict": "invalid"})
+        wait_until(lambda: len(server.mails) >= 2, "the mail")
+        server.shutdown()
+    assert "Subject: invalid: run soak-1 has ended" in server.mails[-1]
+    assert "To: b@a.test,c@a.test" in server.mails[-1].replace(", ", ",")
+    assert "report: https://cw.test/runs/soak-1/report" in server.mails[-1].replace("=\r\n", "").replace("=3D", "=")
+
+
+def test_what_does_not_arrive_is_said_with_its_reason_and_not_its_address(stage: Stage) -> None:
+    closed = f"http://127.0.0.1:{free_port()}/secret"
+    assert stage.notify("add", "slack", "--url-file", stage.file("slack", closed))[0] == 0
+    status, said = stage.notify("test", "slack")
+    assert status == 3
+    assert "slack was not reached: " in said
+    assert "connection refused" in said
+    assert "secret" not in said
+    assert stage.notify("remove", "slack") == (0, "slack is notified of nothing any more\n")
+    assert stage.notify("test", "slack")[0] == 2
+
+
+def test_what_is_removed_is_sent_nothing(stage: Stage) -> None:
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    for name in ("one", "two"):
+        assert stage.notify("add", "webhook", "--name", name, "--url-file", hook, "--on", "cliff")[0] == 0
+    assert stage.notify("remove", "one")[0] == 0
+    stage.raise_alert(CLIFF)
+    wait_until(lambda: bool(stage.posted("/hook")), "the cliff")
+    assert [body["receiver"] for body in stage.posted("/hook")] == ["two"]
+    listed = stage.machine.run("--output", "json", "notify", "list")
+    assert [channel["name"] for channel in json.loads(listed.stdout)] == ["two"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "on", "named"),
+    [
+        ("slack", "hooks.slack.com/x", "cliff", "has to hold a URL that begins with https://"),
+        ("webhook", "https://a b", "cliff", "has to hold one word in ASCII"),
+        ("email", "smtp://mail.test/?from=a@b.test", "cliff", "smtp://USER:PASSWORD@HOST:PORT/?from=ADDRESS"),
+        ("pagerduty", "https://x", "cliff", "an integration key"),
+        ("webhook", "https://a.test:99999/", "cliff", "does not hold a URL"),
+        ("webhook", "https://a.test/", "clif", "--on: 'clif' is none of cliff, degradation"),
+        ("webhook", "https://a.test/", ",", "--on: say of what"),
+    ],
+)
+def test_what_cannot_be_a_channel_is_refused_with_its_flag(
+    tmp_path: Path, kind: str, content: str, on: str, named: str
+) -> None:
+    machine = Machine(tmp_path, free_port())
+    (tmp_path / "f").write_text(content)
+    done = machine.run("notify", "add", kind, "--url-file", "f", "--on", on)
+    assert done.returncode == 2
+    assert named in done.stderr
+    assert not (machine.state / FILE).exists()
+
+
+def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) -> None:
+    machine = Machine(tmp_path, free_port())
+    (tmp_path / "key").write_text("abc123\n")
+    assert machine.run("notify", "add", "pagerduty", "--url-file", "key").returncode == 0
+    kept = machine.state / FILE
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert "abc123" not in kept.read_text()
+    settings = Settings(state_directory=machine.state)
+    configure_alertmanager(settings, {})
+    assert machine.run("notify", "add", "pagerduty", "--url-file", "key").returncode == 0
+    made = ALERTMANAGER.directory(settings) / "alertmanager.yaml"
+    assert stat.S_IMODE(made.stat().st_mode) == 0o600
+    (pagerduty, _) = (each for each in yaml.safe_load(made.read_text())["receivers"] if "pagerduty_configs" in each)
+    assert pagerduty["pagerduty_configs"][0]["routing_key"] == "abc123"
+    (tmp_path / "key").unlink()
+    other = tmp_path / "hook"
+    other.write_text("https://a.test/")
+    done = machine.run("notify", "add", "webhook", "--url-file", "hook")
+    assert done.returncode == 0, "one that cannot be read keeps no other from being added"
+    assert "warning: nothing is sent to pagerduty" in done.stderr
+    for arguments in (("test", "absent"), ("remove", "absent")):
+        refused = machine.run("notify", *arguments)
+        assert (refused.returncode, "there are: pagerduty, webhook" in refused.stderr) == (2, True)
