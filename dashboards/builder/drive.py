@@ -12,13 +12,12 @@ from dashboards.builder.frame import (
     variable,
 )
 from dashboards.builder.parts import Panel, Query, graph, heat, number
-from dashboards.builder.promql import BLOCK, DRIVE, RUN, latencies, per, quantile, rate, worst
+from dashboards.builder.promql import BLOCK, DRIVE, DRIVE_EXPORTER, RUN, latencies, per, quantile, rate, worst
 
 #: Which drives there are: those below runs, and those that say something of themselves.
 DRIVES = '{__name__=~"cliffwatch_device_info|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"}'
 HOSTS = """{__name__=~"node_disk_written_bytes_total|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up",
     device=~"$device"}"""
-OF = "cliffwatch_drive"
 BY = "instance, device"
 
 
@@ -199,8 +198,8 @@ def flash() -> Iterator[Panel]:
         host's, or both fall while the client asks for the same.""",
         "Bps",
         [
-            Query(rate(f"{OF}_host_written_bytes_total", DRIVE), "host"),
-            Query(rate(f"{OF}_media_written_bytes_total", DRIVE), "media"),
+            Query(rate(f"{DRIVE_EXPORTER}_host_written_bytes_total", DRIVE), "host"),
+            Query(rate(f"{DRIVE_EXPORTER}_media_written_bytes_total", DRIVE), "media"),
         ],
     )
     yield graph(
@@ -209,10 +208,10 @@ def flash() -> Iterator[Panel]:
         drives report them. Bad: copies come near what the host writes; no discards where files are deleted.""",
         "Bps",
         [
-            Query(rate(f"{OF}_cleaning_copied_bytes_total", DRIVE), "copied"),
-            Query(rate(f"{OF}_padded_bytes_total", DRIVE), "padded"),
-            Query(rate(f"{OF}_trimmed_bytes_total", DRIVE), "made free"),
-            Query(rate(f"{OF}_erased_blocks_total", DRIVE), "superblocks erased a second", unit="short"),
+            Query(rate(f"{DRIVE_EXPORTER}_cleaning_copied_bytes_total", DRIVE), "copied"),
+            Query(rate(f"{DRIVE_EXPORTER}_padded_bytes_total", DRIVE), "padded"),
+            Query(rate(f"{DRIVE_EXPORTER}_trimmed_bytes_total", DRIVE), "made free"),
+            Query(rate(f"{DRIVE_EXPORTER}_erased_blocks_total", DRIVE), "superblocks erased a second", unit="short"),
         ],
     )
 
@@ -252,14 +251,14 @@ def endurance() -> Iterator[Panel]:
         "Media bytes are from",
         "The log of the NVMe drive that they are read from. Bad: a dash, unless the drive is an emulated one.",
         "none",
-        Query(f"max by (source) ({OF}_media_source_info{{{DRIVE}}})", "{{source}}"),
+        Query(f"max by (source) ({DRIVE_EXPORTER}_media_source_info{{{DRIVE}}})", "{{source}}"),
         by_name=True,
     )
     yield number(
         "Answers",
         "Whether the NVMe drive answered when it was last asked. Bad: no; what it says of itself is old or missing.",
         "bool_yes_no",
-        Query(f"min({OF}_up{{{DRIVE}}})", "answers"),
+        Query(f"min({DRIVE_EXPORTER}_up{{{DRIVE}}})", "answers"),
         bad_below=1,
     )
     yield graph(
@@ -273,7 +272,12 @@ def endurance() -> Iterator[Panel]:
         """Share of the time in which more was asked of a cloud's volume than it, or its instance, allows. Bad: it rises
         with latency: the limit holds requests up, not garbage collection. Empty: the drive counts none.""",
         "percentunit",
-        [Query(f"max by (limit) (rate({OF}_limit_exceeded_seconds_total{{{DRIVE}}}[$__rate_interval]))", "{{limit}}")],
+        [
+            Query(
+                f"max by (limit) (rate({DRIVE_EXPORTER}_limit_exceeded_seconds_total{{{DRIVE}}}[$__rate_interval]))",
+                "{{limit}}",
+            )
+        ],
     )
     yield graph(
         "Life and spare",
@@ -289,7 +293,7 @@ def emulated() -> Iterator[Panel]:
         """The p99 that the model of the flash gave to requests. Bad: far below the device latency above: the machine,
         not the model, is what is slow.""",
         "s",
-        [Query(quantile(0.99, f"{OF}_request_latency_seconds", DRIVE, "operation"), "{{operation}} p99")],
+        [Query(quantile(0.99, f"{DRIVE_EXPORTER}_request_latency_seconds", DRIVE, "operation"), "{{operation}} p99")],
         logarithmic=True,
     )
     yield graph(
@@ -302,25 +306,25 @@ def emulated() -> Iterator[Panel]:
         "Requests answered",
         "By what they were. Bad: flushes for every write: the file system syncs more than the workload asks for.",
         "ops",
-        [Query(rate(f"{OF}_requests_total", DRIVE, "operation"), "{{operation}}")],
+        [Query(rate(f"{DRIVE_EXPORTER}_requests_total", DRIVE, "operation"), "{{operation}}")],
     )
     yield graph(
         "Bytes answered",
         "The same in bytes. Bad: writes sag while the client asks for the same.",
         "Bps",
-        [Query(rate(f"{OF}_request_bytes_total", DRIVE, "operation"), "{{operation}}")],
+        [Query(rate(f"{DRIVE_EXPORTER}_request_bytes_total", DRIVE, "operation"), "{{operation}}")],
     )
 
 
 def _gauge(name: str) -> str:
-    return f"max({OF}_{name}{{{DRIVE}}})"
+    return f"max({DRIVE_EXPORTER}_{name}{{{DRIVE}}})"
 
 
 def _amplification() -> str:
-    host, media = (rate(f"{OF}_{side}_written_bytes_total", DRIVE) for side in ("host", "media"))
+    host, media = (rate(f"{DRIVE_EXPORTER}_{side}_written_bytes_total", DRIVE) for side in ("host", "media"))
     return f"{media} / ({host} > 0)"
 
 
 def _since_start(name: str) -> str:
     """What a figure of the drive's gained from the start of the run's load."""
-    return f"{_gauge(name)} - max({OF}_{name}{{{DRIVE}}} @ ${{run_start}})"
+    return f"{_gauge(name)} - max({DRIVE_EXPORTER}_{name}{{{DRIVE}}} @ ${{run_start}})"

@@ -127,18 +127,15 @@ def _datasource_variable() -> grafana.DatasourceVariable:
     return grafana.DatasourceVariable("datasource").label("Prometheus").type("prometheus").current(chosen)
 
 
-def variable(
-    name: str, label: str, series: str, of: str, *, several: bool = False, newest_first: bool = False
-) -> grafana.QueryVariable:
+def variable(name: str, label: str, series: str, of: str, *, several: bool = False) -> grafana.QueryVariable:
     """A variable whose values are those of the label `of`; with `several`, all of them unless some are chosen."""
-    sort = models.VariableSort.ALPHABETICAL_DESC if newest_first else models.VariableSort.ALPHABETICAL_ASC
     made = (
         grafana.QueryVariable(name)
         .label(label)
         .datasource(DATASOURCE)
         .query(f"label_values({one_line(series)}, {of})")
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(sort)
+        .sort(models.VariableSort.ALPHABETICAL_ASC)
         .multi(several)
         .include_all(several)
     )
@@ -162,7 +159,10 @@ WHOLE_VALUE = r"\} (\d+)"
 
 
 def run_variable() -> grafana.QueryVariable:
-    return variable("run", "Run", "cliffwatch_run_info", "run_id", newest_first=True)
+    """Runs by when their load began, the newest first, those that are live before all others."""
+    live = "1e10 + max by (run_id) (cliffwatch_run_start_timestamp_seconds)"
+    known = f"max by (run_id) (last_over_time(cliffwatch_run_start_timestamp_seconds[{RETENTION}]))"
+    return computed("run", "Run", f"sort_desc({live} or {known})", r'run_id="([^"]+)"')
 
 
 def start_variable() -> grafana.QueryVariable:
@@ -181,8 +181,11 @@ def drive_variables() -> tuple[grafana.QueryVariable, grafana.QueryVariable]:
 
 
 def annotation(name: str, color: str, expression: str, *, title: str, text: str, tag: str) -> Annotation:
-    """A region for as long as a series is there. The SDK does not know Prometheus' own fields of an annotation."""
-    query = one_line(expression)
+    """A point where a series begins. A region would lie over the lines, one for each series, and break into fences on a
+    long axis before Grafana 11.5. The SDK does not know Prometheus' own fields of an annotation."""
+    series = one_line(expression)
+    before = f"max_over_time(({series})[{ANNOTATION_STEP}:{ANNOTATION_STEP}] offset {ANNOTATION_STEP})"
+    query = f"({series}) unless {before}"
     return {
         "name": name,
         "datasource": DATASOURCE.to_json(),

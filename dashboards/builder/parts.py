@@ -45,6 +45,25 @@ QUANTILE_COLORS = {
     "p99.9": "purple",
     "p99.99": "dark-purple",
 }
+#: Findings by the number that `finding_number` gives them, the worst the highest.
+FINDINGS = {
+    "none": (0, "green"),
+    "spikes": (2, "orange"),
+    "drift": (3, "orange"),
+    "step": (4, "orange"),
+    "shortfall": (5, "orange"),
+    "stall": (6, "red"),
+    "cliff": (7, "red"),
+}
+#: States of a run that is not over, by the number that `outcome_number` gives them, behind those of verdicts.
+STATE_COLORS = {
+    "queued": "text",
+    "starting": "blue",
+    "running": "blue",
+    "stopping": "blue",
+    "reporting": "blue",
+    "interrupted": "red",
+}
 VERDICT_COLORS = {
     "pass": "green",
     "degraded": "orange",
@@ -148,12 +167,12 @@ def graph(
         .fill_opacity(60 if stacked else 0 if logarithmic else 8)
         .show_points(common_models.VisibilityMode.NEVER)
         .span_nulls(False)
-        .legend(legend.display_mode(common_models.LegendDisplayMode.LIST))
+        .legend(legend.display_mode(common_models.LegendDisplayMode.TABLE).calcs(["lastNotNull", "max"]))
         .tooltip(common.VizTooltipOptions().mode(common_models.TooltipDisplayMode.MULTI).sort(_DESCENDING))
     )
     if logarithmic:
-        log2 = common.ScaleDistributionConfig().type(common_models.ScaleDistribution.LOG).log(2)
-        panel = panel.scale_distribution(log2)
+        decades = common.ScaleDistributionConfig().type(common_models.ScaleDistribution.LOG).log(10)
+        panel = panel.scale_distribution(decades)
     else:
         panel = panel.min(0)
     if stacked:
@@ -190,10 +209,13 @@ def number(
     several: bool = False,
     decimals: float | None = None,
     width: int = 4,
+    filled: bool = False,
+    nothing: str = "–",
 ) -> stat.Panel:
-    """The newest value, red from `bad_from` on or below `bad_below`.
+    """The value now, red from `bad_from` on or below `bad_below`; `filled`: by its background.
 
     By name, it is what the series that there is at the moment is called; with `several`, each series has its name.
+    Where there is no value, it says `nothing`. The query is instant: what is over does not stand there as if it was.
     """
     mode = common_models.BigValueTextMode.VALUE
     if by_name:
@@ -210,13 +232,30 @@ def number(
         .height(SMALL_HEIGHT)
         .thresholds(_thresholds(bad_from, bad_below))
         .reduce_options(common.ReduceDataOptions().calcs(["lastNotNull"]))
-        .color_mode(common_models.BigValueColorMode.VALUE)
+        .color_mode(common_models.BigValueColorMode.BACKGROUND if filled else common_models.BigValueColorMode.VALUE)
         .graph_mode(common_models.BigValueGraphMode.NONE)
         .text_mode(mode)
-        .no_value("–")
-        .with_target(query.target(0, TIME_SERIES, instant=by_name or several))
+        .no_value(nothing)
+        .mappings([_missing(nothing)])
+        .with_target(query.target(0, TIME_SERIES, instant=True))
     )
     return panel if decimals is None else panel.decimals(decimals)
+
+
+def answer(
+    title: str, description: str, query: Query, values: Mapping[int, tuple[str, str]], *, width: int, nothing: str
+) -> stat.Panel:
+    """One word on its colour: what the query's value stands for."""
+    panel = number(title, description, "none", query, width=width, filled=True, nothing=nothing)
+    return panel.mappings([_named_values(values), _missing(nothing)])
+
+
+def _missing(nothing: str) -> models.SpecialValueMap:
+    """What is missing is grey, whatever colour the thresholds begin with."""
+    result = models.ValueMappingResult(text=nothing, color="text")
+    return models.SpecialValueMap(
+        models.DashboardSpecialValueMapOptions(match=models.SpecialValueMatch.NULL_AND_NAN, result=result)
+    )
 
 
 def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) -> heatmap.Panel:
@@ -251,6 +290,15 @@ LASTS_OR_NOT = {0: ("none", "transparent"), 1: ("lasts", "orange")}
 IN_PHASE = {number: (name.replace("_", "-"), color) for name, (number, color) in PHASES.items()}
 
 
+def _named_values(values: Mapping[int, tuple[str, str]]) -> models.ValueMap:
+    return models.ValueMap(
+        options={
+            str(value): models.ValueMappingResult(text=text, color=color, index=index)
+            for index, (value, (text, color)) in enumerate(values.items())
+        }
+    )
+
+
 def timeline(
     title: str,
     description: str,
@@ -263,10 +311,6 @@ def timeline(
     links: Sequence[Link] = (),
 ) -> statetimeline.Panel:
     """A bar for each series, coloured by its value; with `named`, the value's name is written into it."""
-    answers = {
-        str(value): models.ValueMappingResult(text=text, color=color, index=index)
-        for index, (value, (text, color)) in enumerate(values.items())
-    }
     shown = common_models.VisibilityMode.AUTO if named else common_models.VisibilityMode.NEVER
     panel = (
         statetimeline.Panel()
@@ -276,7 +320,7 @@ def timeline(
         .unit("none")
         .span(width)
         .height(height)
-        .mappings([models.ValueMap(options=answers)])
+        .mappings([_named_values(values)])
         .merge_values(True)
         .show_value(shown)
         .row_height(0.8)

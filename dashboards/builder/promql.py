@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 
-from dashboards.builder.parts import PHASES, QUANTILE_COLORS, Query
+from dashboards.builder.parts import FINDINGS, PHASES, QUANTILE_COLORS, STATE_COLORS, VERDICT_COLORS, Query
 
 #: What belongs to the run, and to the drives below it.
 RUN = 'run_id="$run"'
 DRIVE = 'instance=~"$instance", device=~"$device"'
+#: The metrics of the drive exporter, and of aging drives.
+DRIVE_EXPORTER = "cliffwatch_drive"
 #: The block-layer probe's metrics.
 BLOCK = "ebpf_exporter_cliffwatch_block"
+#: Kinds of findings whose series is the work that was not done.
+_OF_WORK = ("shortfall", "stall")
 QUANTILES = dict(zip(QUANTILE_COLORS, (0.5, 0.9, 0.99, 0.999, 0.9999), strict=True))
 #: How long the stack's Prometheus keeps what it scraped.
 RETENTION = "15d"
@@ -45,11 +49,40 @@ def phase_number(selector: str, shift: str = "") -> str:
     return " or ".join(each)
 
 
+def outcome_number(selector: str) -> str:
+    """The number that OUTCOMES gives to a run's verdict, or to its state while it has none."""
+    named = [("verdict", name) for name in VERDICT_COLORS] + [("state", name) for name in STATE_COLORS]
+    each = (
+        f'max by (run_id) (cliffwatch_service_run_info{{{selector}, {label}="{name}"}}) * {number}'
+        for number, (label, name) in enumerate(named, 1)
+    )
+    return " or ".join(each)
+
+
+#: What the numbers of `outcome_number` are called, and their colours.
+OUTCOMES = dict(enumerate((VERDICT_COLORS | STATE_COLORS).items(), 1))
+
+
+def finding_number(selector: str) -> str:
+    """The number that FINDINGS gives to the worst that lasts; 0 where detection runs and nothing does."""
+    each = [
+        f'max(cliffwatch_finding_active{{{selector}, kind="{name}"}}) * {number}'
+        for name, (number, _) in FINDINGS.items()
+        if name not in ("none", *_OF_WORK)
+    ]
+    each += [
+        f'max(cliffwatch_undone_seconds{{{selector}, kind="{name}"}} > bool 0) * {FINDINGS[name][0]}'
+        for name in _OF_WORK
+    ]
+    numbered = (f'label_replace({one}, "n", "{place}", "", "")' for place, one in enumerate(each))
+    return f"max({' or '.join(numbered)})"
+
+
 def window_latency(selector: str) -> Iterator[Query]:
     """Each percentile of the newest windows."""
     for name, value in QUANTILES.items():
         gauge = f'cliffwatch_window_latency_seconds{{{selector}, quantile="{value}"}}'
-        yield Query(f"max({worst(gauge)})", name, color=QUANTILE_COLORS[name])
+        yield Query(f"max({worst(gauge)})", name, color=QUANTILE_COLORS[name], width=2 if name == "p99" else None)
 
 
 def latencies(histogram: str, selector: str, by: str, legend: str) -> Iterator[Query]:

@@ -89,6 +89,27 @@ def now() -> Iterator[Panel]:
         bad_from=1,
     )
     yield rows(
+        "Alerts that fire",
+        "All that are more than information, with the run or the watcher that they are about. Bad: any.",
+        [
+            Query(
+                """max by (alertname, severity, layer, run_id, device, job)
+                (ALERTS{alertstate="firing", severity!="info"})""",
+                "alert",
+            )
+        ],
+        [
+            Column("alertname", "Alert"),
+            Column("severity", "Severity", colors={"critical": "red", "warning": "orange"}, width=100),
+            Column("layer", "Layer", width=100),
+            Column("run_id", "Run", links=[data_link("Run", "Run", run=_RUN_ID)]),
+            Column("device", "Drive", width=120),
+            Column("job", "Watcher", width=160),
+        ],
+        sort=("Severity", False),
+        width=WHOLE,
+    )
+    yield rows(
         "Live runs",
         """Runs that have a worker. The last columns: latency of the newest windows by the run's own baseline, and kinds
         of findings that last. Bad: far more than 1, and any finding. The run's name leads to its dashboard.""",
@@ -166,6 +187,11 @@ def past_and_future() -> Iterator[Panel]:
             Query("1000 * max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)", "start"),
             Query("1000 * max by (run_id) (cliffwatch_service_run_finish_timestamp_seconds)", "end"),
             Query("max by (run_id, headline) (cliffwatch_service_run_headline_info)", "why"),
+            Query(
+                """max by (run_id) (cliffwatch_service_run_finish_timestamp_seconds)
+                - max by (run_id) (cliffwatch_service_run_start_timestamp_seconds)""",
+                "duration",
+            ),
         ],
         [
             Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON], width=220),
@@ -177,6 +203,7 @@ def past_and_future() -> Iterator[Panel]:
             Column("target", "Target"),
             Column(1, "Start", unit="dateTimeAsIso", width=170),
             Column(2, "End", unit="dateTimeAsIso", width=170),
+            Column(4, "Duration", unit="dtdurations", width=130),
         ],
         sort=("Start", True),
         height=12,
@@ -206,25 +233,4 @@ def past_and_future() -> Iterator[Panel]:
         "short",
         [Query("sum by (state) (cliffwatch_service_runs) > 0", "{{state}}")],
         width=8,
-    )
-    yield rows(
-        "Alerts that fire",
-        "All that are more than information, with the run or the watcher that they are about. Bad: any.",
-        [
-            Query(
-                """max by (alertname, severity, layer, run_id, device, job)
-                (ALERTS{alertstate="firing", severity!="info"})""",
-                "alert",
-            )
-        ],
-        [
-            Column("alertname", "Alert"),
-            Column("severity", "Severity", colors={"critical": "red", "warning": "orange"}, width=100),
-            Column("layer", "Layer", width=100),
-            Column("run_id", "Run", links=[data_link("Run", "Run", run=_RUN_ID)]),
-            Column("device", "Drive", width=120),
-            Column("job", "Watcher", width=160),
-        ],
-        sort=("Severity", False),
-        width=WHOLE,
     )

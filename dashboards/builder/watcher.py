@@ -46,9 +46,15 @@ def document() -> Document:
 def scrapes() -> Iterator[Panel]:
     yield timeline(
         "Watchers",
-        """Which targets Prometheus could scrape, the worst of each job. Bad: red or a hole: what they measure is
-        missing on the other dashboards, not zero.""",
-        [Query("min by (job) (up)", "{{job}}")],
+        """Which targets Prometheus could scrape, the worst of each job; of workers, which come and go with their runs,
+        the best. Bad: red or a hole: what they measure is missing on the other dashboards, not zero.""",
+        [
+            Query(
+                """min by (job) (up{job!="cliffwatch-worker"})
+                or max by (job) (up{job="cliffwatch-worker"} == 1)""",
+                "{{job}}",
+            )
+        ],
         UP_OR_DOWN,
         height=8,
     )

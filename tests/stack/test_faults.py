@@ -85,6 +85,10 @@ def test_a_broken_rule_file_costs_prometheus_and_nothing_else(machine: Machine, 
     directory = live_run(machine)
     with watching(machine, 60) as watch:
         watch.tick()
+        assert watch.up_of_possible()[PROMETHEUS.name] is False
+        has_use = DRIVE_EXPORTER.obstacle(DRIVE_EXPORTER, machine.settings) is None
+        assert (DRIVE_EXPORTER.name in watch.up_of_possible()) is has_use
+        assert DRIVE_EXPORTER.name in watch.up()
     [note] = events_of(directory, EventType.NOTE, WATCHERS_NOTE)
     assert "it ended:" in note.detail["without"][PROMETHEUS.name]
     assert NODE_EXPORTER.name in note.detail["there"]

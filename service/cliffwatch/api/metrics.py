@@ -164,6 +164,6 @@ def _alert_metrics(services: Services) -> Iterator[Metric]:
         watchdog.add_metric([], watchdog_at)
     yield watchdog
     up = GaugeMetricFamily(f"{_PREFIX}watcher_up", "Whether a watcher of the stack answers.", labels=["watcher"])
-    for name, value in sorted(services.watch.up().items()):
+    for name, value in sorted(services.watch.up_of_possible().items()):
         up.add_metric([name], float(value))
     yield up

@@ -54,13 +54,14 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Watcher:
-    """Watcher as recorded in its `watcher.json`. `process` is None where it could not be started: `without` says
-    why."""
+    """Watcher as recorded in its `watcher.json`. `process` is None where it could not be started: `without` says why,
+    and `is_possible` is False where this machine has no program, kernel or drive for it."""
 
     name: str
     process: ProcessIdentity | None
     ready_url: str
     without: str = ""
+    is_possible: bool = True
 
 
 def watchers(settings: Settings) -> dict[str, Watcher]:
@@ -98,8 +99,10 @@ def start(settings: Settings, components: Sequence[Component], clock: Clock) -> 
         if is_running(settings, component):
             outcomes.append(Outcome(component, State.RUNNING))
             continue
-        reason = component.obstacle(component, settings) or _port_is_taken(component, settings)
-        started = reason or _start(settings, component)
+        if obstacle := component.obstacle(component, settings):
+            outcomes.append(_unavailable(settings, component, obstacle, is_possible=False))
+            continue
+        started = _port_is_taken(component, settings) or _start(settings, component)
         if isinstance(started, str):
             outcomes.append(_unavailable(settings, component, started))
         else:
@@ -194,8 +197,8 @@ def _wait(
     return Outcome(component, State.STARTED)
 
 
-def _unavailable(settings: Settings, component: Component, reason: str) -> Outcome:
-    _write(settings, component, Watcher(component.name, None, component.ready_url(settings), reason))
+def _unavailable(settings: Settings, component: Component, reason: str, *, is_possible: bool = True) -> Outcome:
+    _write(settings, component, Watcher(component.name, None, component.ready_url(settings), reason, is_possible))
     log = component.directory(settings) / LOG_FILE
     return Outcome(component, State.WITHOUT, reason, log if log.exists() else None)
 
@@ -217,7 +220,8 @@ def _read(path: Path) -> Watcher | None:
     try:
         body = json.loads(path.read_text(encoding="utf-8"))
         process = ProcessIdentity.from_json(body["process"]) if body["process"] else None
-        return Watcher(str(body["name"]), process, str(body["ready_url"]), str(body["without"]))
+        is_possible = body.get("is_possible", True) is not False
+        return Watcher(str(body["name"]), process, str(body["ready_url"]), str(body["without"]), is_possible)
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
@@ -230,5 +234,6 @@ def _write(settings: Settings, component: Component, watcher: Watcher) -> None:
         "process": watcher.process.to_json() if watcher.process else None,
         "ready_url": watcher.ready_url,
         "without": watcher.without,
+        "is_possible": watcher.is_possible,
     }
     write_json_durably(directory / WATCHER_FILE, body)

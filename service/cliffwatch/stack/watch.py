@@ -70,6 +70,7 @@ class Watch:
         self._began = clock.wall()
         self._seen: dict[str, _Seen] = {}
         self._present: dict[str, str] = {}
+        self._impossible: frozenset[str] = frozenset()
         #: By name, why Prometheus takes nothing of what an exporter answers.
         self._refused: dict[str, str] = {}
         #: By run, which of the watchers its journal believes to be up.
@@ -89,6 +90,10 @@ class Watch:
         """Whether each watcher that was started, or should have been, is up, as of the last look."""
         return {name: not fault for name, fault in self._present.items()}
 
+    def up_of_possible(self) -> dict[str, bool]:
+        """The same of those that this machine has a use for; the drive exporter has none without an NVMe drive."""
+        return {name: is_up for name, is_up in self.up().items() if name not in self._impossible}
+
     def tick(self) -> None:
         """Check the watchers once, and record changes in the runs."""
         self._present = self._look()
@@ -102,6 +107,7 @@ class Watch:
     def _look(self) -> dict[str, str]:
         """Fault of each watcher by name; empty where it is healthy."""
         found = watchers(self._settings)
+        self._impossible = frozenset(name for name, watcher in found.items() if not watcher.is_possible)
         self._refused = self._refusals() if found.get(PROMETHEUS.name) else {}
         present = {name: self._fault(watcher) for name, watcher in found.items()}
         # One that was there and is no more was taken down.
