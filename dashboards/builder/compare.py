@@ -6,6 +6,7 @@ seconds after ZERO. The clock on the time axis then reads the elapsed time.
 
 from collections.abc import Callable, Iterator
 
+from dashboards.builder.colors import IN_PHASE, LASTS_OR_NOT
 from dashboards.builder.frame import (
     EVER,
     UIDS,
@@ -19,17 +20,7 @@ from dashboards.builder.frame import (
     data_link,
     put_together,
 )
-from dashboards.builder.parts import (
-    IN_PHASE,
-    LASTS_OR_NOT,
-    WHOLE,
-    Column,
-    Panel,
-    Query,
-    graph,
-    rows,
-    timeline,
-)
+from dashboards.builder.parts import WHOLE, Column, Panel, Query, graph, rows, timeline
 from dashboards.builder.promql import QUANTILES, phase_number, worst
 from grafana_foundation_sdk.builders import dashboard as grafana
 from grafana_foundation_sdk.models import dashboard as models

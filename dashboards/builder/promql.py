@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from dashboards.builder.parts import FINDINGS, PHASES, QUANTILE_COLORS, STATE_COLORS, VERDICT_COLORS, Query
+from dashboards.builder.colors import FINDINGS, PHASES, QUANTILE_COLORS, STATE_COLORS, VERDICT_COLORS
+from dashboards.builder.parts import Query
 
 #: What belongs to the run, and to the drives below it.
 RUN = 'run_id="$run"'

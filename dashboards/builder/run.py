@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from dashboards.builder.colors import IN_PHASE, LASTS_OR_NOT
 from dashboards.builder.frame import (
     Document,
     Frame,
@@ -11,31 +12,15 @@ from dashboards.builder.frame import (
     run_variable,
     variable,
 )
-from dashboards.builder.parts import (
-    FINDINGS,
-    IN_PHASE,
-    LASTS_OR_NOT,
-    SMALL_HEIGHT,
-    WHOLE,
-    Panel,
-    Query,
-    answer,
-    graph,
-    number,
-    timeline,
-)
+from dashboards.builder.parts import SMALL_HEIGHT, WHOLE, Panel, Query, graph, number, timeline
 from dashboards.builder.promql import (
-    DRIVE,
-    DRIVE_EXPORTER,
-    OUTCOMES,
     RUN,
-    finding_number,
-    outcome_number,
     phase_number,
     rate,
     window_latency,
     worst,
 )
+from dashboards.builder.run_glance import at_a_glance
 
 OPERATION = f'{RUN}, operation="$operation"'
 
@@ -62,79 +47,6 @@ def document() -> Document:
             ("Measurement", measurement),
         ],
     )
-
-
-def at_a_glance() -> Iterator[Panel]:
-    yield number(
-        "Run",
-        "The run that is shown: its id. Bad: it is not the one that you mean; choose another above.",
-        "none",
-        Query(f"max by (run_id) (cliffwatch_service_run_info{{{RUN}}})", "{{run_id}}"),
-        by_name=True,
-        width=5,
-        nothing="not among the 100 newest runs",
-    )
-    yield answer(
-        "Verdict or state",
-        """How it ended, or what it does now. Bad: degraded (the target got worse), invalid (the measurement cannot be
-        trusted), failed, interrupted (no worker).""",
-        Query(outcome_number(RUN), "outcome"),
-        OUTCOMES,
-        width=4,
-        nothing="not among the 100 newest runs",
-    )
-    yield number(
-        "Times the baseline",
-        """Latency of the newest windows by the run's baseline, of the operation and percentile that is worst. Bad: 1.5
-        or more, where a cliff begins.""",
-        "suffix:×",
-        Query(f'max(cliffwatch_degradation_ratio{{{RUN}, span="fast"}})', "ratio"),
-        bad_from=1.5,
-        decimals=2,
-        filled=True,
-        nothing="no baseline yet, or over",
-    )
-    yield answer(
-        "Finding",
-        "The worst of what detection found and what lasts. Bad: any.",
-        Query(finding_number(RUN), "finding"),
-        {number: (name, color) for name, (number, color) in FINDINGS.items()},
-        width=4,
-        nothing="no baseline yet, or over",
-    )
-    yield number(
-        "Alerts",
-        "Alerts about the run that fire and are more than information. Bad: any.",
-        "short",
-        Query(
-            f"""count(ALERTS{{alertstate="firing", severity!="info", {RUN}}})
-            or 0 * max(cliffwatch_run_phase{{{RUN}}})""",
-            "alerts",
-        ),
-        bad_from=1,
-        decimals=0,
-        width=3,
-        filled=True,
-        nothing="over",
-    )
-    yield number(
-        "Write amplification",
-        """What the drives write to their flash by what the host wrote, over the last minutes, of the drive that is
-        worst. Bad: 2 or more, more than half of its work is garbage collection.""",
-        "suffix:×",
-        Query(
-            f"""max({_written("media")} / ({_written("host")} > 0))""",
-            "write amplification",
-        ),
-        bad_from=2,
-        decimals=2,
-        filled=True,
-        nothing="no drive reports it",
-    )
-
-
-def _written(side: str) -> str:
-    return rate(f"{DRIVE_EXPORTER}_{side}_written_bytes_total", DRIVE, "instance, device")
 
 
 def state() -> Iterator[Panel]:

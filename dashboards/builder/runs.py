@@ -2,19 +2,9 @@
 
 from collections.abc import Iterator
 
+from dashboards.builder.colors import IN_PHASE, VERDICT_COLORS
 from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
-from dashboards.builder.parts import (
-    IN_PHASE,
-    VERDICT_COLORS,
-    WHOLE,
-    Column,
-    Panel,
-    Query,
-    graph,
-    number,
-    rows,
-    timeline,
-)
+from dashboards.builder.parts import WHOLE, Column, Panel, Query, graph, number, rows, timeline
 from dashboards.builder.promql import phase_number, rate, worst
 
 _RUN_ID = "${__data.fields.run_id}"

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 
+from dashboards.builder.colors import UP_OR_DOWN
 from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
-from dashboards.builder.parts import THIRD, UP_OR_DOWN, Panel, Query, graph, number, timeline
+from dashboards.builder.parts import THIRD, Panel, Query, graph, number, timeline
 from dashboards.builder.promql import BLOCK, quantile, rate
 
 DRIVE = "cliffwatch_drive"

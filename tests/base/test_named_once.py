@@ -2,7 +2,7 @@
 
 import re
 
-from dashboards.builder.parts import PHASES
+from dashboards.builder.colors import PHASES
 
 from cliffwatch.analysis.verdict import DEGRADING_KINDS
 from cliffwatch.base.resources import ALERTS_DIRECTORY

@@ -30,6 +30,7 @@ NOT_RUN = {
     "make test": "is what runs this test",
     "make up": "installs and builds, then `cliffwatch up`, which begins these tests",
     "python3 -m venv /opt/cliffwatch": "is of the machine itself: tests/install runs these lines on a bare Debian",
+    "cliffwatch status --watch": "lasts until Ctrl-C: tests/cli/test_cli_status_page.py runs it",
     "make down": "`cliffwatch down`, which ends these tests",
     "cliffwatch drill --variant trim": "takes minutes: tests/cli/drill/test_drill.py runs each variant",
     "cliffwatch drill --variant over-provisioned": "takes minutes: tests/cli/drill/test_drill.py runs each variant",

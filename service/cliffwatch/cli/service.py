@@ -148,12 +148,25 @@ def _stop_service(
     return live, queued
 
 
-def status(context: typer.Context, output: OutputOption = None) -> None:
+def status(
+    context: typer.Context,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show live runs, newest results and schedules until Ctrl-C.")
+    ] = False,
+    output: OutputOption = None,
+) -> None:
     """Show whether the service is up: exit status 0 when it is ready, 3 when it is not."""
     session = session_of(context)
     state_directory = session.settings().state_directory
     daemon = find_daemon(state_directory)
     url = daemon.url if daemon else session.service_url()
+    if watch:
+        from rich.console import Console
+
+        from cliffwatch.cli.status_page import watch_status
+
+        with session.client() as client:
+            watch_status(client, url, SystemClock(), Console())
     with ApiClient(url, token=None) as api:
         reason = api.why_not_ready()
         ready = reason is None and api.is_ready()

@@ -1,0 +1,49 @@
+"""Colours by meaning, the same on every dashboard, and the words and numbers that stand for them."""
+
+#: What phases are drawn as: their number in a series of `phase_number`, and its colour.
+PHASES = {
+    "prepare": (1, "#8e8e8e"),
+    "warm_up": (2, "light-yellow"),
+    "baseline": (3, "green"),
+    "soak": (4, "blue"),
+    "cool_down": (5, "light-purple"),
+}
+#: Percentiles in one hue, the higher the darker, so that no colour among them warns.
+QUANTILE_COLORS = {
+    "p50": "super-light-blue",
+    "p90": "light-blue",
+    "p99": "blue",
+    "p99.9": "purple",
+    "p99.99": "dark-purple",
+}
+#: Findings by the number that `finding_number` gives them, the worst the highest.
+FINDINGS = {
+    "none": (0, "green"),
+    "spikes": (2, "orange"),
+    "drift": (3, "orange"),
+    "step": (4, "orange"),
+    "shortfall": (5, "orange"),
+    "stall": (6, "red"),
+    "cliff": (7, "red"),
+}
+#: States of a run that is not over, by the number that `outcome_number` gives them, behind those of verdicts.
+STATE_COLORS = {
+    "queued": "text",
+    "starting": "blue",
+    "running": "blue",
+    "stopping": "blue",
+    "reporting": "blue",
+    "interrupted": "red",
+}
+VERDICT_COLORS = {
+    "pass": "green",
+    "degraded": "orange",
+    "invalid": "yellow",
+    "failed": "red",
+    "stopped": "text",
+}
+
+#: What the values of a timeline are called, and their colours.
+UP_OR_DOWN = {0: ("down", "red"), 1: ("up", "green")}
+LASTS_OR_NOT = {0: ("none", "transparent"), 1: ("lasts", "orange")}
+IN_PHASE = {number: (name.replace("_", "-"), color) for name, (number, color) in PHASES.items()}

@@ -1,0 +1,122 @@
+"""`cliffwatch status --watch`: what it shows of a real service, in a terminal and in a log."""
+
+import io
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from testkit.waiting import wait_until
+from tests.cli.machine import Machine
+
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.cli.client import ApiClient
+from cliffwatch.cli.status_page import StatusWatch
+
+
+def shown(watch: StatusWatch, width: int = 100) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width).print(watch.render())
+    return out.getvalue()
+
+
+@contextmanager
+def watching(machine: Machine) -> Iterator[StatusWatch]:
+    url = f"http://127.0.0.1:{machine.port}"
+    with ApiClient(url, (machine.state / "token").read_text().strip()) as api:
+        yield StatusWatch(api, url, SystemClock())
+
+
+@pytest.fixture
+def busy(idle: Machine) -> Machine:
+    """A service with a run that is over, one that goes on, one that waits for it, and a schedule."""
+    assert idle.run("up").returncode == 0
+    over = idle.workload("over", soak="2h", load="time: virtual, cliff_after: 1h")
+    idle.run("run", "start", over, "--target", "synthetic:a", "--id", "over", "--wait")
+    live = idle.workload("live", soak="1h", window="500ms", load="cliff_after: 30m")
+    for run_id in ("goes-on", "waits"):
+        assert idle.run("run", "start", live, "--target", "synthetic:b", "--id", run_id).returncode == 0
+    schedule = ("--workload", "live", "--target", "synthetic:c", "--cron", "0 3 * * *")
+    assert idle.run("schedule", "add", "nightly", *schedule).returncode == 0
+    return idle
+
+
+def test_live_runs_results_and_schedules_are_on_one_page(busy: Machine) -> None:
+    with watching(busy) as watch:
+        assert_page(busy, watch)
+
+
+def assert_page(busy: Machine, watch: StatusWatch) -> None:
+    text = shown(watch)
+    assert "no run goes on" in text, "before it was asked"
+
+    def measured() -> bool:
+        watch.ask()
+        return "publish p50" in shown(watch)
+
+    wait_until(measured, "a window")
+    text = shown(watch)
+    assert text.startswith(f"the service is ready at http://127.0.0.1:{busy.port}\n")
+    lines = text.splitlines()
+    (live,) = (line for line in lines if line.startswith("goes-on "))
+    assert "soak" in live
+    assert "remaining 59m" in live
+    (waits,) = (line for line in lines if line.startswith("waits "))
+    assert "queued" in waits
+    (result,) = (line for line in lines if " over " in line)
+    assert "degraded" in result
+    assert "Cliff at 1:00:00: the publish p99 rose" in result
+    assert any(line.startswith("next: nightly at ") and line.endswith("03:00:00Z") for line in lines)
+    assert max(map(len, shown(watch, 40).splitlines())) <= 40
+
+    busy.run("down")
+    watch.ask()
+    text = shown(watch)
+    assert text.startswith("the service has not answered for ")
+    assert "runs continue without it" in text
+    assert "goes-on " in text, "what it said last is kept"
+    assert busy.run("up").returncode == 0
+    watch.ask()
+    assert shown(watch).startswith("the service is ready")
+
+
+def test_a_terminal_gets_its_screen_back(busy: Machine) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cliffwatch.cli.main", "status", "--watch"],
+        env={**os.environ, **busy.variables, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "40"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    seen = b""
+    give_up = time.monotonic() + 60
+    while b"goes-on" not in seen and time.monotonic() < give_up:
+        seen += os.read(ours, 65536)
+    assert b"\x1b[?1049h" in seen, "on a screen of its own"
+    process.send_signal(signal.SIGINT)
+    try:
+        while chunk := os.read(ours, 65536):
+            seen += chunk
+    except OSError:
+        pass  # the terminal's other end is closed
+    os.close(ours)
+    assert process.wait(60) == 130
+    assert seen.rfind(b"\x1b[?1049l") > seen.rfind(b"\x1b[?1049h")
+
+
+def test_a_log_gets_the_page_again_and_again(busy: Machine, tmp_path: Path) -> None:
+    process = busy.start("status", "--watch")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("the service is ready")
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
