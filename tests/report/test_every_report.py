@@ -22,7 +22,7 @@ FIGURES = """
   if (chart === null) {
     const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
     const drawn = svg.querySelectorAll("path").length;
-    return { id: "heat", width: box.width, height: box.height, drawn, each: [], onset: 0 };
+    return { id: svg.parentElement.className, width: box.width, height: box.height, drawn, each: [], onset: 0 };
   }
   if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0, each: [], onset: 0 };
   const over = figure.querySelector(".u-over").getBoundingClientRect(), all = canvas.getBoundingClientRect();
@@ -90,7 +90,7 @@ class Opened:
             # What the engine wrote and what the device took are often the same: neither line hides the other.
             if figure["id"] == "rate-chart":
                 assert min(figure["each"]) >= 4, figure
-            if names_an_onset:
+            if names_an_onset and figure["id"] != "percentile-curve":
                 # A line, and not its words, which would hide what is drawn there.
                 assert 0 < figure["onset"] <= 4 * figure["height"], figure
         assert self.page.evaluate("document.scrollingElement.scrollWidth - innerWidth") <= 0
@@ -110,6 +110,7 @@ def expected_charts(page: str) -> set[str]:
     data = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
     timed = data["latency"] or data["outstanding"]
     charts = {f"{name}-chart" for name, column in (("latency", timed), ("rate", data["rates"])) if column}
+    charts |= {"percentile-curve"} if data["latency"] else set()
     charts |= {"depth-chart"} if "queue_depth" in data["layers"] else set()
     charts |= {"layer-chart"} if {"device_p99", "device_mean"} & data["layers"].keys() else set()
     evidence = {

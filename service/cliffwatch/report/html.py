@@ -22,6 +22,7 @@ from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
 from cliffwatch.report import format as formats
+from cliffwatch.report.charts import percentile_curve
 from cliffwatch.report.charts.heat import drawn
 from cliffwatch.report.charts.series import ChartSeries, as_data
 from cliffwatch.report.limits.results import times_more
@@ -89,6 +90,7 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
             document=document,
             library=library,
             heat=heat_svg(series),
+            curves={name: (list(curves), percentile_curve.drawn(curves)) for name, curves in series.curves.items()},
             mark=mark,
             meaning=meaning,
             primary=primary_latency(list(document["latency"])),

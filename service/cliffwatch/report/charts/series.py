@@ -14,6 +14,7 @@ from cliffwatch.analysis.finding import Finding, Role
 from cliffwatch.analysis.journal_series import UPDATED_NOTE, FindingKey, key_in
 from cliffwatch.analysis.marks import marks_in
 from cliffwatch.analysis.stalls import stalls_in
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.units import four_digits
 from cliffwatch.journal import Event, EventType, JournalWindow
 from cliffwatch.journal.event_text import event_text, gap_words
@@ -23,6 +24,7 @@ from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.charts.evidence import evidence_columns
 from cliffwatch.report.charts.heat import HeatMap
 from cliffwatch.report.charts.layers import LAYERS, Layers
+from cliffwatch.report.charts.percentile_curve import curves_of
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import ReportedFinding
 from cliffwatch.report.schema.report import ReportDocument
@@ -64,6 +66,8 @@ class ChartSeries:
     evidence: dict[str, Column] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     heat: HeatMap | None = None
+    #: Latency name → phase → its merged histogram.
+    curves: dict[str, dict[str, Histogram]] = field(default_factory=dict)
 
 
 def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSeries:
@@ -100,6 +104,7 @@ def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSer
         },
         findings=[_drawn(each, zero) for each in found],
         heat=_heat(run, primary_latency(sorted(names))),
+        curves=curves_of(run.latency),
     )
 
 
