@@ -84,8 +84,10 @@ class Stage:
         path.write_text(content + "\n")
         return str(path)
 
-    def raise_alert(self, labels: dict[str, str], **annotations: str) -> None:
-        alert = {"labels": labels, "annotations": {"summary": "S.", "description": "D."} | annotations}
+    def raise_alert(self, labels: dict[str, str], ends_at: str | None = None, **annotations: str) -> None:
+        alert: dict[str, Any] = {"labels": labels, "annotations": {"summary": "S.", "description": "D."} | annotations}
+        if ends_at is not None:
+            alert["endsAt"] = ends_at
         httpx.post(f"http://127.0.0.1:{self.port}/api/v2/alerts", json=[alert], trust_env=False).raise_for_status()
 
     def posted(self, path: str) -> list[Any]:
@@ -155,6 +157,35 @@ def test_what_does_not_arrive_is_said_with_its_reason_and_not_its_address(stage:
     assert "secret" not in said
     assert stage.notify("remove", "slack") == (0, "slack is notified of nothing any more\n")
     assert stage.notify("test", "slack")[0] == 2
+
+
+def test_a_site_that_answers_404_is_named_without_its_address(stage: Stage) -> None:
+    hook = stage.file("hook", f"http://{stage.site.address}/secret")
+    stage.site.absent.add("/secret")
+    assert stage.notify("add", "webhook", "--url-file", hook)[0] == 0
+    status, said = stage.notify("test", "webhook")
+    assert status == 3
+    assert "webhook was not reached: " in said
+    assert "unexpected status code 404" in said
+    assert "<address>" in said
+    assert "/secret" not in said
+
+
+def test_that_the_end_of_a_run_is_over_is_no_news(stage: Stage) -> None:
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    assert stage.notify("add", "webhook", "--url-file", hook, "--on", "finished,cliff")[0] == 0
+    for labels in (FINISHED, CLIFF):
+        stage.raise_alert(labels)
+    wait_until(lambda: len(stage.posted("/hook")) >= 2, "both")
+    long_ago = "2026-01-01T00:00:00Z"
+    for labels in (FINISHED, CLIFF):
+        stage.raise_alert(labels, ends_at=long_ago)
+    # Of the same group as the end that is over, which would be in this notification or in one before it.
+    stage.raise_alert(FINISHED | {"workload": "again"})
+    wait_until(lambda: len(stage.posted("/hook")) >= 4, "the cliff's end, and the other run's")
+    alerts = [alert for body in stage.posted("/hook") for alert in body["alerts"]]
+    over = {alert["labels"]["alertname"] for alert in alerts if alert["status"] == "resolved"}
+    assert over == {CLIFF["alertname"]}
 
 
 def test_what_is_removed_is_sent_nothing(stage: Stage) -> None:

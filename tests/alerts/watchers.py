@@ -18,10 +18,12 @@ TEXT = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Site:
-    """An HTTP server on a free port. `pages` maps a path to what makes its text; what is posted is kept in `posts`."""
+    """An HTTP server on a free port. `pages` maps a path to what makes its text; what is posted is kept in `posts`, and
+    answered 404 at the paths in `absent`."""
 
     def __init__(self, pages: dict[str, Callable[[], str]]) -> None:
         self.pages = pages
+        self.absent: set[str] = set()
         self.posts: list[tuple[str, str | None, dict[str, Any]]] = []
         site = self
 
@@ -34,7 +36,7 @@ class Site:
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 site.posts.append((self.path, self.headers["Authorization"], body))
-                self._answer(204, b"", TEXT)
+                self._answer(404 if self.path in site.absent else 204, b"", TEXT)
 
             def _answer(self, status: int, body: bytes, content_type: str) -> None:
                 self.send_response(status)

@@ -36,13 +36,14 @@ def watching(machine: Machine) -> Iterator[StatusWatch]:
 
 @pytest.fixture
 def busy(idle: Machine) -> Machine:
-    """A service with a run that is over, one that goes on, one that waits for it, and a schedule."""
+    """A service with a run that is over, two that go on, two that wait for the first, and a schedule."""
     assert idle.run("up").returncode == 0
     over = idle.workload("over", soak="2h", load="time: virtual, cliff_after: 1h")
     idle.run("run", "start", over, "--target", "synthetic:a", "--id", "over", "--wait")
     live = idle.workload("live", soak="1h", window="500ms", load="cliff_after: 30m")
-    for run_id in ("goes-on", "waits"):
+    for run_id in ("goes-on", "waits", "waits-longer"):
         assert idle.run("run", "start", live, "--target", "synthetic:b", "--id", run_id).returncode == 0
+    assert idle.run("run", "start", live, "--target", "synthetic:e", "--id", "begun-last").returncode == 0
     schedule = ("--workload", "live", "--target", "synthetic:c", "--cron", "0 3 * * *")
     assert idle.run("schedule", "add", "nightly", *schedule).returncode == 0
     return idle
@@ -55,21 +56,23 @@ def test_live_runs_results_and_schedules_are_on_one_page(busy: Machine) -> None:
 
 def assert_page(busy: Machine, watch: StatusWatch) -> None:
     text = shown(watch)
+    since: list[float | None] = []
     assert "no run goes on" in text, "before it was asked"
 
     def measured() -> bool:
         watch.ask()
-        return "publish p50" in shown(watch)
+        return "remaining 59m" in shown(watch).partition("begun-last ")[0] and "publish p50" in shown(watch)
 
-    wait_until(measured, "a window")
+    wait_until(measured, "a window of the first run")
     text = shown(watch)
     assert text.startswith(f"the service is ready at http://127.0.0.1:{busy.port}\n")
     lines = text.splitlines()
     (live,) = (line for line in lines if line.startswith("goes-on "))
     assert "soak" in live
-    assert "remaining 59m" in live
     (waits,) = (line for line in lines if line.startswith("waits "))
     assert "queued" in waits
+    heads = [line.split()[0] for line in lines if line.startswith(("goes-on", "begun", "waits"))]
+    assert heads == ["goes-on", "begun-last", "waits", "waits-longer"], "the oldest first, those that wait last"
     (result,) = (line for line in lines if " over " in line)
     assert "degraded" in result
     assert "Cliff at 1:00:00: the publish p99 rose" in result
@@ -77,7 +80,11 @@ def assert_page(busy: Machine, watch: StatusWatch) -> None:
     assert max(map(len, shown(watch, 40).splitlines())) <= 40
 
     busy.run("down")
-    watch.ask()
+    for _ in range(2):
+        watch.ask()
+        since.append(watch.page.silent_since)
+    assert since[0] is not None
+    assert since == since[:1] * 2, "since the first time that it did not answer"
     text = shown(watch)
     assert text.startswith("the service has not answered for ")
     assert "runs continue without it" in text

@@ -86,8 +86,10 @@ def test_the_stack_comes_up_once_and_each_watcher_is_named(machine: Machine) -> 
 def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -> None:
     """One run goes well and one loses its engine again and again; then every watcher is hung or killed."""
     people = Site({})
-    (machine.directory / "hook").write_text(f"http://{people.address}/")
-    assert machine.run("notify", "add", "webhook", "--url-file", str(machine.directory / "hook")).returncode == 0
+    for name in ("hook", "lost"):
+        file = machine.directory / name
+        file.write_text(f"http://{people.address}/{name}")
+        assert machine.run("notify", "add", "webhook", "--name", name, "--url-file", str(file)).returncode == 0
     steady = machine.begin("steady", "1h")
     failing = machine.begin("failing", "1h", fail_after_windows=4)
 
@@ -115,7 +117,10 @@ def test_runs_are_watched_alerted_and_outlive_their_watchers(machine: Machine) -
     wait_until(lambda: JournalReader(steady).last_window() != before, "a window without watchers")
 
     machine.process(hung).send(signal.SIGCONT)
-    assert machine.run("up").returncode == 0
+    (machine.directory / "lost").unlink()
+    up = machine.run("up")
+    assert up.returncode == 0
+    assert "warning: nothing is sent to lost: " in up.stderr
     for name in NAMES:
         wait_until(partial(changed, steady, name, DOWN_NOTE, BACK_NOTE), f"{name} is back")
 
