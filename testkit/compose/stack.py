@@ -26,7 +26,7 @@ HOST = "127.0.0.1"
 BUILT = {name: str(its["image"]) for name, its in services().items() if "build" in its}
 #: A short run and what comes before and after it.
 RUN_SECONDS = 180.0
-DOCUMENTATION = ROOT / "docs" / "compose.md"
+DOCUMENTATION = [ROOT / "docs" / name for name in ("compose.md", "notifications.md")]
 #: What an engine may let a container lock that has not the capability SYS_RESOURCE.
 LITTLE_LOCKED_MEMORY = "8388608"
 
@@ -70,7 +70,7 @@ class Stack:
         return {name: value for name, value in of_engine.items() if not name.startswith(("CLIFFWATCH_", "PYTHON"))}
 
     def documented(self, beginning: str) -> str:
-        """What the line of docs/compose.md prints that begins so, executed as it stands there."""
+        """What the line of the documents prints that begins so, executed as it stands there."""
         [line] = re.findall(
             rf"^    (docker compose {re.escape(beginning)}.*?)(?: +#.*)?$", documentation(), re.MULTILINE
         )
@@ -249,5 +249,5 @@ def _locked_memory() -> dict[str, str]:
 
 
 def documentation() -> str:
-    """docs/compose.md."""
-    return DOCUMENTATION.read_text(encoding="utf-8")
+    """What the documents say of containers."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in DOCUMENTATION)

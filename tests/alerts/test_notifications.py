@@ -188,6 +188,16 @@ def test_that_the_end_of_a_run_is_over_is_no_news(stage: Stage) -> None:
     assert over == {CLIFF["alertname"]}
 
 
+def test_a_configuration_that_is_refused_is_said(stage: Stage) -> None:
+    """As an older Alertmanager may that does not know a field."""
+    stage.site.absent.add("/-/reload")
+    stage.port = int(stage.site.address.rpartition(":")[2])
+    hook = stage.file("hook", f"http://{stage.site.address}/hook")
+    status, said = stage.notify("add", "webhook", "--url-file", hook)
+    assert status == 3
+    assert "Alertmanager refuses its configuration and keeps the one before" in said
+
+
 def test_what_is_removed_is_sent_nothing(stage: Stage) -> None:
     hook = stage.file("hook", f"http://{stage.site.address}/hook")
     for name in ("one", "two"):

@@ -34,7 +34,7 @@ class Site:
                 self._answer(200 if page else 404, (page() if page else "").encode(), content_type)
 
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])) or "{}")
                 site.posts.append((self.path, self.headers["Authorization"], body))
                 self._answer(404 if self.path in site.absent else 204, b"", TEXT)
 

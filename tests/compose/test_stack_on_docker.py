@@ -17,6 +17,7 @@ from testkit.compose.stand_ins import build_stand_ins
 from testkit.docker import engine
 from testkit.release_state import restored
 from testkit.waiting import wait_until
+from tests.alerts.watchers import Site
 
 pytestmark = [
     pytest.mark.real(why="an image is built and a stack started"),
@@ -28,6 +29,7 @@ STARTED = set(STACK).difference(IN_PROFILES.values())
 RELEASES = sorted((ROOT / "tests" / "upgrade" / "releases").iterdir())
 #: Where the service's volume is.
 KEPT = Path("/var/lib/cliffwatch")
+PUBLIC_URL = "https://cliffwatch.example.org"
 VOLUME = {"kind": "directory", "path": "/target"}
 STORAGE: dict[str, Any] = {
     "engine": "storage",
@@ -57,7 +59,7 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """Up and healthy, for tests that leave it so."""
     with engine() as running:
         build_stand_ins(running)
-        with stack(running, tmp_path_factory.mktemp("stack")) as described:
+        with stack(running, tmp_path_factory.mktemp("stack"), CLIFFWATCH_PUBLIC_URL=PUBLIC_URL) as described:
             described.documented("up --detach")
             described.wait_healthy()
             yield described
@@ -131,6 +133,34 @@ def test_an_alert_reaches_the_run_that_it_is_about(up: Stack) -> None:
     wait_until(alerts, lambda: up.get("ALERTMANAGER", "/api/v2/alerts"))
     up.inside("cliffwatch", "run", "stop", "failing", "--force")
     up.wait_finished("failing")
+
+
+def test_people_are_notified_of_the_end_of_a_run(up: Stack) -> None:
+    people = Site({})
+    try:
+        file = up.directory / "slack-url"
+        file.write_text(f"http://{people.address}/", encoding="utf-8")
+        up.documented("exec -T cliffwatch sh -c")
+        up.documented("exec -T cliffwatch cliffwatch notify add slack")
+        up.documented("exec -T cliffwatch cliffwatch notify test slack")
+        people.absent.add("/")
+        refused = up.attempt("exec", "-T", "cliffwatch", "cliffwatch", "notify", "test", "slack")
+        assert (refused.returncode, "docker compose logs alertmanager" in refused.stderr) == (3, True), refused.stderr
+        people.absent.clear()
+        up.begin("ended", synthetic("3s"), {"kind": "synthetic", "name": "ended"})
+        up.wait_finished("ended")
+
+        def news() -> list[str]:
+            return [body["attachments"][0]["text"] for _, _, body in people.posts if "ended" in str(body)]
+
+        [text] = wait_until(news, lambda: up.get("ALERTMANAGER", "/api/v2/alerts"))
+        assert f"report: {PUBLIC_URL}/runs/ended/report" in text
+        # Nothing changes what was added when the stack starts again.
+        up.run("up", "--detach", "--force-recreate", "configuration", "alertmanager")
+        up.wait_healthy()
+        up.documented("exec -T cliffwatch cliffwatch notify test slack")
+    finally:
+        people.close()
 
 
 def service_pid(up: Stack) -> str:

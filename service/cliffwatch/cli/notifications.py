@@ -50,11 +50,10 @@ def add(
     channel = _channel(name or kind.value, kind, url_file, on)
     secret_of(channel)
     others = [each for each in read_channels(settings) if each.name != channel.name]
-    _keep(settings, [*others, channel])
-    say(
-        f"{channel.name} is notified of {', '.join(channel.occasions)}; try it: cliffwatch notify test {channel.name}",
-        *_standing(settings),
-    )
+    sends = _keep(settings, [*others, channel])
+    say(f"{channel.name} is notified of {', '.join(channel.occasions)}; try it: cliffwatch notify test {channel.name}")
+    if not sends:
+        say("  Alertmanager does not answer here; `cliffwatch up` starts it, and then it sends")
     if session.how(output) is Output.JSON:
         print_json(channel.model_dump(mode="json"))
 
@@ -121,24 +120,16 @@ def _known(settings: Settings, name: str) -> Channel:
     return found
 
 
-def _keep(settings: Settings, channels: list[Channel]) -> None:
-    """Write the channels, and have Alertmanager read them where it was started before."""
+def _keep(settings: Settings, channels: list[Channel]) -> bool:
+    """Write the channels, and have Alertmanager read them where it was started before. Whether it answers."""
     from cliffwatch.stack.channels import with_secrets
     from cliffwatch.stack.components import ALERTMANAGER
-    from cliffwatch.stack.launch import configure_alertmanager
+    from cliffwatch.stack.launch import configure_alertmanager, reload_alertmanager
 
     write_channels(settings, channels)
     found, faults = with_secrets(channels)
     say(*(f"warning: {fault}" for fault in faults))
-    if ALERTMANAGER.directory(settings).exists():
-        configure_alertmanager(settings, found)
-
-
-def _standing(settings: Settings) -> list[str]:
-    """Why nothing is sent yet, where that is so."""
-    from cliffwatch.stack.components import ALERTMANAGER
-    from cliffwatch.stack.processes import is_running
-
-    if is_running(settings, ALERTMANAGER):
-        return []
-    return ["  Alertmanager does not run here; `cliffwatch up` starts it, and then it sends"]
+    if not ALERTMANAGER.directory(settings).exists():
+        return False
+    configure_alertmanager(settings, found)
+    return reload_alertmanager(settings)

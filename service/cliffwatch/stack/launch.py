@@ -5,10 +5,12 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
+import httpx
 from sqlalchemy import select
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.durable import write_durably
+from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 from cliffwatch.model.scope import Scope
 from cliffwatch.model.settings import Settings
@@ -64,6 +66,22 @@ def configure_alertmanager(settings: Settings, channels: Mapping[Channel, str]) 
         public_url=settings.public_url,
     )
     _configure(settings, ALERTMANAGER, configuration)
+
+
+def reload_alertmanager(settings: Settings) -> bool:
+    """Whether Alertmanager answers here, also one in another container, which has then read its configuration again.
+
+    Raises Problem(not_ready) where it refuses the configuration.
+    """
+    try:
+        url = f"http://{ALERTMANAGER.address(settings)}/-/reload"
+        response = httpx.post(url, trust_env=False, timeout=processes.ANSWER_TIMEOUT_SECONDS)
+    except httpx.HTTPError:
+        return False
+    if not response.is_success:
+        said = f"Alertmanager refuses its configuration and keeps the one before: {response.text.strip()}"
+        raise Problem(Code.NOT_READY, said)
+    return True
 
 
 def stop_stack(settings: Settings, clock: Clock) -> list[str]:

@@ -44,7 +44,8 @@ def send_trial(settings: Settings, channel: Channel, clock: Clock) -> None:
     except httpx.HTTPError as error:
         remedy = "`cliffwatch up` starts it"
         raise Problem(Code.NOT_READY, f"Alertmanager does not answer at {url}: {error}; {remedy}") from error
-    raise _undelivered(channel, f"there was no answer within {PATIENCE_SECONDS:g} s")
+    more = "" if log.exists() else "; Alertmanager's log says why (`docker compose logs alertmanager`)"
+    raise _undelivered(channel, f"it was not delivered within {PATIENCE_SECONDS:g} s{more}")
 
 
 def _undelivered(channel: Channel, reason: str) -> Problem:
