@@ -14,8 +14,8 @@ from tests.api.metrics import value
 from tests.api.notifications import alert, notification
 
 from cliffwatch.app.alerts import WATCHDOG
+from cliffwatch.base.storable import check_text
 from cliffwatch.journal import Event, EventType, JournalReader, files
-from cliffwatch.model.request import check_text
 from cliffwatch.model.settings import Settings, read_settings
 
 

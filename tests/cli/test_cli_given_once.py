@@ -35,7 +35,8 @@ def test_a_flag_of_several_values_takes_them_all(
 ) -> None:
     context = context_of(words)
     needed = [each.opts[0] for each in options_of(command) if each.required and each is not option]
-    command.parse_args(context, ["any", *twice(option), *(word for name in needed for word in (name, "any"))])
+    arguments = ["any" for each in command.params if each.param_type_name == "argument"]
+    command.parse_args(context, [*arguments, *twice(option), *(word for name in needed for word in (name, "any"))])
     assert list(context.params[option.name]) == ["1", "2"]
 
 

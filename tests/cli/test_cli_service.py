@@ -108,7 +108,7 @@ def test_a_pass_is_status_0_and_says_where_the_report_is(machine: Machine) -> No
     assert [run["id"] for run in machine.data("run", "list", "--verdict", "pass")] == ["good"]
     assert machine.data("run", "list", "--verdict", "failed") == []
     assert machine.run("run", "list", "--state", "stopping").stderr == (
-        "no run matches; leave --state, --workload and --verdict out to see all\n"
+        "no run matches; without --state, --workload, --verdict and --label it is all of them\n"
     )
     assert "pass" in machine.run("run", "show", "good").stdout
     assert json.loads(machine.run("run", "report", "good").stdout)["verdict"]

@@ -115,7 +115,8 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
 
 
 def variables(settings: Settings) -> dict[str, str]:
-    return {PREFIX + name.upper(): str(value) for name, value in settings.model_dump(mode="json").items()}
+    given = settings.model_dump(mode="json", exclude_none=True)
+    return {PREFIX + name.upper(): str(value) for name, value in given.items()}
 
 
 def configure(settings: Settings, profiles: str, *arguments: str) -> dict[str, str]:

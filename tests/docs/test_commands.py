@@ -71,6 +71,8 @@ REFUSED = {
     "cliffwatch run start mine.yaml --target directory:/mnt/one --target directory:/mnt/two --dry-run": (2, "/mnt/one"),
     # Without its Alertmanager; tests/alerts/test_notifications.py has one.
     "cliffwatch notify test slack": (3, "Alertmanager does not answer"),
+    # As the page says.
+    "cliffwatch run delete RUN --yes": (2, "is pinned; unpin it first"),
     # The documented run is over.
     "cliffwatch run stop RUN": (2, "is already finished"),
     # Of a run on brokers, which tests/labs/omb/test_result.py has.

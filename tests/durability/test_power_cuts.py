@@ -17,6 +17,8 @@ SEEDS = 20
 SERVICE = ROOT / "service" / "cliffwatch"
 #: Modules that make durable what can be made again.
 MADE_AGAIN = {
+    # A run that was deleted is there again after a power cut, and can be deleted again.
+    "app/library.py",
     "cli/daemon.py",
     "cli/serve.py",
     "cli/units.py",

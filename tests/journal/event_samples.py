@@ -58,6 +58,10 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
         {"kept_bytes": 512},
         "lines of windows.jsonl are damaged; 512 B of histograms are kept",
     ),
+    ("note", "annotated"): (
+        {"labels": {"release": "26.1"}, "note": "with the\nnew firmware", "pinned": True, "by": "ops"},
+        "ops annotated the run: labels release=26.1; pinned; note: with the new firmware",
+    ),
     ("note", "marked"): (
         {"start": AT_15, "end": AT_15 + 60, "message": "pulled a drive", "by": "ann"},
         "marked from 15:00:00 UTC to 15:01:00 UTC: pulled a drive",

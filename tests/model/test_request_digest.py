@@ -14,7 +14,8 @@ TWO, THREE = ({"kind": "directory", "path": f"/srv/{name}"} for name in ("two", 
 
 def test_a_request_with_one_target_has_the_digest_that_it_had_before_there_were_several() -> None:
     assert RunRequest.model_validate(BODY).digest == OF_ONE_TARGET
-    assert RunRequest.model_validate(BODY | {"more_targets": []}).digest == OF_ONE_TARGET
+    assert RunRequest.model_validate(BODY | {"more_targets": [], "labels": {}}).digest == OF_ONE_TARGET
+    assert RunRequest.model_validate(BODY | {"labels": {"release": "26.1"}}).digest != OF_ONE_TARGET
 
 
 def test_further_targets_and_their_order_are_part_of_it() -> None:

@@ -56,11 +56,20 @@ def test_the_prometheus_to_ask_is_the_local_one_unless_another_or_none_is_named(
     assert read_settings().prometheus_url == url
 
 
+@pytest.mark.parametrize(("value", "seconds"), [("", None), ("90d", 90 * 86400.0)])
+def test_runs_are_kept_for_ever_unless_it_is_said_for_how_long(
+    monkeypatch: pytest.MonkeyPatch, value: str, seconds: float | None
+) -> None:
+    monkeypatch.setenv("CLIFFWATCH_RETENTION", value)
+    assert read_settings().retention == seconds
+
+
 @pytest.mark.parametrize(
     ("variable", "value", "remedy"),
     [
         ("CLIFFWATCH_LISTEN_PORT", "99999", "99999 is out of range; write at most 65535"),
         ("CLIFFWATCH_MISFIRE_GRACE", "60", "36h"),
+        ("CLIFFWATCH_RETENTION", "5m", "at least"),
         ("CLIFFWATCH_DATABASE_URL", "mysql://somewhere/db", "postgresql+psycopg://"),
         ("CLIFFWATCH_DATABASE_URL", "cliffwatch.db", "sqlite:////path"),
     ],

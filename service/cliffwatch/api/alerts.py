@@ -13,9 +13,9 @@ from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_val
 from cliffwatch.app.alerts import FIRING, Alert
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
+from cliffwatch.base.storable import storable_text
 from cliffwatch.http.context import API_PREFIX, Context, Operator
 from cliffwatch.http.route import ApiRoute
-from cliffwatch.model.request import storable_text
 
 router = APIRouter(prefix=API_PREFIX, route_class=ApiRoute, tags=["alerts"])
 _LOG = logging.getLogger(__name__)

@@ -5,6 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from cliffwatch.app.marks import mark_run
+from cliffwatch.app.repeat import request_of
 from cliffwatch.base.errors import Code
 from cliffwatch.base.faults import NAME_PATTERN
 from cliffwatch.http.context import API_PREFIX, Context, Operator, Reader, RunId, find_run
@@ -14,7 +15,8 @@ from cliffwatch.http.plan_resource import PlanBody, plan_body
 from cliffwatch.http.problems import responses
 from cliffwatch.http.route import ApiRoute
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource, run_summary
-from cliffwatch.http.run_rows import listed_rows
+from cliffwatch.http.run_rows import RunFilter, listed_rows
+from cliffwatch.model.annotations import AnnotationsChange, LabelText, parse_label
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -77,11 +79,12 @@ def list_runs(
     state: RunState | None = None,
     workload: Annotated[str | None, Query(pattern=NAME_PATTERN, description="name of a workload")] = None,
     verdict: VerdictName | None = None,
+    label: Annotated[tuple[LabelText, ...], Query(description="`name=value`; of several, runs that have all")] = (),
     limit: Limit = 50,
     page: PageToken = None,
 ) -> Page[RunSummary]:
     """Runs, newest first."""
-    rows = listed_rows(services, state, workload, verdict, limit, page)
+    rows = listed_rows(services, RunFilter(state, workload, verdict, dict(map(parse_label, label))), limit, page)
     now = services.clock.wall()
     return Page(items=[run_summary(row, now) for row in rows.items if has_known_words(row)], next_page=rows.next_page)
 
@@ -90,6 +93,26 @@ def list_runs(
 def show_run(run_id: RunId, services: Context, caller: Reader) -> Run:
     """A run, with its newest window."""
     return _shown(services, run_id)
+
+
+@router.get("/runs/{run_id}/request", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))
+def show_request(run_id: RunId, services: Context, caller: Reader) -> RunRequest:
+    """The request that makes a run again: its workload as it was, its targets and labels. What erases a drive has to
+    be confirmed anew."""
+    return request_of(find_run(services, run_id))
+
+
+@router.patch("/runs/{run_id}", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))
+def annotate_run(run_id: RunId, change: AnnotationsChange, services: Context, caller: Operator) -> Run:
+    """Change a run's labels and its note, and pin it or not. What is left out stays, and a label that is null goes."""
+    services.library.annotate(run_id, change, caller.name)
+    return _shown(services, run_id)
+
+
+@router.delete("/runs/{run_id}", status_code=204, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE, Code.CONFLICT))
+def delete_run(run_id: RunId, services: Context, caller: Operator) -> None:
+    """Delete a finished run with its journal, reports and telemetry. One that is pinned is not deleted."""
+    services.library.delete(run_id)
 
 
 @router.post("/runs/{run_id}/stop", status_code=202, responses=responses(Code.NOT_FOUND, Code.WRONG_STATE))

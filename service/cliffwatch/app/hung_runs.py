@@ -19,10 +19,11 @@ def hung_runs(session: Session, target_key: str) -> dict[str, list[ProcessIdenti
     """Finished runs on an overlapping target that have hung processes: run id → processes."""
     query = select(RunRow.id, RunRow.directory, RunRow.target_key).where(RunRow.state == RunState.FINISHED.value)
     on_target = [row for row in session.execute(query) if targets_overlap(row.target_key, target_key)]
-    found = {row.id: _hung(Path(row.directory)) for row in on_target}
+    found = {row.id: hung_processes(Path(row.directory)) for row in on_target}
     return {run_id: processes for run_id, processes in found.items() if processes}
 
 
-def _hung(directory: Path) -> list[ProcessIdentity]:
+def hung_processes(directory: Path) -> list[ProcessIdentity]:
+    """The hung processes of a finished run."""
     heartbeat = Heartbeat.read(directory)
     return [] if heartbeat is None else [process for process in heartbeat.others() if process.is_killed()]

@@ -23,6 +23,7 @@ from cliffwatch.app.restored_workloads import restore_workloads
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.regular_files import reading
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, StoredEvent, files
+from cliffwatch.journal.annotated import annotations_of
 from cliffwatch.journal.state import MENDED_NOTE, RunStatus, advance, status_of
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState, VerdictName
@@ -222,6 +223,9 @@ def _insert(session: Session, reader: JournalReader) -> RunRow:
         last_window_end=None,
         figures=None,
         curve=None,
+        labels={},
+        note=None,
+        pinned=False,
         events_offset_bytes=0,
         last_event_id=0,
     )
@@ -268,6 +272,8 @@ def _fold(
             session.add(finding)
             if findings is not None:
                 findings.add(finding)
+        if (annotations := annotations_of(event)) is not None:
+            row.labels, row.note, row.pinned = annotations.labels, annotations.note or None, annotations.pinned
         for detail in _restated(event):
             # Read once: a journal may restate as many as it has, and all that while the transaction keeps others out.
             findings = findings or _Findings.of(session, row.id)

@@ -37,8 +37,10 @@ from cliffwatch.gate import (
     targets_overlap,
 )
 from cliffwatch.journal import EventLog, files
+from cliffwatch.journal.annotated import annotated
 from cliffwatch.journal.conclusion import Conclusion
 from cliffwatch.journal.state import change_state
+from cliffwatch.model.annotations import Annotations
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import AskedTarget, RunRequest, Submission, parse_reference
 from cliffwatch.model.run_state import ACTIVE, RunState, Verdict, VerdictName
@@ -269,7 +271,7 @@ class RunService:
         pending = self._runs_directory / f"{_PENDING_PREFIX}{order.run_id}-{secrets.token_hex(4)}"
         directory, is_placed = self._runs_directory / order.run_id, False
         try:
-            self._write_journal(pending, order, submission)
+            self._write_journal(pending, order, submission, request.labels)
             with self._turns.of(order.run_id):
                 # Fails when the name is taken: a journal is never empty.
                 pending.rename(directory)
@@ -291,11 +293,14 @@ class RunService:
         return True
 
     @staticmethod
-    def _write_journal(directory: Path, order: RunOrder, submission: Submission) -> None:
+    def _write_journal(directory: Path, order: RunOrder, submission: Submission, labels: dict[str, str]) -> None:
         directory.mkdir(mode=durable.PRIVATE_DIRECTORY)
         durable.write_json_durably(directory / files.ORDER, order.to_document())
         durable.write_durably(directory / files.WORKLOAD, format_workload(order.workload))
-        change_state(EventLog(directory), RunState.QUEUED, order.created_at, submission.to_detail())
+        log = EventLog(directory)
+        change_state(log, RunState.QUEUED, order.created_at, submission.to_detail())
+        if labels:
+            log.append(annotated(Annotations(labels=labels), order.created_by, order.created_at))
 
     def _finish_queued(self, directory: Path) -> bool:
         """Finish a queued run; False when it was started in the meantime."""
@@ -371,10 +376,11 @@ def _changes(examination: Examination, confirmed_blocks: str | None) -> list[Obj
 
 def _replaced(original: Workload, workload: Workload) -> dict[str, str]:
     """The durations of `original` that are different in `workload`, as DurationOverrides writes them."""
-    before, after = _durations(original), _durations(workload)
+    before, after = durations_of(original), durations_of(workload)
     return {name: text for name, text in before.items() if after[name] != text}
 
 
-def _durations(workload: Workload) -> dict[str, Any]:
+def durations_of(workload: Workload) -> dict[str, Any]:
+    """The window and the phases of a workload, as DurationOverrides writes them."""
     document = workload.model_dump(mode="json")
     return {"window": document["window"], **document["phases"]}

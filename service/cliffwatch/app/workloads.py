@@ -6,8 +6,8 @@ from typing import Any
 
 from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.storable import check_text
 from cliffwatch.engines.registry import checked_workload, load_of
-from cliffwatch.model.request import check_text
 from cliffwatch.model.workload import Workload, parse_workload, workload_document
 from cliffwatch.store.database import Database
 from cliffwatch.store.models import WorkloadRow

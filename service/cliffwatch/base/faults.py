@@ -66,9 +66,10 @@ def faults_of(error: ValidationError, prefix: str = "", model: type[BaseModel] |
 
 
 def field_of(place: Sequence[str]) -> str:
-    """The dotted name of a field as the document has it: pydantic puts the kind of a target or trigger in between."""
+    """The dotted name of a field as the document has it: pydantic puts the kind of a target or trigger in between, and
+    says of a key that is wrong that it is one."""
     is_kind = [False, *(before in _WITH_KINDS for before in place[:-1])]
-    return ".".join(part for part, left_out in zip(place, is_kind, strict=False) if not left_out)
+    return ".".join(part for part, left_out in zip(place, is_kind, strict=False) if not left_out and part != "[key]")
 
 
 def with_rest(faults: list[FieldFault], count: int) -> list[FieldFault]:

@@ -29,8 +29,8 @@ from cliffwatch.cli import (
     workloads,
 )
 from cliffwatch.cli.drill import command
+from cliffwatch.cli.following import EXIT_INTERRUPTED
 from cliffwatch.cli.output import Output, print_json, say
-from cliffwatch.cli.runs import EXIT_INTERRUPTED
 from cliffwatch.cli.session import OutputOption, Session, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.model.target import field_words

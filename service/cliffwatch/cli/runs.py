@@ -1,18 +1,26 @@
 """`cliffwatch run …`: start, list, watch, stop and report runs."""
 
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from cliffwatch.base.clock import SystemClock
-from cliffwatch.base.errors import Code, Problem
-from cliffwatch.cli import bundles, completion, export, reports
-from cliffwatch.cli.client import ApiClient, path_of
-from cliffwatch.cli.junit import JunitOption, require_writable, write_junit
-from cliffwatch.cli.live import Follower, RunSeen
+from cliffwatch.cli import bundles, completion, export, library, reports
+from cliffwatch.cli.client import path_of
+from cliffwatch.cli.following import (
+    ConfirmOption,
+    DryRunOption,
+    Ending,
+    GiveUpOption,
+    WaitOption,
+    WatchOption,
+    begin,
+    follow,
+    target_name,
+    workload_name,
+)
+from cliffwatch.cli.junit import JunitOption
+from cliffwatch.cli.library import LabelOption, labels_of
 from cliffwatch.cli.output import (
     Column,
     Output,
@@ -20,36 +28,24 @@ from cliffwatch.cli.output import (
     print_facts,
     print_json,
     print_rows,
-    put,
     say,
     show,
     show_seconds,
     show_time,
 )
-from cliffwatch.cli.progress import display_for, interrupted, run_figures
+from cliffwatch.cli.progress import run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_request import (
-    ask_for_confirmation,
     duration_overrides,
-    make_known,
-    print_plan,
-    standing_objections,
     target_documents,
     workload_reference,
 )
-from cliffwatch.cli.session import OutputOption, seconds_of, session_of
+from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.run_state import RunState, VerdictName
 
 app = CommandTree(help="Start, list, watch, stop and report runs.")
-
-EXIT_BAD_VERDICT = 1
-EXIT_INTERRUPTED = 130
-
-GiveUpOption = Annotated[
-    str, typer.Option("--give-up-after", help="How long to wait for a service that stopped answering.")
-]
 
 #: Findings of a run that are shown, the newest first.
 _FINDINGS_SHOWN = 20
@@ -63,6 +59,7 @@ _COLUMNS = (
     Column("VERDICT", plain("verdict")),
     Column("ELAPSED", lambda run: show_seconds(run.get("elapsed_seconds"))),
     Column("CREATED", lambda run: show_time(run.get("created_at"))),
+    Column("LABELS", lambda run: labels_text(run)),
 )
 
 
@@ -100,17 +97,11 @@ def start(
     baseline: Annotated[str | None, typer.Option("--baseline", help="Length of the baseline, such as 1h.")] = None,
     soak: Annotated[str | None, typer.Option("--soak", help="Length of the soak, such as 36h.")] = None,
     cool_down: Annotated[str | None, typer.Option("--cool-down", help="Length of the cool-down, such as 1m.")] = None,
-    confirm: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--confirm", help="The confirmation that --dry-run prints for a device; of several, in their order."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print what would be written where, and start nothing.")
-    ] = False,
-    watch: Annotated[bool, typer.Option("--watch", help="Show progress until the run is over.")] = False,
-    wait: Annotated[bool, typer.Option("--wait", help="Wait without output until the run is over.")] = False,
+    confirm: ConfirmOption = None,
+    dry_run: DryRunOption = False,
+    label: LabelOption = None,
+    watch: WatchOption = False,
+    wait: WaitOption = False,
     junit: JunitOption = None,
     give_up_after: GiveUpOption = "10m",
     output: OutputOption = None,
@@ -119,38 +110,18 @@ def start(
 
     A workload from a file is saved under its name, unless another workload has that name.
     """
-    session = session_of(context)
-    how = session.how(output)
-    if junit is not None:
-        if not (watch or wait):
-            raise Problem(Code.BAD_REQUEST, "--junit: there is no result before the run is over; give --wait too")
-        require_writable(junit)
     order: dict[str, Any] = {
         "workload": workload_reference(workload),
         **target_documents(target, confirm or []),
         "durations": duration_overrides(
             window=window, warm_up=warm_up, baseline=baseline, soak=soak, cool_down=cool_down
         ),
+        **({"labels": labels_of("--label", label)} if label else {}),
     }
+    session = session_of(context)
+    ending = Ending(session.how(output), watch, wait, junit, give_up_after)
     with session.client() as api:
-        if dry_run:
-            _dry_run(api, order, id, how)
-            return
-        devices = [each for each in (order["target"], *order.get("more_targets", ())) if each["kind"] == "device"]
-        if devices and not confirm and sys.stdin.isatty():
-            plan = api.post("/runs/plan", order)
-            for device, sentence in zip(devices, filter(None, plan["confirmations"]), strict=True):
-                device["confirmation"] = ask_for_confirmation(plan, sentence)
-        run = api.post("/runs", order) if id is None else api.put(path_of("runs", id), order)
-        say(f"run {run['id']} is {run['state']}")
-        if isinstance(order["workload"], dict) and (known := make_known(api, order["workload"])):
-            say(f"  {known}")
-        if watch or wait:
-            _follow(api, run["id"], give_up_after, how, quietly=not watch, junit=junit)
-        elif how is Output.JSON:
-            print_json(run)
-        else:
-            say(f"  watch it:  cliffwatch run watch {run['id']}", f"  stop it:   cliffwatch run stop {run['id']}")
+        begin(api, order, id, ending, dry_run=dry_run)
 
 
 @app.command("list")
@@ -165,16 +136,21 @@ def list_runs(
     verdict: Annotated[
         VerdictName | None, typer.Option("--verdict", help="Only runs with this verdict.", show_choices=True)
     ] = None,
+    label: Annotated[
+        list[str] | None,
+        typer.Option("--label", metavar="NAME=VALUE", help="Only runs with this label; of several, with all of them."),
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of runs, the newest first.")] = 50,
     output: OutputOption = None,
 ) -> None:
     """List runs, the newest first."""
     session = session_of(context)
+    labels = [f"{name}={value}" for name, value in labels_of("--label", label or ()).items()]
     with session.client() as api:
-        runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict)
-    is_narrowed = any(given is not None for given in (state, workload, verdict))
-    none = "no run matches; leave --state, --workload and --verdict out to see all" if is_narrowed else _NO_RUNS
-    print_rows(runs, _COLUMNS, session.how(output), none)
+        runs = api.list_all("/runs", limit, state=state, workload=workload, verdict=verdict, label=labels or None)
+    is_narrowed = any(given is not None for given in (state, workload, verdict, label))
+    none = "no run matches; without --state, --workload, --verdict and --label it is all of them"
+    print_rows(runs, _COLUMNS, session.how(output), none if is_narrowed else _NO_RUNS)
 
 
 @app.command("show")
@@ -199,10 +175,10 @@ def watch_run(
 ) -> None:
     """Show a run's progress until it is over. The exit status is the verdict's; Ctrl-C leaves the run running."""
     session = session_of(context)
-    if junit is not None:
-        require_writable(junit)
+    ending = Ending(session.how(output), True, False, junit, give_up_after)
+    ending.check()
     with session.client() as api:
-        _follow(api, known_run(api, run), give_up_after, session.how(output), quietly=False, junit=junit)
+        follow(api, known_run(api, run), ending)
 
 
 @app.command("stop")
@@ -247,39 +223,13 @@ def mark_run(
 reports.register(app)
 export.register(app)
 bundles.register(app)
+library.register(app)
 
 
-def workload_name(run: Any) -> str:
-    """`name@version`; the name alone for a workload that came with the order."""
-    workload = run.get("workload") or {}
-    version = workload.get("version")
-    return show(workload.get("name")) + (f"@{version}" if version is not None else "")
-
-
-def target_name(run: Any) -> str:
-    """`kind:what`, as `--target` takes it; of several, each."""
-    return " + ".join(_target_text(target) for target in [run.get("target") or {}, *(run.get("more_targets") or [])])
-
-
-def _target_text(target: Any) -> str:
-    if isinstance(target, str):
-        return target
-    if "bootstrap_servers" in target:
-        return f"{target.get('kind')}:{','.join(target['bootstrap_servers'])}"
-    what = target.get("path") or target.get("identity") or target.get("name")
-    return f"{target.get('kind')}:{what}"
-
-
-def verdict_lines(run: dict[str, Any]) -> list[str]:
-    """The verdict with its reasons, and where the report is."""
-    first, *rest = run.get("reasons") or ["no reasons were given"]
-    lines = [f"verdict: {run.get('verdict')} – {first}", *(f"         {reason}" for reason in rest)]
-    return [*lines, f"report:  {run.get('report') or 'none was made'}"]
-
-
-def exit_status(run: dict[str, Any]) -> int:
-    """0 for a pass, 1 for any other verdict."""
-    return 0 if run.get("verdict") == VerdictName.PASS else EXIT_BAD_VERDICT
+def labels_text(run: Mapping[str, Any]) -> str:
+    """The labels of a run, and whether it is pinned."""
+    labels = [f"{name}={value}" for name, value in (run.get("labels") or {}).items()]
+    return ", ".join([*(["pinned"] if run.get("pinned") else []), *labels]) or show(None)
 
 
 def _facts_of(run: dict[str, Any]) -> dict[str, str]:
@@ -300,44 +250,8 @@ def _facts_of(run: dict[str, Any]) -> dict[str, str]:
         "elapsed": f"{show_seconds(run.get('elapsed_seconds'))} of {show_seconds(run.get('planned_seconds'))}",
         "windows": show(run.get("windows")),
         "figures": run_figures(run["figures"], run["engine"]) if run.get("figures") else show(None),
+        "labels": labels_text(run),
+        **({"note": run["note"]} if run.get("note") else {}),
         "journal": show(run.get("directory")),
         "report": show(run.get("report")),
     }
-
-
-def _dry_run(api: ApiClient, order: dict[str, Any], run_id: str | None, how: Output) -> None:
-    plan = api.post("/runs/plan", order, run_id=run_id)
-    if how is Output.JSON:
-        print_json(plan)
-    else:
-        print_plan(plan)
-    if objections := standing_objections(plan):
-        raise Problem(Code.TARGET_UNSAFE, "this run would be refused: " + "; ".join(o["message"] for o in objections))
-
-
-def _follow(api: ApiClient, run_id: str, give_up_after: str, how: Output, *, quietly: bool, junit: Path | None) -> None:
-    """Follow a run to its end, write its result as JUnit XML where asked to, and exit with its verdict's status."""
-    clock = SystemClock()
-    patience_seconds = seconds_of("--give-up-after", give_up_after)
-    run: dict[str, Any] = {}
-    try:
-        display = None if quietly else display_for(clock)
-        follower = Follower(api, run_id, clock, patience_seconds)
-        if display is None:
-            for update in follower.updates():
-                run = update.run if isinstance(update, RunSeen) else run
-        else:
-            with display:
-                for update in follower.updates():
-                    run = update.run if isinstance(update, RunSeen) else run
-                    display.show(update)
-    except KeyboardInterrupt:
-        interrupted(run_id)
-        raise typer.Exit(EXIT_INTERRUPTED) from None
-    if how is Output.JSON:
-        print_json(run)
-    else:
-        put(*verdict_lines(run))
-    if junit is not None:
-        write_junit(api, run, workload_name(run), target_name(run), junit)
-    raise typer.Exit(exit_status(run))

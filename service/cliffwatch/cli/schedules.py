@@ -10,9 +10,10 @@ from cliffwatch.base.suggestion import did_you_mean
 from cliffwatch.base.units import format_length, parse_duration
 from cliffwatch.cli import completion
 from cliffwatch.cli.client import ApiClient, path_of
+from cliffwatch.cli.following import target_name
+from cliffwatch.cli.library import LabelOption, labels_of
 from cliffwatch.cli.output import Column, Output, plain, print_facts, print_json, print_rows, say, show, show_time
 from cliffwatch.cli.run_request import duration_overrides, target_document, workload_reference
-from cliffwatch.cli.runs import target_name
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.cli.tree import CommandTree
 
@@ -66,6 +67,7 @@ def add(
     confirm: Annotated[
         str | None, typer.Option("--confirm", help="The confirmation that --dry-run prints for a device.")
     ] = None,
+    label: LabelOption = None,
     disabled: Annotated[bool, typer.Option("--disabled", help="Create it disabled.")] = False,
     output: OutputOption = None,
 ) -> None:
@@ -76,6 +78,7 @@ def add(
         "workload": workload_reference(workload),
         "target": target_document(target, confirm),
         "durations": duration_overrides(soak=soak),
+        **({"labels": labels_of("--label", label)} if label else {}),
         "trigger": trigger_document(cron, every, at, time_zone),
         "enabled": not disabled,
     }

@@ -9,6 +9,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import ExaminedDrives
+from cliffwatch.app.library import RunLibrary
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
@@ -41,6 +42,7 @@ class Services:
     clock: Clock
     database: Database
     runs: RunService
+    library: RunLibrary
     reports: ReportService
     workloads: WorkloadService
     tokens: TokenService

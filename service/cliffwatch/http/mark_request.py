@@ -5,8 +5,8 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from cliffwatch.analysis.marks import Mark
+from cliffwatch.base.storable import check_text
 from cliffwatch.model.document import Strict
-from cliffwatch.model.request import check_text
 from cliffwatch.model.trigger import Moment
 
 

@@ -51,7 +51,8 @@ class RunSummary(BaseModel):
 
     `planned_seconds` is how long the load was to last, `elapsed_seconds` how far it has come (null before it began) and
     `progress_ratio` the one by the other. `windows` counts committed windows. `figures` are those of the run's
-    report, null until it is made. `imported_at` is null for a run of this service's own.
+    report, null until it is made. `imported_at` is null for a run of this service's own. A run that is `pinned` is not
+    deleted.
     """
 
     id: str
@@ -75,6 +76,9 @@ class RunSummary(BaseModel):
     created_by: str
     schedule_id: str | None
     imported_at: Time | None
+    labels: dict[str, str]
+    note: str
+    pinned: bool
     directory: str
 
 
@@ -157,6 +161,9 @@ def _fields(row: RunRow, now: float, last_window_end: float | None = None) -> di
         "created_by": row.created_by,
         "schedule_id": row.schedule_id,
         "imported_at": row.imported_at,
+        "labels": {str(name): str(value) for name, value in row.labels.items()},
+        "note": row.note or "",
+        "pinned": row.pinned,
         "directory": row.directory,
     }
 

@@ -1,6 +1,7 @@
 """Runs of the index, page by page."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from cliffwatch.http.context import Services
 from cliffwatch.http.paging import decode_page, next_token
@@ -19,18 +20,19 @@ class ListedRows:
     next_page: str | None
 
 
-def listed_rows(
-    services: Services,
-    state: RunState | None,
-    workload: str | None,
-    verdict: VerdictName | None,
-    limit: int,
-    page: str | None,
-) -> ListedRows:
+@dataclass(frozen=True, slots=True)
+class RunFilter:
+    """What listed runs have in common; None is any. `labels`: all of them."""
+
+    state: RunState | None = None
+    workload: str | None = None
+    verdict: VerdictName | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+def listed_rows(services: Services, only: RunFilter, limit: int, page: str | None) -> ListedRows:
     """Page of runs. Raises Problem(page_token_invalid)."""
     after = decode_page(page, _SORT, _KEY)
     with services.database.snapshot() as session:
-        rows = runs_page(
-            session, limit + 1, after, state.value if state else None, workload, verdict.value if verdict else None
-        )
+        rows = runs_page(session, limit + 1, after, only.state, only.workload, only.verdict, only.labels)
     return ListedRows(rows[:limit], next_token(rows, limit, _SORT, lambda row: (row.created_at, row.id)))

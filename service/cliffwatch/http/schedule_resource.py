@@ -60,6 +60,7 @@ class ScheduleBody(BaseModel):
     target: Target | None
     target_blocks: str | None
     durations: DurationOverrides | None
+    labels: dict[str, str]
     trigger: AnyTrigger | None
     enabled: bool
     fault: str | None
@@ -96,6 +97,7 @@ def _fields(session: Session, row: ScheduleRow) -> dict[str, Any]:
         "target": request and request.target,
         "target_blocks": row.target_blocks,
         "durations": request and request.durations,
+        "labels": request.labels if request else {},
         "trigger": trigger,
         "enabled": row.enabled,
         "fault": fault,

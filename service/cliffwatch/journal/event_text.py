@@ -18,7 +18,7 @@ from cliffwatch.base.units import (
     format_size,
 )
 from cliffwatch.journal import files
-from cliffwatch.journal.events import MARKED, TARGET_DISPLACED, EventType
+from cliffwatch.journal.events import ANNOTATED, MARKED, TARGET_DISPLACED, EventType
 from cliffwatch.model.operation import Operation
 from cliffwatch.model.phase import phase_words
 from cliffwatch.model.series_name import series_words
@@ -237,6 +237,15 @@ _BY_TYPE: dict[str, Callable[[str, Detail], str]] = {
     EventType.PHASE: lambda name, _: phase_words(name),
     EventType.STATE: _state,
 }
+
+
+def _annotated(detail: Detail) -> str:
+    labels = [f"{name}={value}" for name, value in detail["labels"].items()]
+    said = [f"labels {', '.join(labels)}" if labels else "no labels", "pinned" if detail["pinned"] else "not pinned"]
+    note = [f"note: {' '.join(detail['note'].split())}"] if detail["note"] else []
+    return f"{detail['by']} annotated the run: {'; '.join([*said, *note])}"
+
+
 _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("clock", "machine_suspended"): lambda it: (
         f"the machine was suspended for {_length(it['seconds'])}; the run goes on"
@@ -266,6 +275,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ),
     ("journal", "window_refused"): lambda it: f"a window could not be stored: {it['message']}",
     ("journal", "windows_damaged"): _windows_damaged,
+    ("note", ANNOTATED): _annotated,
     ("note", MARKED): lambda it: f"marked from {_moment(it['start'])} to {_moment(it['end'])}: {it['message']}",
     ("note", "names_limited"): lambda it: (
         f"the run has {it['limit']:,} names of {_KINDS[it['kind']]}: what has another one is not recorded"

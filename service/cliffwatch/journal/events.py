@@ -30,6 +30,8 @@ CLAIMED = "directory_claimed"
 LEFT_BEHIND = "files_left_behind"
 #: Note of a span in which a run was disturbed on purpose.
 MARKED = "marked"
+#: Note of a run's annotations as they are from then on: fields of Annotations, and `by`.
+ANNOTATED = "annotated"
 #: Field of a finding that was not raised while the run went on: its report found it.
 FOUND_AT_END = "found_at_end"
 

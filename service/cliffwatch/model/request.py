@@ -13,6 +13,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, field_validator
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.storable import check_text
+from cliffwatch.model.annotations import Labels
 from cliffwatch.model.document import Strict
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides, Workload
@@ -24,30 +26,6 @@ def _check_workload(value: object) -> object:
     if isinstance(value, dict) or (isinstance(value, str) and _REFERENCE.fullmatch(value)):
         return check_text(value)
     raise ValueError("write the name of a workload, name@version, or a workload document")
-
-
-#: What no text that is stored may hold: NUL, and half of a character.
-_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
-
-
-def storable_text(text: str) -> str:
-    """The text, with what cannot be stored replaced."""
-    return _UNSTORABLE.sub("\ufffd", text)
-
-
-def check_text(value: Any) -> Any:
-    """The value unchanged. Raises ValueError where it holds text that cannot be stored: NUL, or half a character."""
-    if isinstance(value, str):
-        if _UNSTORABLE.search(value):
-            raise ValueError("the text holds a NUL or a lone surrogate; leave it out")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            check_text(key)
-            check_text(item)
-    elif isinstance(value, list):
-        for item in value:
-            check_text(item)
-    return value
 
 
 #: Each part is a process and an engine of its own.
@@ -65,6 +43,8 @@ class RunRequest(Strict):
         default=(), description="further targets, each loaded beside the first by a part of its own"
     )
 
+    labels: Labels = Field(default={}, description="labels that the run begins with")
+
     @property
     def targets(self) -> tuple[AnyTarget, ...]:
         return (self.target, *self.more_targets)
@@ -77,8 +57,9 @@ class RunRequest(Strict):
     @property
     def digest(self) -> str:
         """SHA-256 of the normalised request, in hex: requests of the same digest ask for the same."""
-        # With one target it is that of versions that knew no other: a request is repeated after an upgrade, too.
-        body = self.model_dump(mode="json", exclude=None if self.more_targets else {"more_targets"})
+        # Of what versions before did not know only what is given: a request is repeated after an upgrade, too.
+        later = {"more_targets": self.more_targets, "labels": self.labels}
+        body = self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
 

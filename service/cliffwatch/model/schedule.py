@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest, WorkloadChoice
-from cliffwatch.model.target import Target
+from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides
 
 ScheduleName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")]
@@ -22,9 +22,17 @@ class ScheduleRequest(RunRequest):
     trigger: Trigger
     enabled: bool = True
 
+    @field_validator("more_targets")
+    @classmethod
+    def _has_one_target(cls, value: tuple[AnyTarget, ...]) -> tuple[AnyTarget, ...]:
+        # What a drive is made of is stored when its erasure is confirmed, and that of one drive only.
+        if value:
+            raise ValueError("a schedule's run has one target; make a schedule for each, or leave them out")
+        return value
+
     @property
     def run(self) -> RunRequest:
-        return RunRequest(workload=self.workload, target=self.target, durations=self.durations)
+        return RunRequest(workload=self.workload, target=self.target, durations=self.durations, labels=self.labels)
 
 
 class ScheduleChange(Strict):

@@ -32,6 +32,8 @@ class Settings(BaseSettings):
     public_url: Annotated[str, Field(pattern=r"^(https?://\S+)?$")] = ""
     #: How late a schedule may still fire: the machine was busy or slept, the service was not down.
     misfire_grace: Annotated[Duration, Field(ge=1, le=86_400)] = 60.0
+    #: For how long runs are kept once they are over, unless they are pinned; for ever unless set.
+    retention: Annotated[Duration, Field(ge=3600)] | None = None
     #: Whether `cliffwatch up` starts Prometheus, Alertmanager and the exporters too.
     watchers: bool = True
     prometheus_port: Port = 9890
@@ -41,6 +43,12 @@ class Settings(BaseSettings):
     ebpf_exporter_port: Port = 9892
     alertmanager_port: Port = 9893
     drive_exporter_port: Port = 9895
+
+    @field_validator("retention", mode="before")
+    @classmethod
+    def _nothing_is_for_ever(cls, value: object) -> object:
+        # As an environment says it that hands on what is not set.
+        return None if value == "" else value
 
     @field_validator("database_url")
     @classmethod

@@ -27,6 +27,7 @@ from cliffwatch.app import launcher
 from cliffwatch.app.admission import RunTurns, take_in
 from cliffwatch.app.alerts import AlertIntake
 from cliffwatch.app.drives import examined_drives
+from cliffwatch.app.library import RunLibrary
 from cliffwatch.app.reports import ReportService
 from cliffwatch.app.runs import RunService
 from cliffwatch.app.scheduler import Scheduler
@@ -55,7 +56,7 @@ from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
 from cliffwatch.web import drives as drives_page
-from cliffwatch.web import login, run_now, run_pages, static_files
+from cliffwatch.web import library_pages, login, run_now, run_pages, static_files
 from cliffwatch.web import schedules as schedules_page
 from cliffwatch.web import start as start_page
 from cliffwatch.web.firing import FollowedAlerts
@@ -72,7 +73,7 @@ _PROTECTED = (
     Code.NOT_READY,
     Code.DATABASE_UNAVAILABLE,
 )
-_PAGES = (run_pages, run_now, start_page, login, drives_page, schedules_page, static_files)
+_PAGES = (run_pages, library_pages, run_now, start_page, login, drives_page, schedules_page, static_files)
 #: In the order in which they are tried and documented.
 _API = (runs, bundles, live, journals, reports, workloads, schedules, drives, tokens, alerts, discovery, aging)
 _OPEN = (Code.INTERNAL, Code.NOT_READY)
@@ -154,6 +155,9 @@ def _lifespan_of(
             workloads = WorkloadService(database, clock)
             workloads.add_built_in(BUILT_IN_WORKLOADS)
             _index_journals(settings, database)
+            library = RunLibrary(settings, database, clock, turns)
+            library.start()
+            held.callback(library.stop)
             reconciler = reconciler_of(database, clock)
             reconciler.start()
             held.callback(reconciler.stop)
@@ -170,6 +174,7 @@ def _lifespan_of(
                 clock=clock,
                 database=database,
                 runs=service,
+                library=library,
                 reports=ReportService(settings.state_directory / "cache", database, clock),
                 workloads=workloads,
                 tokens=TokenService(database, clock),

@@ -20,6 +20,7 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
+    false,
 )
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator, TypeEngine
@@ -199,6 +200,10 @@ class RunRow(BaseRow):
     #: Fields of RunFigures and points of a Curve (cliffwatch.report); None until the run is over and has a report.
     figures: Mapped[_ObjectOrNone]
     curve: Mapped[_ListOrNone]
+    #: Annotations (cliffwatch.model).
+    labels: Mapped[_Object] = mapped_column(server_default="{}")
+    note: Mapped[_WordsOrNone]
+    pinned: Mapped[bool] = mapped_column(server_default=false())
     #: Just behind the last event that was read, and that event's id (its line).
     events_offset_bytes: Mapped[_Bytes]
     last_event_id: Mapped[_Count]

@@ -1,9 +1,10 @@
 """Paged queries of the tables. A page begins behind the sort key of the previous page's last item."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, Text, and_, cast, func, or_, select, tuple_
 from sqlalchemy.orm import InstrumentedAttribute, Session, aliased
 
 from cliffwatch.base.errors import Code, Problem
@@ -62,6 +63,7 @@ def runs_page(
     state: str | None = None,
     workload: str | None = None,
     verdict: str | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> list[RunRow]:
     """Page of runs, newest first, by (created_at, id). An unreadable row is left out: the next start makes it anew."""
     query = select(RunRow).where(is_readable())
@@ -71,6 +73,10 @@ def runs_page(
         query = query.where(RunRow.workload_name == workload)
     if verdict is not None:
         query = query.where(RunRow.verdict == verdict)
+    for name, value in (labels or {}).items():
+        # Exact, also in its case, on both databases, as LIKE is not. In JSON text no value can look like a label.
+        label, stored = f"{json.dumps(name)}:{json.dumps(value)}", cast(RunRow.labels, Text)
+        query = query.where(func.replace(stored, label, "") != stored)
     return _page(session, query, [RunRow.created_at, RunRow.id], limit, after, newest_first=True)
 
 

@@ -21,9 +21,10 @@ from cliffwatch.http.live_stream import live_stream
 from cliffwatch.http.mark_request import MarkRequest
 from cliffwatch.http.paging import PageToken
 from cliffwatch.http.run_resource import Run, RunSummary, run_resource
-from cliffwatch.http.run_rows import listed_rows
+from cliffwatch.http.run_rows import RunFilter, listed_rows
 from cliffwatch.journal import Event, EventType, JournalReader, StoredEvent
 from cliffwatch.journal.event_text import event_text
+from cliffwatch.model.annotations import LABEL_PATTERN, NOTE_LIMIT, LabelText, parse_label
 from cliffwatch.model.document import Name
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.run_state import COOLING, MEANINGS, RunState, VerdictName
@@ -63,13 +64,15 @@ def show_runs(
     state: Annotated[RunState | None, _CHOICE] = None,
     workload: Annotated[Name | None, _CHOICE] = None,
     verdict: Annotated[VerdictName | None, _CHOICE] = None,
+    label: Annotated[LabelText | None, _CHOICE] = None,
     page: PageToken = None,
 ) -> Response:
     """Runs, newest first, each with its verdict, its figures and the curve of its p99."""
     followed = request.app.state.followed_alerts
     assert isinstance(followed, FollowedAlerts), "the application makes one"
-    rows = listed_rows(services, state, workload, verdict, _PAGE_SIZE, page)
-    chosen: dict[str, Any] = {"verdict": verdict, "state": state, "workload": workload}
+    only = RunFilter(state, workload, verdict, dict([parse_label(label)]) if label else {})
+    rows = listed_rows(services, only, _PAGE_SIZE, page)
+    chosen: dict[str, Any] = {"verdict": verdict, "state": state, "workload": workload, "label": label}
     filters = {name: str(value) for name, value in chosen.items() if value is not None}
     return show(
         request,
@@ -81,6 +84,7 @@ def show_runs(
         states=list(RunState),
         verdicts=list(VerdictName),
         meanings=MEANINGS,
+        label_pattern=LABEL_PATTERN.strip("^$").replace("-]", "\\-]"),
         curve_width=CURVE_WIDTH,
         curve_height=CURVE_HEIGHT,
         **chosen,
@@ -102,6 +106,9 @@ def show_run(request: Request, run_id: RunId, services: Context, visitor: AnyVis
         remedy=remedy_of(run.verdict, run.reasons, run.id),
         meant=_meant(run),
         meanings={str(state): words for state, words in MEANINGS.items()} | {Phase.COOL_DOWN.value: COOLING},
+        again=run.workload.version is not None and not run.more_targets and visitor.may_operate,
+        deletable=run.state is RunState.FINISHED and visitor.may_operate,
+        note_limit=NOTE_LIMIT,
         stoppable=run.state in _STOPPABLE and visitor.may_operate,
         markable=run.imported_at is None and visitor.may_operate,
         window=window_seconds,

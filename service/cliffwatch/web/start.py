@@ -4,19 +4,21 @@ The answer is the API's dry run. It is asked for again, on the same fields, when
 at is what runs, or the refusal says what changed.
 """
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import ValidationError
 
+from cliffwatch.app.repeat import request_of
 from cliffwatch.base.errors import Code, Problem
-from cliffwatch.base.faults import faults_of
-from cliffwatch.http.context import Context, Services
+from cliffwatch.base.faults import NAME_PATTERN, faults_of
+from cliffwatch.http.context import Context, Services, find_run
 from cliffwatch.http.paging import LIST_LIMIT
 from cliffwatch.http.plan_resource import PlanBody, plan_body
 from cliffwatch.http.workload_resource import listed_workloads
 from cliffwatch.model.phase import Phase
 from cliffwatch.model.request import RunRequest
+from cliffwatch.web.library_pages import labels_in
 from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating, Visitor
 
@@ -32,8 +34,34 @@ DURATIONS = ("window", *(phase.value for phase in Phase if phase is not Phase.PR
 
 
 @router.get("/start")
-def show_form(request: Request, services: Context, visitor: AnyVisitor, workload: str = "") -> Response:
-    return _form(request, services, visitor, {"workload": workload, "target_kind": "directory"})
+def show_form(
+    request: Request,
+    services: Context,
+    visitor: AnyVisitor,
+    workload: str = "",
+    again: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+) -> Response:
+    """`again` fills it in as that run was started."""
+    form = {"workload": workload, "target_kind": "directory"}
+    if again is not None:
+        form = _as_before(again, request_of(find_run(services, again)))
+    return _form(request, services, visitor, form)
+
+
+def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
+    """Fields of the form for a request. Raises Problem(bad_request) for one that the form cannot hold."""
+    if not isinstance(asked.workload, str) or asked.more_targets:
+        detail = f"run {run_id} has a workload that is not stored, or several targets: `cliffwatch run again {run_id}`"
+        raise Problem(Code.BAD_REQUEST, detail)
+    target = asked.target.model_dump(mode="json")
+    place = target[TARGET_KINDS[asked.target.kind][0]]
+    return {
+        "workload": asked.workload,
+        "target_kind": asked.target.kind,
+        "target": ",".join(place) if isinstance(place, list) else place,
+        "labels": "\n".join(f"{name}={value}" for name, value in asked.labels.items()),
+        **asked.durations.model_dump(mode="json", exclude_none=True),
+    }
 
 
 @router.post("/start")
@@ -74,7 +102,12 @@ def _order(form: dict[str, str]) -> RunRequest:
     durations = {name: form[name].strip() for name in DURATIONS if form.get(name, "").strip()}
     try:
         return RunRequest.model_validate(
-            {"workload": form.get("workload", ""), "target": target, "durations": durations}
+            {
+                "workload": form.get("workload", ""),
+                "target": target,
+                "durations": durations,
+                "labels": labels_in(form),
+            }
         )
     except ValidationError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", faults_of(error)) from error

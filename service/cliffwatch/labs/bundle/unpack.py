@@ -18,6 +18,7 @@ from cliffwatch.base import durable
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.finite_json import NotFiniteError, require_shallow, strict_json
+from cliffwatch.base.storable import check_text
 from cliffwatch.base.units import format_size
 from cliffwatch.journal import EventType, JournalReader, JournalWindow, files
 from cliffwatch.journal.checksum import checksum
@@ -33,7 +34,7 @@ from cliffwatch.labs.bundle.bounds import (
 )
 from cliffwatch.labs.bundle.manifest import MANIFEST, MANIFEST_LIMIT_BYTES, Manifest, invalid, is_kept, read_manifest
 from cliffwatch.labs.bundle.pack import order_of
-from cliffwatch.model.request import Submission, check_text
+from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.window import NAMES_LIMITS
 

@@ -331,6 +331,12 @@
     if (over) live.dataset.over = "true"; else { follow(); now(); }
   }
 
+  for (const name of ["annotate", "delete"]) {
+    const asked = byId(`${name}-dialog`);
+    if (!asked) continue;
+    byId(`ask-${name}`).addEventListener("click", () => asked.showModal());
+    asked.querySelector(".leave").addEventListener("click", () => asked.close());
+  }
   const dialog = byId("stop-dialog");
   if (dialog) {
     byId("ask-stop").addEventListener("click", () => dialog.showModal());

@@ -1,0 +1,36 @@
+"""The request that makes a run again."""
+
+from pathlib import Path
+
+from cliffwatch.app.orders import read_order
+from cliffwatch.app.runs import durations_of
+from cliffwatch.journal import EventType, JournalReader
+from cliffwatch.journal.annotated import annotations_in
+from cliffwatch.model.request import RunRequest, Submission
+from cliffwatch.model.target import AnyTarget, DeviceTarget
+from cliffwatch.store.models import RunRow
+
+
+def request_of(row: RunRow) -> RunRequest:
+    """The request of a run's workload, targets and labels, as they are now. Raises Problem(journal_unreadable).
+
+    A workload that came with the request, or with an imported run, comes with this one. What erases a drive has to be
+    confirmed anew.
+    """
+    reader = JournalReader(Path(row.directory))
+    order = read_order(reader)
+    first, *more = (_unconfirmed(target) for target in order.parts.values())
+    events = [stored.event for stored in reader.events()]
+    common = {"target": first, "more_targets": more, "labels": annotations_in(events).labels}
+    if row.workload_version is None:
+        return RunRequest.model_validate({"workload": order.workload.model_dump(mode="json"), **common})
+    asked = next(event.detail for event in events if event.type is EventType.STATE)
+    replaced = Submission.from_detail(asked, str(order.target)).replaced_durations
+    durations = {name: text for name, text in durations_of(order.workload).items() if name in replaced}
+    return RunRequest.model_validate(
+        {"workload": f"{row.workload_name}@{row.workload_version}", "durations": durations, **common}
+    )
+
+
+def _unconfirmed(target: AnyTarget) -> AnyTarget:
+    return target.model_copy(update={"confirmation": ""}) if isinstance(target, DeviceTarget) else target

@@ -1,0 +1,148 @@
+"""The runs that are kept: `cliffwatch run label`, `run note`, `run pin`, `run unpin`, `run again`, `run delete`."""
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from pydantic import TypeAdapter, ValidationError
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.cli.client import path_of
+from cliffwatch.cli.following import (
+    ConfirmOption,
+    DryRunOption,
+    Ending,
+    GiveUpOption,
+    WaitOption,
+    WatchOption,
+    begin,
+)
+from cliffwatch.cli.junit import JunitOption
+from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.run_id import RunArgument, known_run
+from cliffwatch.cli.session import OutputOption, session_of
+from cliffwatch.model.annotations import Labels, parse_label
+
+_LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
+LabelOption = Annotated[
+    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label for the run; may be given again.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to `run`."""
+    for name, command in (
+        ("label", label_run),
+        ("note", note_run),
+        ("pin", pin_run),
+        ("unpin", unpin_run),
+        ("again", run_again),
+        ("delete", delete_run),
+    ):
+        app.command(name)(command)
+
+
+def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
+    """Labels of texts such as `release=26.1`. Raises Problem(bad_request) that names the flag."""
+    try:
+        return _LABELS.validate_python(dict(map(parse_label, texts)))
+    except ValidationError as error:
+        faults = [FieldFault(flag, f"{fault.field}: {fault.message}") for fault in faults_of(error)]
+        raise Problem(Code.BAD_REQUEST, "a label is not valid", faults) from error
+    except ValueError as error:
+        raise Problem(Code.BAD_REQUEST, "a label is not valid", [FieldFault(flag, str(error))]) from error
+
+
+def label_run(
+    context: typer.Context,
+    run: RunArgument,
+    labels: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME=VALUE…", help="Labels to set, such as release=26.1.")
+    ] = None,
+    remove: Annotated[
+        list[str] | None, typer.Option("--remove", metavar="NAME", help="A label to remove; may be given again.")
+    ] = None,
+    output: OutputOption = None,
+) -> None:
+    """Label a run. `run list --label NAME=VALUE` finds it again."""
+    if not (labels or remove):
+        raise Problem(Code.BAD_REQUEST, "give a label to set, such as release=26.1, or one to remove with --remove")
+    _change(context, run, {"labels": dict.fromkeys(remove or ()) | labels_of("NAME=VALUE", labels or ())}, output)
+
+
+def note_run(
+    context: typer.Context,
+    run: RunArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The note, in place of the one before; '' for none.")],
+    output: OutputOption = None,
+) -> None:
+    """Write down what is to be known of a run, such as the firmware of its drive."""
+    _change(context, run, {"note": text}, output)
+
+
+def pin_run(context: typer.Context, run: RunArgument, output: OutputOption = None) -> None:
+    """Pin a run: it is never deleted."""
+    _change(context, run, {"pinned": True}, output)
+
+
+def unpin_run(context: typer.Context, run: RunArgument, output: OutputOption = None) -> None:
+    """Unpin a run: it can be deleted again."""
+    _change(context, run, {"pinned": False}, output)
+
+
+def run_again(
+    context: typer.Context,
+    run: RunArgument,
+    confirm: ConfirmOption = None,
+    dry_run: DryRunOption = False,
+    watch: WatchOption = False,
+    wait: WaitOption = False,
+    junit: JunitOption = None,
+    give_up_after: GiveUpOption = "10m",
+    output: OutputOption = None,
+) -> None:
+    """Start a run of the same workload, targets and labels as another one. What erases a drive is confirmed anew."""
+    session = session_of(context)
+    ending = Ending(session.how(output), watch, wait, junit, give_up_after)
+    with session.client() as api:
+        order = api.get(path_of("runs", known_run(api, run), "request"))
+        devices = [each for each in (order["target"], *order["more_targets"]) if each["kind"] == "device"]
+        if confirm and len(confirm) != len(devices):
+            fault = FieldFault("--confirm", f"{len(confirm)} are given for {len(devices)} devices; give one for each")
+            raise Problem(Code.BAD_REQUEST, "the confirmations do not fit the run", [fault])
+        for device, sentence in zip(devices, confirm or (), strict=False):
+            device["confirmation"] = sentence
+        begin(api, order, None, ending, dry_run=dry_run)
+
+
+def delete_run(
+    context: typer.Context,
+    run: RunArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    output: OutputOption = None,
+) -> None:
+    """Delete a finished run: its journal, its reports and its telemetry. One that is pinned stays."""
+    session = session_of(context)
+    with session.client() as api:
+        run = known_run(api, run)
+        if not yes:
+            if not sys.stdin.isatty():
+                raise Problem(Code.BAD_REQUEST, f"--yes: say so where you cannot be asked whether to delete run {run}")
+            typer.confirm(f"Delete run {run}, with all that was measured?", abort=True, err=True)
+        api.delete(path_of("runs", run))
+    say(f"run {run} is deleted")
+    if session.how(output) is Output.JSON:
+        print_json({"id": run, "deleted": True})
+
+
+def _change(context: typer.Context, run: str, change: dict[str, Any], output: Output | None) -> None:
+    session = session_of(context)
+    with session.client() as api:
+        run = known_run(api, run)
+        body = api.patch(path_of("runs", run), change)
+    words = [f"{name}={value}" for name, value in body["labels"].items()] or ["no labels"]
+    say(f"run {run}: {', '.join(words)}; {'pinned' if body['pinned'] else 'not pinned'}")
+    if session.how(output) is Output.JSON:
+        print_json(body)

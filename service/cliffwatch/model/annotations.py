@@ -1,0 +1,68 @@
+"""Annotations of a run, which people give and change at any time: labels, a note, and whether it is pinned."""
+
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import NAME_PATTERN
+from cliffwatch.base.storable import check_text
+from cliffwatch.model.document import Name, Strict
+
+LABELS_LIMIT = 32
+#: In characters.
+NOTE_LIMIT, VALUE_LIMIT = 4000, 100
+
+
+def _check_value(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("a label's value has letters, digits, signs and spaces, and no line breaks")
+    return value
+
+
+LabelValue = Annotated[str, Field(min_length=1, max_length=VALUE_LIMIT), AfterValidator(_check_value)]
+#: As texts name a label: `release=26.1`.
+LABEL_PATTERN = NAME_PATTERN.removesuffix("$") + rf"=.{{1,{VALUE_LIMIT}}}$"
+LabelText = Annotated[str, Field(pattern=LABEL_PATTERN)]
+Labels = Annotated[dict[Name, LabelValue], Field(max_length=LABELS_LIMIT)]
+Note = Annotated[str, Field(max_length=NOTE_LIMIT), BeforeValidator(check_text)]
+
+
+class Annotations(Strict):
+    """Labels by name, a note in plain text, and `pinned`: a run that is never deleted."""
+
+    labels: Labels = Field(default={})
+    note: Note = ""
+    pinned: bool = False
+
+
+class AnnotationsChange(Strict):
+    """What to change; what is left out stays. A label that is null is removed."""
+
+    labels: Annotated[dict[Name, LabelValue | None], Field(max_length=2 * LABELS_LIMIT)] = Field(default={})
+    note: Note | None = None
+    pinned: bool | None = None
+
+    def applied_to(self, before: Annotations) -> Annotations:
+        """The annotations after it. Raises Problem(bad_request) for more labels than a run takes."""
+        merged: dict[str, str | None] = {**before.labels, **self.labels}
+        labels = {name: value for name, value in merged.items() if value is not None}
+        if len(labels) > LABELS_LIMIT:
+            fault = FieldFault("labels", f"a run takes {LABELS_LIMIT}, and these would be {len(labels)}; remove some")
+            raise Problem(Code.BAD_REQUEST, "too many labels", [fault])
+        given: dict[str, Any] = {"note": self.note, "pinned": self.pinned}
+        changed = {name: value for name, value in given.items() if value is not None}
+        return before.model_copy(update={"labels": labels, **changed})
+
+
+def parse_labels(lines: str) -> dict[str, str]:
+    """Labels, one on each line; blank lines are left out. Raises ValueError."""
+    return dict(parse_label(line.strip()) for line in lines.splitlines() if line.strip())
+
+
+def parse_label(text: str) -> tuple[str, str]:
+    """Name and value of `name=value`. Raises ValueError."""
+    name, separator, value = text.partition("=")
+    if not (separator and name and value):
+        raise ValueError(f"{text!r} is not a label; write name=value, such as release=26.1")
+    return name, value

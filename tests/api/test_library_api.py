@@ -1,0 +1,212 @@
+"""Annotations of runs, runs by label, the request of a run, and which runs can be deleted, by hand and by age."""
+
+import fcntl
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testkit import journals
+from tests.api.harness import ORDER, WORKLOAD, Api, serving
+
+from cliffwatch.app.index import rebuild
+from cliffwatch.base import durable
+from cliffwatch.base.clock import SystemClock
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.journal.events import ANNOTATED
+from cliffwatch.model.annotations import LABELS_LIMIT
+from cliffwatch.model.settings import Settings, read_settings
+
+SEEN = {"labels": {"release": "26.1"}, "note": "new firmware", "pinned": True}
+
+
+def over(api: Api, run_id: str, at: float = journals.START) -> Path:
+    directory = journals.queue(api.settings.runs_directory, run_id, at=at)
+    journals.start(directory, at + 1)
+    journals.finish(directory, at=at + 65)
+    api.index(run_id)
+    return directory
+
+
+def annotate(api: Api, run_id: str, **change: Any) -> Any:
+    return api.call("PATCH", f"/runs/{run_id}", change, "operate")
+
+
+def delete(api: Api, run_id: str) -> Any:
+    return api.call("DELETE", f"/runs/{run_id}", scope="operate")
+
+
+def shown(api: Api, run_id: str) -> dict[str, Any]:
+    body = api.get(f"/runs/{run_id}").json()
+    return {name: body[name] for name in SEEN}
+
+
+def listed(api: Api, **query: Any) -> list[str]:
+    return [run["id"] for run in api.get("/runs", params=query).json()["items"]]
+
+
+def test_annotations_are_changed_one_by_one_and_survive_the_index(api: Api) -> None:
+    directory = over(api, "one")
+    assert shown(api, "one") == {"labels": {}, "note": "", "pinned": False}
+    assert annotate(api, "one", **SEEN).json()["labels"] == SEEN["labels"]
+    assert annotate(api, "one", labels={"drive": "A\N{GREEK SMALL LETTER BETA} 1", "release": None}).status_code == 200
+    after = SEEN | {"labels": {"drive": "A\N{GREEK SMALL LETTER BETA} 1"}}
+    assert shown(api, "one") == after
+    annotate(api, "one", note="new firmware")
+    events = [stored.event for stored in JournalReader(directory).events() if stored.event.name == ANNOTATED]
+    assert len(events) == 2, "what changes nothing is no event"
+    assert events[0].detail == SEEN | {"by": "operate"}
+    with api.services.database.session() as session:
+        rebuild(session, api.settings.runs_directory)
+    assert shown(api, "one") == after
+    assert annotate(api, "one", note="", pinned=False).json()["labels"] == after["labels"]
+    assert shown(api, "one") == after | {"note": "", "pinned": False}
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"labels": {"Release": "1"}}, "labels"),
+        ({"labels": {"release": ""}}, "labels.release"),
+        ({"labels": {"release": "a\nb"}}, "labels.release"),
+        ({"labels": {"release": "x" * 101}}, "labels.release"),
+        ({"labels": {f"l{number}": "x" for number in range(LABELS_LIMIT + 1)}}, "labels"),
+        ({"note": "x" * 4001}, "note"),
+        ({"note": "a\0b"}, "note"),
+        ({"pinned": "perhaps"}, "pinned"),
+        ({"notes": "x"}, "notes"),
+    ],
+)
+def test_a_wrong_annotation_is_named_and_changes_nothing(api: Api, change: dict[str, Any], field: str) -> None:
+    over(api, "one")
+    answer = annotate(api, "one", **change)
+    assert answer.status_code == 422
+    assert any(field in fault["field"] for fault in answer.json()["errors"]), answer.json()
+    assert shown(api, "one") == {"labels": {}, "note": "", "pinned": False}
+    assert annotate(api, "none", pinned=True).status_code == 404
+    assert api.call("PATCH", "/runs/one", {}, "read").status_code == 403
+
+
+def test_runs_are_listed_by_all_of_their_labels(api: Api) -> None:
+    for run_id, labels in (
+        ("both", {"release": "26.1", "drive": "A"}),
+        ("first", {"release": "26.1"}),
+        # Neither another case, nor a value that holds what a label looks like, nor a longer one.
+        ("other", {"release": "26.10", "drive": "a", "said": '"drive":"A"', "x-release": "26.1"}),
+    ):
+        over(api, run_id)
+        annotate(api, run_id, labels=labels)
+    assert sorted(listed(api, label="release=26.1")) == ["both", "first"]
+    assert listed(api, label=["release=26.1", "drive=A"]) == ["both"]
+    assert listed(api, label="release=26.1", verdict="failed") == []
+    assert api.get("/runs", params={"label": "release"}).status_code == 422
+
+
+def test_a_run_begins_with_the_labels_of_its_request(api: Api) -> None:
+    labelled = ORDER | {"labels": {"release": "26.1"}}
+    run = api.put("/runs/labelled", labelled).json()
+    assert run["labels"] == {"release": "26.1"}
+    assert api.put("/runs/labelled", labelled).status_code == 200
+    assert api.put("/runs/labelled", ORDER).status_code == 409
+    annotate(api, "labelled", labels={"release": "26.2"})
+    asked = api.get("/runs/labelled/request").json()
+    assert asked["labels"] == {"release": "26.2"}
+    assert asked["target"] == ORDER["target"]
+    again = api.post("/runs", asked).json()
+    assert again["labels"] == {"release": "26.2"}
+    first, second = (JournalReader(Path(each["directory"])).document(files.ORDER) for each in (run, again))
+    assert first["workload"] == second["workload"]
+
+
+def test_a_run_again_is_of_the_version_and_the_durations_that_it_had(api: Api) -> None:
+    api.put("/workloads/steady", WORKLOAD)
+    api.put("/runs/short", {"workload": "steady", "target": ORDER["target"], "durations": {"soak": "30s"}})
+    api.put("/workloads/steady", WORKLOAD | {"window": "2s"})
+    asked = api.get("/runs/short/request").json()
+    assert asked["workload"] == "steady@1"
+    assert {name: text for name, text in asked["durations"].items() if text is not None} == {"soak": "30s"}
+    again = api.post("/runs", asked).json()
+    assert again["workload"] == {"name": "steady", "version": 1}
+    assert JournalReader(Path(again["directory"])).document(files.ORDER)["workload"]["phases"]["soak"] == "30s"
+
+
+def test_what_erases_a_drive_is_confirmed_anew(api: Api) -> None:
+    directory = over(api, "device")
+    order = JournalReader(directory).document(files.ORDER)
+    order["target"] = {"kind": "device", "identity": "S1", "confirmation": "erase S1"}
+    durable.write_json_durably(directory / files.ORDER, order)
+    assert api.get("/runs/device/request").json()["target"]["confirmation"] == ""
+
+
+def test_a_finished_run_is_deleted_and_nothing_of_it_is_left(api: Api) -> None:
+    directory = over(api, "one")
+    journals.find(directory)
+    api.index("one")
+    assert api.call("DELETE", "/runs/one", scope="read").status_code == 403
+    assert delete(api, "one").status_code == 204
+    assert list(api.settings.runs_directory.iterdir()) == []
+    assert (listed(api), delete(api, "one").status_code) == ([], 404)
+    assert api.get("/findings").json()["items"] == []
+    # Its id is free again.
+    assert api.put("/runs/one", ORDER).status_code == 201
+
+
+def test_what_is_pinned_or_goes_on_is_not_deleted(api: Api) -> None:
+    over(api, "pinned")
+    annotate(api, "pinned", pinned=True)
+    assert delete(api, "pinned").json()["code"] == "conflict"
+    api.put("/runs/waits", ORDER)
+    assert delete(api, "waits").json()["code"] == "wrong_state"
+    ending = over(api, "ending")
+    with (ending / files.WORKER_LOCK).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert delete(api, "ending").json()["code"] == "wrong_state"
+    assert sorted(listed(api)) == ["ending", "pinned", "waits"]
+    annotate(api, "pinned", pinned=False)
+    assert [delete(api, run_id).status_code for run_id in ("pinned", "ending")] == [204, 204]
+
+
+def test_a_deletion_that_was_cut_short_is_finished(settings: Settings) -> None:
+    with serving(settings) as api:
+        directory = over(api, "one")
+        directory.rename(directory.with_name(".deleted-one-0000"))
+    with serving(settings) as api:
+        assert list(settings.runs_directory.iterdir()) == []
+        assert listed(api) == ["one"], "its row was not deleted before the service was killed"
+        assert delete(api, "one").status_code == 204
+        assert listed(api) == []
+
+
+def test_a_database_that_fails_leaves_a_run_that_can_be_deleted_again(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over(api, "one")
+    with monkeypatch.context() as patch:
+        patch.setattr("cliffwatch.app.library.durable.sync_directory", _fail)
+        assert delete(api, "one").status_code == 503
+    assert delete(api, "one").status_code == 204
+    assert listed(api) == []
+
+
+def _fail(_: Path) -> None:
+    raise OSError(5, "input/output error")
+
+
+def test_runs_older_than_the_retention_are_deleted_unless_pinned(tmp_path: Path) -> None:
+    with serving(read_settings(state_directory=tmp_path / "state", retention="30d")) as api:
+        for run_id in ("old", "pinned", "unfinished"):
+            directory = journals.queue(api.settings.runs_directory, run_id)
+            journals.start(directory)
+            if run_id != "unfinished":
+                journals.finish(directory)
+            api.index(run_id)
+        annotate(api, "pinned", pinned=True)
+        over(api, "new", SystemClock().wall() - 29 * 86400)
+        api.services.library.expire()
+        assert sorted(listed(api)) == ["new", "pinned", "unfinished"]
+
+
+def test_without_a_retention_nothing_is_deleted(api: Api) -> None:
+    over(api, "old", time.time() - 3 * 365 * 86400)
+    api.services.library.expire()
+    assert listed(api) == ["old"]

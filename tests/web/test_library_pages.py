@@ -1,0 +1,94 @@
+"""Labels, notes, pins, deletion and another start of a run by its pages, in a real browser against a real service."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+from testkit.service import Service
+from tests.web.conftest import log_in, start_run, steady, wait_until_finished
+
+QUICK = {"time": "virtual"}
+
+
+@pytest.fixture
+def over(service: Service) -> str:
+    """A run that is over, of a stored workload."""
+    workload = steady("kept", "5m", "10s", **QUICK)
+    service.client.put("/api/v1/workloads/kept", json=workload).raise_for_status()
+    order = {"workload": "kept", "target": {"kind": "synthetic", "name": "kept"}, "durations": {"soak": "4m"}}
+    run: str = service.client.post("/api/v1/runs", json=order).raise_for_status().json()["id"]
+    wait_until_finished(service, run)
+    return run
+
+
+def open_dialog(page: Page, name: str) -> None:
+    expect(page.locator("#live[data-ready]")).to_be_attached()
+    page.get_by_role("button", name=name).click()
+
+
+def test_what_is_to_be_known_of_a_run_is_kept_and_found(page: Page, service: Service, over: str) -> None:
+    log_in(page, service, f"/runs/{over}")
+    open_dialog(page, "Labels and note…")
+    page.locator("#annotate-dialog").get_by_role("button", name="Leave it").click()
+    expect(page.locator("#annotate-dialog")).to_be_hidden()
+    open_dialog(page, "Labels and note…")
+    page.get_by_label("Labels, one on each line").fill("release=26.1\n\ndrive=A & <b>")
+    page.get_by_role("textbox", name="Note").fill("new firmware\nafter a purge")
+    page.get_by_label("pin it").check()
+    page.get_by_role("button", name="Keep").click()
+    expect(page).to_have_url(re.compile(rf"/runs/{over}$"))
+    expect(page.locator("#labels")).to_have_text(re.compile(r"pinned\s+drive=A & <b>\s+release=26.1"))
+    assert page.locator("#note").inner_text() == "new firmware\nafter a purge"
+    page.get_by_role("link", name="drive=A & <b>").click()
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page.get_by_label("Label")).to_have_value("drive=A & <b>")
+    expect(page.locator(f"#row-{over}")).to_contain_text("pinned")
+
+    page.goto(f"/runs/{over}")
+    open_dialog(page, "Delete…")
+    page.get_by_role("button", name="Delete the run").click()
+    expect(page.locator("body")).to_contain_text("is pinned; unpin it first")
+    page.goto(f"/runs/{over}")
+    open_dialog(page, "Labels and note…")
+    page.get_by_label("Labels, one on each line").fill("release=26.2")
+    page.get_by_label("pin it").uncheck()
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator("#labels")).to_have_text(re.compile(r"^\s*release=26.2\s*$"))
+    open_dialog(page, "Delete…")
+    page.get_by_role("button", name="Delete the run").click()
+    expect(page).to_have_url(re.compile(r"/runs$"))
+    expect(page.locator(f"#row-{over}")).to_have_count(0)
+    assert page.complaints == ["Failed to load resource: the server responded with a status of 409 (Conflict)"]  # type: ignore[attr-defined]
+
+
+def test_labels_that_are_none_are_refused_by_their_line(page: Page, service: Service, over: str) -> None:
+    log_in(page, service, f"/runs/{over}")
+    open_dialog(page, "Labels and note…")
+    page.get_by_label("Labels, one on each line").fill("release")
+    page.get_by_role("button", name="Keep").click()
+    expect(page.locator("body")).to_contain_text("'release' is not a label; write name=value")
+
+
+def test_a_run_is_started_again_as_it_was(page: Page, service: Service, over: str) -> None:
+    service.client.patch(f"/api/v1/runs/{over}", json={"labels": {"release": "26.1"}}).raise_for_status()
+    log_in(page, service, f"/runs/{over}")
+    page.get_by_role("link", name="Run again").click()
+    expect(page.get_by_label("Workload")).to_have_value("kept@1")
+    expect(page.get_by_label("Where")).to_have_value("kept")
+    page.get_by_role("button", name="Check").click()
+    page.get_by_role("button", name="Start the run").click()
+    expect(page).to_have_url(re.compile(r"/runs/kept-"))
+    again = page.url.rpartition("/")[2]
+    assert again != over
+    asked = [service.client.get(f"/api/v1/runs/{run}/request").json() for run in (over, again)]
+    assert asked[0] == asked[1]
+    assert asked[0]["durations"]["soak"] == "4m"
+
+
+def test_a_run_that_goes_on_has_no_deletion_and_what_the_form_cannot_hold_is_said(page: Page, service: Service) -> None:
+    run = start_run(service, steady("goes-on", "5m"))
+    log_in(page, service, f"/runs/{run}")
+    expect(page.get_by_role("button", name="Delete…")).to_have_count(0)
+    expect(page.get_by_role("link", name="Run again")).to_have_count(0)
+    page.goto(f"/start?again={run}")
+    expect(page.locator("body")).to_contain_text(f"cliffwatch run again {run}")
