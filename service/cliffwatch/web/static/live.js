@@ -347,7 +347,8 @@
     const MINUTES_BACK = 5;
     byId("ask-mark").addEventListener("click", () => {
       // What was just done is marked most often. The field has no zone; its times are UTC.
-      const utc = (milliseconds) => new Date(milliseconds).toISOString().slice(0, 19);
+      // Whole seconds, rounded up: what has just begun is over by then, and not before its load.
+      const utc = (milliseconds) => new Date(Math.ceil(milliseconds / 1000) * 1000).toISOString().slice(0, 19);
       for (const [name, back] of [["start", MINUTES_BACK * 60_000], ["end", 0]]) {
         const field = marking.querySelector(`[name=${name}]`);
         if (!field.value) field.value = utc(Date.now() - back);
