@@ -59,6 +59,19 @@ def test_a_run_is_started_again_with_its_labels(kept: Machine) -> None:
     assert newest["target"] == before["target"]
 
 
+def test_two_runs_are_compared(kept: Machine) -> None:
+    path = kept.workload("kept", soak="40m")
+    kept.run("run", "start", path, *TARGET, "--id", "longer", "--wait")
+    printed = kept.run("run", "diff", "kept", "longer").stdout.splitlines()
+    assert printed[0].split() == ["RESULT", "kept", "longer"]
+    assert ["phases.soak", "30m", "40m"] in [line.split() for line in printed]
+    assert "TARGETS  the same" in printed
+    assert "ENVIRONMENT  the same" in printed
+    assert kept.data("run", "diff", "kept", "last")["workload"] == [
+        {"place": "phases.soak", "first": "30m", "second": "40m"}
+    ]
+
+
 def test_a_run_that_is_pinned_is_kept(kept: Machine) -> None:
     assert kept.run("run", "pin", "kept").stderr.endswith("; pinned\n")
     refused = kept.run("run", "delete", "kept", "--yes")

@@ -92,3 +92,28 @@ def test_a_run_that_goes_on_has_no_deletion_and_what_the_form_cannot_hold_is_sai
     expect(page.get_by_role("link", name="Run again")).to_have_count(0)
     page.goto(f"/start?again={run}")
     expect(page.locator("body")).to_contain_text(f"cliffwatch run again {run}")
+
+
+def test_two_runs_are_compared(page: Page, service: Service, over: str) -> None:
+    order = {"workload": "kept", "target": {"kind": "synthetic", "name": "kept"}}
+    longer: str = service.client.post("/api/v1/runs", json=order).raise_for_status().json()["id"]
+    wait_until_finished(service, longer)
+    log_in(page, service, f"/runs/{longer}")
+    page.get_by_role("link", name="Differences").click()
+    expect(page.get_by_label("Other run")).to_have_value(over)
+    row = page.get_by_role("row").filter(has_text="phases.soak")
+    expect(row).to_contain_text(re.compile(r"5m\s*4m"))
+    expect(page.get_by_role("table", name="Result")).to_contain_text("pass")
+    expect(page.get_by_role("table", name="Environment")).to_have_count(0)
+    service.client.patch(f"/api/v1/runs/{longer}", json={"pinned": True}).raise_for_status()
+    page.goto(f"/runs/{over}/differences")
+    expect(page.get_by_label("Other run")).to_have_value(longer)
+    page.get_by_label("Other run").fill("none-of-this-name")
+    page.get_by_role("button", name="Compare").click()
+    expect(page.locator("body")).to_contain_text("there is no run none-of-this-name")
+
+
+def test_a_first_run_has_none_to_be_compared_with(page: Page, service: Service) -> None:
+    run = start_run(service, steady("the-first", "1m", "10s", **QUICK))
+    log_in(page, service, f"/runs/{run}/differences")
+    expect(page.locator("body")).to_contain_text("There is no other run of this workload")

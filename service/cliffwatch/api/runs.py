@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
+from cliffwatch.app.differences import Differences, differences_of
 from cliffwatch.app.marks import mark_run
 from cliffwatch.app.repeat import request_of
 from cliffwatch.base.errors import Code
@@ -100,6 +101,18 @@ def show_request(run_id: RunId, services: Context, caller: Reader) -> RunRequest
     """The request that makes a run again: its workload as it was, its targets and labels. What erases a drive has to
     be confirmed anew."""
     return request_of(find_run(services, run_id))
+
+
+@router.get("/runs/{run_id}/differences", responses=responses(Code.NOT_FOUND))
+def show_differences(
+    run_id: RunId,
+    services: Context,
+    caller: Reader,
+    other: Annotated[str, Query(pattern=NAME_PATTERN, description="id of the run to compare it with")],
+) -> Differences:
+    """What differs between two runs: all of their results, and of workload, targets and environment what is not the
+    same. `second` is of the other run; null is a value that a run does not have."""
+    return differences_of(find_run(services, run_id), find_run(services, other))
 
 
 @router.patch("/runs/{run_id}", responses=responses(Code.NOT_FOUND, Code.JOURNAL_UNREADABLE))

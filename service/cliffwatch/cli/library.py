@@ -1,4 +1,4 @@
-"""The runs that are kept: `cliffwatch run label`, `run note`, `run pin`, `run unpin`, `run again`, `run delete`."""
+"""The runs that are kept: `cliffwatch run label`, `run note`, `run pin`, `run unpin`, `run again`, `run diff`, …"""
 
 import sys
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
+from cliffwatch.cli import completion
 from cliffwatch.cli.client import path_of
 from cliffwatch.cli.following import (
     ConfirmOption,
@@ -20,7 +21,7 @@ from cliffwatch.cli.following import (
     begin,
 )
 from cliffwatch.cli.junit import JunitOption
-from cliffwatch.cli.output import Output, print_json, say
+from cliffwatch.cli.output import Output, print_json, put, say, show, table_lines
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.session import OutputOption, session_of
 from cliffwatch.model.annotations import Labels, parse_label
@@ -39,6 +40,7 @@ def register(app: typer.Typer) -> None:
         ("pin", pin_run),
         ("unpin", unpin_run),
         ("again", run_again),
+        ("diff", diff_runs),
         ("delete", delete_run),
     ):
         app.command(name)(command)
@@ -115,6 +117,29 @@ def run_again(
         for device, sentence in zip(devices, confirm or (), strict=False):
             device["confirmation"] = sentence
         begin(api, order, None, ending, dry_run=dry_run)
+
+
+def diff_runs(
+    context: typer.Context,
+    run: RunArgument,
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="The run to compare it with.", autocompletion=completion.runs)
+    ],
+    output: OutputOption = None,
+) -> None:
+    """Show what differs between two runs: results, workload, targets, environment."""
+    session = session_of(context)
+    with session.client() as api:
+        ids = known_run(api, run), known_run(api, other)
+        body = api.get(path_of("runs", ids[0], "differences"), other=ids[1])
+    if session.how(output) is Output.JSON:
+        print_json(body)
+        return
+    for fault in body.pop("faults"):
+        say(f"note: {fault}")
+    for part, found in body.items():
+        rows = [(each["place"], show(each["first"]), show(each["second"])) for each in found]
+        put(*(table_lines((part.upper(), *ids), rows) if rows else [f"{part.upper()}  the same"]), "")
 
 
 def delete_run(

@@ -1,18 +1,49 @@
-"""Forms that annotate and delete a run."""
+"""The library of runs: forms that annotate and delete one, and what differs between two."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import ValidationError
 
+from cliffwatch.app.differences import differences_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.faults import faults_of
+from cliffwatch.base.faults import NAME_PATTERN, faults_of
 from cliffwatch.http.context import Context, RunId, find_run
 from cliffwatch.model.annotations import AnnotationsChange, parse_labels
-from cliffwatch.web.page import PageRoute, go_to
-from cliffwatch.web.session import Form, Operating
+from cliffwatch.store.queries import runs_page
+from cliffwatch.web.page import PageRoute, go_to, show
+from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
+#: So many runs of the same workload are offered for comparison, the newest.
+_OFFERED = 50
+
+
+@router.get("/runs/{run_id}/differences")
+def show_differences(
+    request: Request,
+    run_id: RunId,
+    services: Context,
+    visitor: AnyVisitor,
+    other: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+) -> Response:
+    """What differs from another run: unless one is named, from the newest pinned one of the workload, or the one
+    before."""
+    row = find_run(services, run_id)
+    with services.database.snapshot() as session:
+        known = [each for each in runs_page(session, _OFFERED, workload=row.workload_name) if each.id != run_id]
+    before = [each for each in known if each.created_at <= row.created_at]
+    usual = next(iter([*(each for each in known if each.pinned), *before, *known]), None)
+    second = usual if other is None else find_run(services, other)
+    return show(
+        request,
+        "differences.html",
+        visitor,
+        run=row,
+        other=second,
+        known=[each.id for each in known],
+        found=None if second is None else differences_of(row, second),
+    )
 
 
 @router.post("/runs/{run_id}/annotations")
