@@ -5,17 +5,34 @@ from collections.abc import Iterator
 from dashboards.builder.frame import (
     Document,
     Frame,
+    computed,
     put_together,
+    requests_variable,
     run_annotations,
     run_variable,
     start_variable,
     variable,
 )
 from dashboards.builder.parts import Panel, Query, graph, heat, number
-from dashboards.builder.promql import BLOCK, DRIVE, DRIVE_EXPORTER, RUN, latencies, per, quantile, rate, worst
+from dashboards.builder.promql import (
+    BLOCK,
+    DRIVE,
+    DRIVE_EXPORTER,
+    RETENTION,
+    RUN,
+    at_start,
+    latencies,
+    per,
+    quantile,
+    rate,
+    shares,
+    worst,
+)
 
-#: Which drives there are: those below runs, and those that say something of themselves.
-DRIVES = '{__name__=~"cliffwatch_device_info|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"}'
+#: Which drives there are: those of the run, also when it is over; without one, those that say something of themselves.
+OF_RUN = f"max by (device) (last_over_time(cliffwatch_device_info{{{RUN}}}[{RETENTION}]))"
+THERE = 'max by (device) ({__name__=~"cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up"})'
+DRIVES = f"sort({OF_RUN}) or ({THERE} unless on () {OF_RUN})"
 HOSTS = """{__name__=~"node_disk_written_bytes_total|cliffwatch_drive_host_written_bytes_total|cliffwatch_drive_up",
     device=~"$device"}"""
 BY = "instance, device"
@@ -28,9 +45,9 @@ def document() -> Document:
         question="What does this drive do, has it free blocks left, and what did the run cost it?",
         variables=[
             run_variable(),
-            variable("device", "Drive", DRIVES, "device"),
+            computed("device", "Drive", DRIVES, r'device="([^"]+)"'),
             variable("instance", "Host", HOSTS, "instance"),
-            variable("request", "Request", request, "operation", several=True),
+            requests_variable(request),
             start_variable(),
         ],
         annotations=run_annotations(),
@@ -99,14 +116,10 @@ def now() -> Iterator[Panel]:
 def latency() -> Iterator[Panel]:
     yield heat(
         "Device latency of $request",
-        """Requests by how long the drive had them, from issue to completion. Bad: a second band far above the first:
-        the drive does other work in between, such as garbage collection.""",
+        """Requests by how long the drive had them, from issue to completion, as shares of those of the same time. Bad:
+        a second band far above the first: the drive does other work in between, such as garbage collection.""",
         "s",
-        Query(
-            f"""sum by (le) (increase({BLOCK}_device_latency_seconds_bucket{{{DRIVE}, operation="$request"}}
-            [$__rate_interval]))""",
-            "{{le}}",
-        ),
+        Query(shares(f"{BLOCK}_device_latency_seconds", f'{DRIVE}, operation="$request"'), "{{le}}"),
         repeat="request",
     )
     yield graph(
@@ -327,4 +340,4 @@ def _amplification() -> str:
 
 def _since_start(name: str) -> str:
     """What a figure of the drive's gained from the start of the run's load."""
-    return f"{_gauge(name)} - max({DRIVE_EXPORTER}_{name}{{{DRIVE}}} @ ${{run_start}})"
+    return f"{_gauge(name)} - {at_start(f'{DRIVE_EXPORTER}_{name}{{{DRIVE}}}', '${run_start}')}"

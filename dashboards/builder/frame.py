@@ -42,6 +42,8 @@ SHARED = {
     "Compare": ("datasource", "run"),
     "Watcher": ("datasource",),
 }
+#: Of these it has one at a time, and others any number: links at the top do not hand them over.
+ONE_AT_A_TIME = {"Drive": ("device", "instance")}
 #: This one has a time of its own, which starts with the runs.
 ON_ELAPSED_TIME = "Compare"
 
@@ -104,7 +106,7 @@ def _numbered(panel: Any, identity: int) -> Panel:
 
 def _link_between(here: str, there: str) -> grafana.DashboardLink:
     """At the top of a dashboard, with what both can choose."""
-    handed_over = [name for name in SHARED[there] if name in SHARED[here]]
+    handed_over = [name for name in SHARED[there] if name in SHARED[here] and name not in ONE_AT_A_TIME.get(there, ())]
     url = f"/d/{UIDS[there]}?" + "&".join(f"${{{name}:queryparam}}" for name in handed_over)
     keeps_time = ON_ELAPSED_TIME not in (here, there)
     link = grafana.DashboardLink(there).type(models.DashboardLinkType.LINK).icon("dashboard")
@@ -140,6 +142,11 @@ def variable(name: str, label: str, series: str, of: str, *, several: bool = Fal
         .include_all(several)
     )
     return made.current(models.VariableOption(True, ["All"], ["$__all"])) if several else made
+
+
+def requests_variable(series: str) -> grafana.QueryVariable:
+    """The kinds of requests, writes first: they are what a cliff is seen in."""
+    return variable("request", "Request", series, "operation", several=True).sort(models.VariableSort.ALPHABETICAL_DESC)
 
 
 def computed(name: str, label: str, expression: str, regex: str) -> grafana.QueryVariable:

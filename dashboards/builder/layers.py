@@ -8,6 +8,7 @@ from dashboards.builder.frame import (
     data_link,
     drive_variables,
     put_together,
+    requests_variable,
     run_annotations,
     run_variable,
     variable,
@@ -37,7 +38,7 @@ def document() -> Document:
                 f'cliffwatch_latency_seconds_count{{{RUN}, operation!~".*_service|end_to_end"}}',
                 "operation",
             ),
-            variable("request", "Request", series, "operation", several=True),
+            requests_variable(series),
         ],
         annotations=run_annotations(),
     )
@@ -88,27 +89,28 @@ def together() -> Iterator[Panel]:
         height=12,
     )
     yield graph(
-        "Mean time of an operation, by layer",
-        """Means do add up: what an operation waited until it began, spent above the block layer (client, file system,
-        page cache, broker), in the block queue, and in the drive, all of its requests together; choose the operation,
-        and the requests that it causes. Bad: one layer grows; the lowest that does is the cause, those above wait for
-        it. A neighbour's requests count too.""",
+        "Mean time of an operation and of a request",
+        """An operation from when it was due and from its start, and a request below it in the block queue and in the
+        drive; choose the operation, and the requests that it causes. They do not add up: an operation may wait for many
+        requests, and one request may keep many waiting. Bad: the drive's rises with the operation's, the drive is the
+        cause; the operation's alone, it is above the block layer (CPU, locks, page cache, network).""",
         "s",
         [
-            Query(_per_operation(DEVICE_SECONDS), "drive", color="dark-blue"),
-            Query(_per_operation(QUEUE_SECONDS), "block queue", color="blue"),
-            Query(f"clamp_min({_gap()}, 0)", "above the block layer", color="light-blue"),
-            Query(f"clamp_min({_waited()}, 0)", "until it began", color="super-light-blue"),
+            Query(_mean(CLIENT), "operation, from when it was due", color="light-orange", width=2),
+            Query(_mean(CLIENT_SERVICE), "operation, from its start", color="orange"),
+            Query(_mean_of_request(f"{BLOCK}_queue_seconds"), "request in the block queue", color="light-blue"),
+            Query(_mean_of_request(f"{BLOCK}_device_latency_seconds"), "request in the drive", color="blue", width=2),
         ],
-        stacked=True,
+        logarithmic=True,
     )
     yield graph(
-        "Gap between client and drives",
-        """What an operation's mean time is more than its requests took in queue and drive. Bad: it grows while the
-        drives' part does not: look at CPU, locks, page cache, network. Below zero: requests that no client waited for,
-        such as write-back.""",
-        "s",
-        [Query(_gap(), "above the block layer, per operation"), Query(_waited(), "until it began, per operation")],
+        "Share of time with a request outstanding",
+        """Of each drive, its queue included. Bad: near 100 % while operations complete at a lower rate: they wait for
+        the drive. Near 0 % while operations are slow: they wait above it.""",
+        "percentunit",
+        [Query(rate("node_disk_io_time_seconds_total", DRIVE, "instance, device"), "{{device}}")],
+        maximum=1,
+        links=[TO_DRIVE],
     )
 
 
@@ -223,15 +225,6 @@ def queue() -> Iterator[Panel]:
         bad_from=0.9,
         links=[TO_DRIVE],
     )
-    yield graph(
-        "Busy",
-        """Share of time in which the drive had at least one request. A drive that works in parallel is not full at
-        100 %. Bad: 100 % while throughput falls.""",
-        "percentunit",
-        [Query(rate("node_disk_io_time_seconds_total", DRIVE, "instance, device"), "{{device}}")],
-        maximum=1,
-        links=[TO_DRIVE],
-    )
 
 
 def drives() -> Iterator[Panel]:
@@ -288,10 +281,6 @@ def drives() -> Iterator[Panel]:
     )
 
 
-DEVICE_SECONDS = f"{BLOCK}_device_latency_seconds_sum"
-QUEUE_SECONDS = f"{BLOCK}_queue_seconds_sum"
-
-
 def _operations() -> str:
     return rate("cliffwatch_latency_seconds_count", CLIENT)
 
@@ -300,22 +289,11 @@ def _requests() -> str:
     return rate(f"{BLOCK}_device_latency_seconds_count", REQUEST)
 
 
-def _per_operation(seconds: str) -> str:
-    """What the requests of an operation took together."""
-    return f"{rate(seconds, REQUEST)} / ({_operations()} > 0)"
+def _mean(selector: str) -> str:
+    seconds, count = (rate(f"cliffwatch_latency_seconds_{part}", selector) for part in ("sum", "count"))
+    return f"{seconds} / ({count} > 0)"
 
 
-def _service_seconds() -> str:
-    """Per second: what operations took from their start, which is when they were due for those without a twin."""
-    twin = rate("cliffwatch_latency_seconds_sum", CLIENT_SERVICE)
-    return f"({twin} or {rate('cliffwatch_latency_seconds_sum', CLIENT)})"
-
-
-def _gap() -> str:
-    below = f"{rate(DEVICE_SECONDS, REQUEST)} - {rate(QUEUE_SECONDS, REQUEST)}"
-    return f"({_service_seconds()} - {below}) / ({_operations()} > 0)"
-
-
-def _waited() -> str:
-    due = rate("cliffwatch_latency_seconds_sum", CLIENT)
-    return f"({due} - {_service_seconds()}) / ({_operations()} > 0)"
+def _mean_of_request(histogram: str) -> str:
+    seconds, count = (rate(f"{histogram}_{part}", REQUEST) for part in ("sum", "count"))
+    return f"{seconds} / ({count} > 0)"

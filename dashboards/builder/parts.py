@@ -216,7 +216,7 @@ def _missing(nothing: str) -> models.SpecialValueMap:
 
 
 def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) -> heatmap.Panel:
-    """How many fell into which bucket, over time; one panel for each value of the variable `repeat`."""
+    """Which share fell into which bucket, over time; one panel for each value of the variable `repeat`."""
     color = heatmap.HeatmapColorOptions().mode(heatmap_models.HeatmapColorMode.SCHEME).scheme("Oranges").exponent(0.5)
     return (
         heatmap.Panel()
@@ -233,6 +233,7 @@ def heat(title: str, description: str, unit: str, query: Query, *, repeat: str) 
         .cell_gap(0)
         .show_value(common_models.VisibilityMode.NEVER)
         .filter_values(heatmap.FilterValueRange().le(1e-9))
+        .cell_values(heatmap.CellValues().unit("percentunit").decimals(2))
         .y_axis(heatmap.YAxisConfig().unit(unit).axis_placement(common_models.AxisPlacement.LEFT))
         .mode(common_models.TooltipDisplayMode.SINGLE)
         .hide_y_histogram()

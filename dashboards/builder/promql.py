@@ -40,6 +40,19 @@ def worst(gauge: str, shift: str = "") -> str:
     return f"(max_over_time({gauge}[$__interval]{shift}) or {gauge}{shift})"
 
 
+def shares(histogram: str, selector: str) -> str:
+    """For a heat map: the buckets of a histogram as shares of all that was counted in the same time."""
+    buckets = f"sum by (le) (increase({histogram}_bucket{{{selector}}}[$__rate_interval]))"
+    counted = f"sum(increase({histogram}_count{{{selector}}}[$__rate_interval]))"
+    return f"{buckets} / on () group_left () ({counted} > 0)"
+
+
+def at_start(series: str, start: str) -> str:
+    """What a figure was at the start of a run's load, or when it was first scraped in the minute after that, if its
+    exporter was up only then. `start` is in seconds since the epoch."""
+    return f"(max({series} @ {start}) or max(min_over_time({series}[1m] @ {start} offset -1m)))"
+
+
 def phase_number(selector: str, shift: str = "") -> str:
     """The number that parts.PHASES gives to the phase that a run is in; one series a run."""
     others = f"{selector}, " if selector else ""

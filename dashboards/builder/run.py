@@ -12,11 +12,12 @@ from dashboards.builder.frame import (
     run_variable,
     variable,
 )
-from dashboards.builder.parts import SMALL_HEIGHT, WHOLE, Panel, Query, graph, number, timeline
+from dashboards.builder.parts import SMALL_HEIGHT, WHOLE, Panel, Query, graph, heat, number, timeline
 from dashboards.builder.promql import (
     RUN,
     phase_number,
     rate,
+    shares,
     window_latency,
     worst,
 )
@@ -156,7 +157,15 @@ def latency() -> Iterator[Panel]:
         ],
         logarithmic=True,
         width=WHOLE,
-        height=10,
+        height=9,
+        repeat="operation",
+    )
+    yield heat(
+        "Distribution of $operation",
+        """Operations by how long they took from when they were due, as shares of those of the same time. Bad: a second
+        band far above the first: some wait for what the others do not, such as garbage collection.""",
+        "s",
+        Query(shares("cliffwatch_latency_seconds", OPERATION), "{{le}}"),
         repeat="operation",
     )
     yield graph(

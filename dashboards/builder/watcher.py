@@ -229,13 +229,17 @@ def service() -> Iterator[Panel]:
 def exporters() -> Iterator[Panel]:
     yield graph(
         "What the probe missed",
-        """Requests whose completion the kernel did not report, and requests to more drives than are kept apart. Bad:
-        more than one in a hundred thousand: latencies are of fewer requests than there were.""",
-        "ops",
+        """Requests whose completion the kernel did not report, and requests to more drives than are kept apart, as
+        shares of all. Bad: one in a hundred or more: latencies are of fewer requests than there were.""",
+        "percentunit",
         [
-            Query(rate(f"{BLOCK}_missed_completions_total", "", "device"), "{{device}} missed"),
-            Query(f"sum(rate({BLOCK}_untracked_requests_total[$__rate_interval]))", "untracked"),
+            Query(
+                _share_of_requests(rate(f"{BLOCK}_missed_completions_total", "", "device"), "device"),
+                "{{device}} missed",
+            ),
+            Query(_share_of_requests(f"sum(rate({BLOCK}_untracked_requests_total[$__rate_interval]))"), "untracked"),
         ],
+        bad_from=0.01,
         width=THIRD,
     )
     yield graph(
@@ -318,3 +322,8 @@ def stores() -> Iterator[Panel]:
         width=12,
         height=8,
     )
+
+
+def _share_of_requests(counted: str, by: str = "") -> str:
+    """By all requests that the probe saw complete; nothing while there are none."""
+    return f"{counted} / ({rate(f'{BLOCK}_device_latency_seconds_count', '', by)} > 0)"

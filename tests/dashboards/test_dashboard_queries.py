@@ -66,7 +66,9 @@ def test_the_variables_offer_what_the_run_has(watched: Watched) -> None:
             assert {"read", "write"} <= set(chosen["request"])
     assert choices(DIRECTORY / "run.json", watched, FIO)["operation"] == ["read", "sync", "write"]
     assert choices(DIRECTORY / "run.json", watched, SYNTHETIC)["device"] == []
-    assert "nvme0n1" in choices(DIRECTORY / "drive.json", watched, FIO)["device"], "drives below no run"
+    of_run, of_none = (choices(DIRECTORY / "drive.json", watched, run)["device"] for run in (FIO, SYNTHETIC))
+    assert "nvme0n1" not in of_run, "drives follow the run"
+    assert "nvme0n1" in of_none, "of a run without a drive, those that say something of themselves"
 
 
 @pytest.mark.parametrize(("path", "query"), ALL_QUERIES, ids=lambda each: getattr(each, "where", None))
