@@ -123,6 +123,17 @@ def data_link(title: str, there: str, **values: str) -> Link:
     return {"title": title, "url": f"/d/{UIDS[there]}?${{datasource:queryparam}}{chosen}{time and '&'}{time}"}
 
 
+def page_link(title: str, path: str) -> Link:
+    """From what a panel shows to a page of the service; the dashboard needs `service_variable`."""
+    return {"title": title, "url": f"${{service}}{path}"}
+
+
+def service_variable() -> grafana.QueryVariable:
+    """Hidden: where people reach the service's pages."""
+    address = variable("service", "Service", "cliffwatch_service_address_info", "url")
+    return address.hide(models.VariableHide.HIDE_VARIABLE)
+
+
 def _datasource_variable() -> grafana.DatasourceVariable:
     """Which Prometheus; this project's own unless another is chosen."""
     chosen = models.VariableOption(selected=True, text="Cliffwatch", value=DATASOURCE_UID)

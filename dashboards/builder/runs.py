@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from dashboards.builder.colors import IN_PHASE, VERDICT_COLORS
-from dashboards.builder.frame import Document, Frame, annotation, data_link, put_together
+from dashboards.builder.frame import Document, Frame, annotation, data_link, page_link, put_together, service_variable
 from dashboards.builder.parts import WHOLE, Column, Panel, Query, graph, number, rows, timeline
 from dashboards.builder.promql import phase_number, rate, worst
 
@@ -13,6 +13,8 @@ TO_LIVE_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=now")
 TO_ENDED_RUN = data_link("Run", "Run", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
 TO_LAYERS = data_link("Layers", "Layers", run=_RUN_ID, time=f"{_FROM_START}&to=${{__data.fields.End.numeric}}")
 TO_COMPARISON = data_link("Compare with others", "Compare", run=_RUN_ID, time="")
+TO_PAGE = page_link("Its page", f"/runs/{_RUN_ID}")
+TO_REPORT = page_link("Report", f"/runs/{_RUN_ID}/report")
 TO_RUN_OF_LINE = data_link("Run", "Run", run="${__field.labels.run_id}")
 
 
@@ -20,7 +22,7 @@ def document() -> Document:
     frame = Frame(
         title="Runs",
         question="What is running, what ran and how did it end, and what comes next?",
-        variables=[],
+        variables=[service_variable()],
         annotations=[
             annotation(
                 "Alerts",
@@ -113,7 +115,7 @@ def now() -> Iterator[Panel]:
             Query("sum by (run_id) (max by (run_id, kind) (cliffwatch_finding_active))", "findings"),
         ],
         [
-            Column("run_id", "Run", links=[TO_LIVE_RUN, TO_COMPARISON], width=220),
+            Column("run_id", "Run", links=[TO_LIVE_RUN, TO_COMPARISON, TO_PAGE], width=220),
             Column("workload", "Workload"),
             Column("engine", "Engine", width=100),
             Column("target", "Target"),
@@ -184,7 +186,7 @@ def past_and_future() -> Iterator[Panel]:
             ),
         ],
         [
-            Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON], width=220),
+            Column("run_id", "Run", links=[TO_ENDED_RUN, TO_LAYERS, TO_COMPARISON, TO_REPORT, TO_PAGE], width=220),
             Column("verdict", "Verdict", colors=VERDICT_COLORS, width=110),
             Column("state", "State", width=110),
             Column("headline", "Why", width=420),

@@ -152,6 +152,15 @@ def service() -> Iterator[Panel]:
         "none",
         Query(f"max by (version) ({SERVICE}_build_info)", "{{version}}"),
         by_name=True,
+        width=3,
+    )
+    yield number(
+        "Address",
+        "Where people reach the service's pages; links lead there. Bad: not where you reach them: set its public URL.",
+        "none",
+        Query(f"max by (url) ({SERVICE}_address_info)", "{{url}}"),
+        by_name=True,
+        width=6,
     )
     yield number(
         "Scheduler",
@@ -159,6 +168,7 @@ def service() -> Iterator[Panel]:
         "bool_yes_no",
         Query(f"min({SERVICE}_scheduler_running)", "runs"),
         bad_below=1,
+        width=3,
     )
     yield number(
         "Watchdog heard",
@@ -167,6 +177,7 @@ def service() -> Iterator[Panel]:
         "s",
         Query(f"time() - max({SERVICE}_watchdog_timestamp_seconds)", "heard"),
         bad_from=300,
+        width=3,
     )
     yield number(
         "Alerts left out",
@@ -175,12 +186,14 @@ def service() -> Iterator[Panel]:
         Query(f'sum({SERVICE}_alerts_total{{outcome="left_out"}})', "left out"),
         bad_from=1,
         decimals=0,
+        width=3,
     )
     yield number(
         "Index lag",
         "Bytes of unfinished runs' events that the index has not read. Bad: it stays above 0: the index is behind.",
         "bytes",
         Query(f"max({SERVICE}_journal_index_lag_bytes)", "lag"),
+        width=3,
     )
     yield number(
         "Requests failed",
@@ -189,6 +202,7 @@ def service() -> Iterator[Panel]:
         Query(f'sum({SERVICE}_http_requests_total{{status="5xx"}})', "failed"),
         bad_from=1,
         decimals=0,
+        width=3,
     )
     yield timeline(
         "Watchers as the service sees them",

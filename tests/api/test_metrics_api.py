@@ -18,6 +18,7 @@ def test_every_label_is_there_from_the_start(api: Api) -> None:
     for outcome in ("queued", "missed", "failed"):
         assert samples[("cliffwatch_service_schedule_firings", frozenset({("outcome", outcome)}))] == 0
     assert samples[("cliffwatch_service_build_info", frozenset({("version", VERSION)}))] == 1
+    assert samples[("cliffwatch_service_address_info", frozenset({("url", "http://127.0.0.1:9899")}))] == 1
     assert samples[("cliffwatch_service_scheduler_running", frozenset())] == 1
     labels = {"method": "PUT", "route": "/api/v1/runs/{run_id}", "status": "5xx"}
     assert samples[("cliffwatch_service_http_requests_total", frozenset(labels.items()))] == 0

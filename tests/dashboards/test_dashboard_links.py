@@ -10,6 +10,8 @@ from tests.dashboards.documents import DIRECTORY, PATHS, links, load, variable_n
 from cliffwatch.base.resources import ALERTS_DIRECTORY
 
 BY_UID = {load(path)["uid"]: load(path) for path in PATHS}
+#: Pages of the service, as its routes have them.
+PAGES = re.compile(r"\$\{service\}/runs/\$\{__data\.fields\.run_id\}(/report)?")
 #: What every dashboard about a part of the stack can choose.
 SHARED = {"datasource", "run", "instance", "device"}
 
@@ -19,6 +21,10 @@ def test_each_link_leads_to_a_dashboard_and_hands_over_variables_that_it_has(pat
     document = load(path)
     here = variable_names(document)
     for where, url, panel in links(document):
+        if url.startswith("${service}/"):
+            assert "service" in here, where
+            assert PAGES.fullmatch(url), where
+            continue
         matched = re.fullmatch(r"/d/([\w-]+)\?(.+)", url)
         assert matched, where
         there = variable_names(BY_UID[matched[1]])
@@ -66,6 +72,7 @@ def test_the_links_that_questions_follow_are_there() -> None:
         for _, url, panel in links(load(path))
         if panel is not None
     }
+    assert ("runs", "${service}/runs/${__data.fields.run_id}/report") in found
     wanted = {("runs", "run"), ("runs", "layers"), ("runs", "compare"), ("compare", "run"), ("layers", "drive")}
     assert wanted | {("watcher", "run")} <= found
 

@@ -52,6 +52,9 @@ class ServiceCollector(Collector):
         build = GaugeMetricFamily(f"{_PREFIX}build_info", "The service's version.", labels=["version"])
         build.add_metric([VERSION], 1)
         yield build
+        address = GaugeMetricFamily(f"{_PREFIX}address_info", "Where people reach the pages.", labels=["url"])
+        address.add_metric([self._services.settings.public_url], 1)
+        yield address
         yield GaugeMetricFamily(
             f"{_PREFIX}scheduler_running",
             "Whether the scheduler runs and holds its lock.",
