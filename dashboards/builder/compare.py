@@ -6,7 +6,7 @@ seconds after ZERO. The clock on the time axis then reads the elapsed time.
 
 from collections.abc import Callable, Iterator
 
-from dashboards.builder.colors import IN_PHASE, LASTS_OR_NOT
+from dashboards.builder.colors import IN_PHASE, LASTS_OR_NOT, VERDICT_COLORS
 from dashboards.builder.frame import (
     EVER,
     UIDS,
@@ -47,7 +47,10 @@ def document() -> Document:
         time=("2000-01-01T00:00:00.000Z", "2000-01-02T12:00:00.000Z"),
         timezone="utc",
         refresh="",
-        more_links=[_link_to_span(name, seconds) for name, seconds in SPANS.items()],
+        more_links=[
+            _link_to_span("all of the longest run", "${until}"),
+            *(_link_to_span(name, str((ZERO + seconds) * 1000)) for name, seconds in SPANS.items()),
+        ],
     )
     return put_together(
         frame, [("Which runs", which), ("Client", client), ("Drives", drives), ("Measurement", measurement)]
@@ -70,6 +73,13 @@ def _variables() -> Iterator[Variable]:
         start = f'max(last_over_time(cliffwatch_run_start_timestamp_seconds{{run_id="${{{slot}}}"}}{EVER}))'
         moved = computed(f"{slot}_moved", f"{slot}, moved by", f"{start} - {ZERO} or vector(1)", WHOLE_VALUE)
         yield moved.hide(models.VariableHide.HIDE_VARIABLE)
+    compared = 'run_id=~"$run|$run_2|$run_3|$run_4"'
+    newest, start = (
+        f"max by (run_id) (last_over_time(cliffwatch_{name}_timestamp_seconds{{{compared}}}{EVER}))"
+        for name in ("last_window", "run_start")
+    )
+    longest = f"1000 * ({ZERO} + ceil(max({newest} - {start})) or vector({ZERO + LONGEST}))"
+    yield computed("until", "Until", longest, WHOLE_VALUE).hide(models.VariableHide.HIDE_VARIABLE)
     operations = f'last_over_time(cliffwatch_window_latency_seconds{{run_id="$run"}}{EVER})'
     yield computed("operation", "Operation", f"group by (operation) ({operations})", 'operation="([^"]+)"').sort(
         models.VariableSort.ALPHABETICAL_ASC
@@ -80,9 +90,10 @@ def _variables() -> Iterator[Variable]:
     yield percentile.current(models.VariableOption(True, "p99", "0.99"))
 
 
-def _link_to_span(name: str, seconds: int) -> grafana.DashboardLink:
+def _link_to_span(name: str, until: str) -> grafana.DashboardLink:
+    """From the runs' start `until` a time in milliseconds since the epoch. A dashboard cannot choose its own."""
     chosen = "&".join(f"${{{each}:queryparam}}" for each in ("datasource", *SLOTS, "operation", "quantile"))
-    url = f"/d/{UIDS['Compare']}?{chosen}&from={ZERO * 1000}&to={(ZERO + seconds) * 1000}"
+    url = f"/d/{UIDS['Compare']}?{chosen}&from={ZERO * 1000}&to={until}"
     link = grafana.DashboardLink(name).type(models.DashboardLinkType.LINK).icon("dashboard")
     return link.url(url).keep_time(False).include_vars(False).target_blank(False)
 
@@ -117,9 +128,21 @@ def which() -> Iterator[Panel]:
             Query(f"1000 * max by (run_id) ({start})", "start"),
             Query(f"1000 * max by (run_id) ({newest})", "end"),
             Query(f"max by (run_id) ({newest}) - max by (run_id) ({start})", "measured"),
+            Query(
+                f"""max by (run_id, verdict)
+                (last_over_time(cliffwatch_service_run_info{{{chosen}, verdict!=""}}{EVER}))""",
+                "verdict",
+            ),
+            Query(
+                f"""max by (run_id, headline)
+                (last_over_time(cliffwatch_service_run_headline_info{{{chosen}}}{EVER}))""",
+                "why",
+            ),
         ],
         [
             Column("run_id", "Run", links=[data_link("Run", "Run", run=run, time=clock)]),
+            Column("verdict", "Verdict", colors=VERDICT_COLORS, width=110),
+            Column("headline", "Why", width=420),
             Column("workload", "Workload"),
             Column("engine", "Engine"),
             Column("target", "Target"),
