@@ -67,10 +67,18 @@ def clean(browser: list[str], directory: Path) -> str:
 
 def test_charts_are_drawn_without_a_complaint(tmp_path: Path, browser: list[str]) -> None:
     note = Event(LOAD_START + 155, EventType.NOTE, "seen", {"text": "</script><img src=x onerror=alert(1)>"})
-    plan = JournalPlan(windows=40, missing={10, 11, 13}, baseline_windows=5, events=(note,))
+    plan = JournalPlan(windows=40, missing={10, 11, 13}, baseline_windows=5, events=(note,), limits=("p99 <= 5ms",))
     dom = clean(browser, make_journal(tmp_path / "run", plan))
     assert dom.count("<canvas") == 2
     assert '<option value="baseline">baseline</option>' in dom
+    keys = re.search(r'<div class="legend" id="keys"[^>]*>(.*?)</div>', dom)
+    assert keys is not None
+    assert re.findall(r"</span>([^<]+)</span>", keys[1]) == [
+        "an event: point at it to read it",
+        "limit",
+        "p99 of the baseline",
+        "not measured",
+    ]
 
 
 def test_a_page_with_no_window_and_one_with_no_latency_run_clean(tmp_path: Path, browser: list[str]) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from testkit.recorded_runs import LOAD_START, GapEvent, JournalPlan, make_journal
@@ -43,12 +44,46 @@ def test_the_page_refers_to_nothing_outside_it(tmp_path: Path) -> None:
         for name, value in attributes.items()
         if name in {"src", "href", "action", "poster", "srcset", "data"}
     ]
-    assert references == []
+    ids = [attributes["id"] for _, attributes in elements if "id" in attributes]
+    assert [reference for reference in references if reference not in {f"#{each}" for each in ids}] == []
     assert {tag for tag, _ in elements} & {"link", "img", "iframe", "object", "base", "form"} == set()
     assert re.search(r"@import|url\(", page) is None
     policy = next(item["content"] for tag, item in elements if tag == "meta" and "http-equiv" in item)
     assert policy is not None
     assert policy.startswith("default-src 'none'")
+
+
+def test_links_lead_to_the_sections_that_there_are_in_their_order(tmp_path: Path) -> None:
+    page = page_of(make_journal(tmp_path, JournalPlan(limits=("p99 <= 1s",))))
+    links = re.findall(r'<a href="#([a-z-]+)">([^<]+)</a>', page)
+    sections = re.findall(r'<h2 id="([a-z-]+)">([^<]+)</h2>', page)
+    assert links == sections
+    assert [title for _, title in links][:3] == ["Limits", "Over time", "Latency percentiles"]
+    assert "Alerts" not in dict(links).values()
+
+
+def test_limits_and_the_baseline_are_levels_of_the_latency_that_they_are_on(tmp_path: Path) -> None:
+    limits = ("p99 <= 20ms over any 1m", "p99.9 of end_to_end <= 1s", "p50 of absent <= 1s", "no cliff")
+    slow = Histogram()
+    slow.record(3_000_000, 100)
+    plan = JournalPlan(
+        windows=20, baseline_windows=5, limits=limits, latency=lambda _: {"publish": slow, "end_to_end": slow}
+    )
+    levels = data_of(page_of(make_journal(tmp_path, plan)))["levels"]
+    assert sorted((each["kind"], each["latency"], each["at"], each["words"]) for each in levels) == [
+        ("baseline", "end_to_end", pytest.approx(3000, rel=0.01), "p99 of the baseline"),
+        ("baseline", "publish", pytest.approx(3000, rel=0.01), "p99 of the baseline"),
+        ("limit", "end_to_end", 1_000_000, "limit: p99.9 of end_to_end <= 1s"),
+        ("limit", "publish", 20_000, "limit: p99 <= 20ms over any 1m"),
+    ]
+
+
+def data_of(page: str) -> dict[str, Any]:
+    """What the page's script is given."""
+    data = re.search(r'<script type="application/json" id="report-data">(.*?)</script>', page, re.DOTALL)
+    assert data is not None
+    found: dict[str, Any] = json.loads(data[1])
+    return found
 
 
 def test_what_comes_from_outside_cannot_become_markup(tmp_path: Path) -> None:

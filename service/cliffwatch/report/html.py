@@ -7,6 +7,7 @@ markup characters are escaped. The page's own policy lets no script run but the 
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 THEME = _TEMPLATES / "theme.css"
 _REPORT_STYLE = _TEMPLATES / "report.css"
 #: Numbers are written as the service's pages write them.
+#: Of a section: its id and its words, which hold no markup of their own.
+_HEADING = re.compile(r'<h2 id="([a-z-]+)">([^<]+)</h2>')
 _REPORT_SCRIPTS = (
     Path(__file__).parents[1] / "web" / "static" / "format.js",
     _TEMPLATES / "report-paint.js",
@@ -110,6 +113,11 @@ def heat_svg(series: ChartSeries) -> Markup | None:
     return drawn(series.heat, onsets[:100]) if series.heat is not None else None
 
 
+def headings(sections: Markup) -> list[tuple[str, Markup]]:
+    """Id and title of each section's heading, in their order, for links that lead to them."""
+    return [(found[1], Markup(found[2])) for found in _HEADING.finditer(sections)]  # noqa: S704 - of our own template
+
+
 def json_for_script(content: Any) -> Markup:
     """Compact JSON that is safe between script tags: nothing in it can end the element or begin a comment."""
     text = json.dumps(content, separators=(",", ":"))
@@ -151,6 +159,7 @@ def environment(templates: Path) -> Environment:
 def _report_environment() -> Environment:
     made = environment(_TEMPLATES)
     made.filters["trusted"] = Markup
+    made.filters["headings"] = headings
     made.filters["series_words"] = series_words
     made.filters["times_more"] = times_more
     made.globals["plain_value"] = formats.value

@@ -24,6 +24,7 @@ from cliffwatch.report.alerts import alert_spans
 from cliffwatch.report.charts.evidence import evidence_columns
 from cliffwatch.report.charts.heat import HeatMap
 from cliffwatch.report.charts.layers import LAYERS, Layers
+from cliffwatch.report.charts.levels import levels_of
 from cliffwatch.report.charts.percentile_curve import curves_of
 from cliffwatch.report.collect import Collected
 from cliffwatch.report.findings import ReportedFinding
@@ -253,6 +254,10 @@ def as_data(series: ChartSeries, document: ReportDocument) -> dict[str, Any]:
         "layers": series.layers,
         "evidence": series.evidence,
         "findings": series.findings,
+        "levels": [
+            {"latency": level.latency, "at": _short(level.seconds * 1e6), "kind": level.kind, "words": level.words}
+            for level in levels_of(document)
+        ],
         "end": coverage.get("asked_seconds", 0),
         "phases": [[phase["name"], phase["start_seconds"], phase["end_seconds"]] for phase in document["phases"]],
         "gaps": [

@@ -62,6 +62,34 @@ function paintOf(data, { colour, elapsed, latencyName }) {
       pen.restore();
     }
   }
+  function levelsShown() { return data.levels.filter((level) => level.latency === latencyName()); }
+  // Limits and the baseline, as dashed lines across the chart of latencies; two that lie close to each other share no words.
+  function levels(chart, id) {
+    if (id !== "latency-chart" || chart.scales.y.min == null) return;
+    const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio, taken = [];
+    pen.save();
+    pen.font = 11 * unit + "px system-ui, sans-serif";
+    pen.textAlign = "right";
+    pen.textBaseline = "middle";
+    pen.lineWidth = 1.5 * unit;
+    for (const { at, kind, words } of levelsShown()) {
+      if (at < chart.scales.y.min || at > chart.scales.y.max) continue;
+      const top = chart.valToPos(at, "y", true), right = box.left + box.width, width = pen.measureText(words).width + 8 * unit;
+      pen.strokeStyle = colour(kind === "limit" ? "danger" : "healthy");
+      pen.setLineDash([6 * unit, 4 * unit]);
+      pen.beginPath();
+      pen.moveTo(box.left, top);
+      pen.lineTo(right, top);
+      pen.stroke();
+      if (width > box.width || taken.some((other) => Math.abs(other - top) < 16 * unit)) continue;
+      taken.push(top);
+      pen.fillStyle = colour("card");
+      pen.fillRect(right - width, top - 8 * unit, width, 16 * unit);
+      pen.fillStyle = pen.strokeStyle;
+      pen.fillText(words, right - 4 * unit, top);
+    }
+    pen.restore();
+  }
   function onsets(chart) {
     const pen = chart.ctx, box = chart.bbox, unit = devicePixelRatio;
     pen.save();
@@ -140,5 +168,5 @@ function paintOf(data, { colour, elapsed, latencyName }) {
     }
     pen.restore();
   }
-  return { background, bands, onsets, labels, marks };
+  return { background, bands, levels, levelsShown, onsets, labels, marks };
 }

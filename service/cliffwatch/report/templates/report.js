@@ -153,7 +153,7 @@
       ],
       series: [{}].concat(series),
       cursor: { drag: { x: true, y: false, dist: 4 }, sync: { key: "run", scales: ["x", null] }, y: false },
-      hooks: { drawClear: [paint.background, (chart) => paint.bands(chart, target.id)], drawAxes: [paint.marks, paint.labels], draw: [paint.onsets], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
+      hooks: { drawClear: [paint.background, (chart) => paint.bands(chart, target.id)], drawAxes: [paint.marks, paint.labels], draw: [(chart) => paint.levels(chart, target.id), paint.onsets], setCursor: [onCursor], setScale: [onScale], init: [(chart) => { chart.tip = tipOf(chart); }] },
     };
   }
   function draw() {
@@ -164,10 +164,15 @@
     const narrow = charts.clientWidth < 600;
     // Some room below and above, so that a line that is even does not lie on the edge.
     const logRange = (chart, min, max) => (min == null ? [null, null] : uPlot.rangeLog(min / 1.2, max * 1.2, 10, false));
+    // A level is seen beside the lines unless it lies so far above that it would press them flat.
+    const latencyRange = (chart, min, max) => {
+      const near = paint.levelsShown().map((level) => level.at).filter((at) => min == null || (at < max * 10 && at > min / 10));
+      return min == null ? [null, null] : logRange(chart, Math.min(min, ...near), Math.max(max, ...near));
+    };
     // A little below 0, so that a line along 0 is seen whole: nothing that was measured hides in the axis.
     const range = (chart, min, max) => (max > 0 ? [-0.02 * max, max * 1.2] : [-0.02, 1]);
     if (hasLatency) latencyChart = new uPlot(
-      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10, range: logRange }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
+      optionsFor(byId("latency-chart"), narrow ? 260 : 340, { distr: 3, log: 10, range: latencyRange }, latency, MEASURES.map(([key, label, width]) => seriesOf(label, key, width, shown[key])).concat(hasAges ? [agesSeries()] : [])),
       latencyData(), byId("latency-chart"));
     if (hasRates) rateChart = new uPlot(
       optionsFor(byId("rate-chart"), narrow ? 180 : 220, { range: range }, (value) => RATES[rateName].format(value), [seriesOf("engine", "rate", data.rates.device_bytes ? 4 : 1.5, true), seriesOf("device", "rate-device", 1.25, true)]),
@@ -218,6 +223,25 @@
     key.querySelector("output").remove();
     return key;
   }
+  // What is drawn beside the lines, where there is any of it.
+  function keysOf() {
+    const limits = data.levels.some((level) => level.kind === "limit"), baseline = data.levels.some((level) => level.kind === "baseline");
+    const keys = [
+      [data.findings.some((finding) => finding.degrades), "onset", "danger", "a degradation begins"],
+      [data.findings.some((finding) => !finding.degrades), "onset", "mark", "another finding begins"],
+      [data.marks.length > 0, "event", "mark", "an event: point at it to read it"],
+      [limits, "level", "danger", "limit"],
+      [baseline, "level", "healthy", "p99 of the baseline"],
+      [data.gaps.length > 0, "gap", "gap", "not measured"],
+      [hasStalls, "area", "stall", "nothing completed"],
+    ];
+    return keys.filter(([there]) => there).map(([, drawing, tone, words]) => {
+      const key = toggle(words, tone, 0, null);
+      key.querySelector(".swatch").classList.add(drawing);
+      key.querySelector("output").remove();
+      return key;
+    });
+  }
   function choose(select, options, chosen, onChange) {
     for (const [value, words] of options) select.add(new Option(words, value, false, value === chosen));
     select.addEventListener("change", () => onChange(select.value));
@@ -245,7 +269,8 @@
   MEASURES.forEach(([key, label], index) => byId("latency-legend").append(toggle(label, key, index + 1, key)));
   if (hasStalls) byId("latency-legend").append(toggle(hasAges ? "stalled: nothing completed" : "nothing completed", "danger", MEASURES.length + 1, null));
   if (data.findings.some((finding) => finding.baseline_band)) byId("latency-legend").append(bandKey());
-  if (data.marks.length > 0) byId("marks-hint").hidden = false;
+  byId("keys").append(...keysOf());
+  byId("keys").hidden = !byId("keys").firstChild;
   choose(byId("latency-name"), Object.keys(data.latency).map((name) => [name, name.replaceAll("_", " ")]), latencyName,
     (name) => { latencyName = name; refill(latencyChart, latencyData()); });
   choose(byId("rate-name"), Object.keys(RATES).filter((name) => name in data.rates).map((name) => [name, RATES[name].label]), rateName,

@@ -1,0 +1,36 @@
+"""Levels that are drawn across the chart of latencies: the workload's limits, and the p99 of the baseline."""
+
+from dataclasses import dataclass
+
+from cliffwatch.model.limits import LimitSubject, parse_limit
+from cliffwatch.model.operation import primary_latency
+from cliffwatch.model.phase import Phase
+from cliffwatch.report.schema.report import ReportDocument
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A latency in seconds, of the latency of that name, and what it is: `limit` or `baseline`."""
+
+    latency: str
+    seconds: float
+    kind: str
+    words: str
+
+
+def levels_of(document: ReportDocument) -> list[Level]:
+    """Of every latency that the report has; a limit without an operation is one on the primary latency."""
+    latencies = document["latency"]
+    primary = primary_latency(list(latencies))
+    found = []
+    for each in document["limits"]:
+        limit = parse_limit(each["limit"])
+        name = limit.operation or primary
+        if limit.subject is LimitSubject.LATENCY and limit.bound is not None and name in latencies:
+            assert name is not None, "it is in the latencies"
+            found.append(Level(name, limit.bound, "limit", f"limit: {limit.text}"))
+    for name, rows in latencies.items():
+        for phase in rows["phases"]:
+            if phase["phase"] == Phase.BASELINE.value and phase["p99_seconds"]:
+                found.append(Level(name, phase["p99_seconds"], "baseline", "p99 of the baseline"))
+    return found
