@@ -12,10 +12,12 @@ from tests.api.harness import ORDER, WORKLOAD, Api, serving
 from cliffwatch.app.index import rebuild
 from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
+from cliffwatch.base.processes import ProcessIdentity
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import ANNOTATED
 from cliffwatch.model.annotations import LABELS_LIMIT
 from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.store.models import RunRow
 
 SEEN = {"labels": {"release": "26.1"}, "note": "new firmware", "pinned": True}
 
@@ -166,6 +168,16 @@ def test_what_is_pinned_or_goes_on_is_not_deleted(api: Api) -> None:
     assert [delete(api, run_id).status_code for run_id in ("pinned", "ending")] == [204, 204]
 
 
+def test_a_run_whose_process_hangs_stays_because_others_wait_for_it(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    over(api, "hung")
+    with monkeypatch.context() as patch:
+        # A process that waits in the kernel for a drive: tests/app/test_hung_targets.py has real ones.
+        patch.setattr("cliffwatch.app.library.hung_processes", lambda _: [ProcessIdentity(7, 1, "boot")])
+        answer = delete(api, "hung").json()
+    assert (answer["code"], "process 7 of run hung" in answer["detail"]) == ("wrong_state", True)
+    assert delete(api, "hung").status_code == 204
+
+
 def test_a_deletion_that_was_cut_short_is_finished(settings: Settings) -> None:
     with serving(settings) as api:
         directory = over(api, "one")
@@ -202,8 +214,10 @@ def test_runs_older_than_the_retention_are_deleted_unless_pinned(tmp_path: Path)
             api.index(run_id)
         annotate(api, "pinned", pinned=True)
         over(api, "new", SystemClock().wall() - 29 * 86400)
+        with api.services.database.session() as session:
+            session.get_one(RunRow, over(api, "imported").name).imported_at = SystemClock().wall()
         api.services.library.expire()
-        assert sorted(listed(api)) == ["new", "pinned", "unfinished"]
+        assert sorted(listed(api)) == ["imported", "new", "pinned", "unfinished"]
 
 
 def test_without_a_retention_nothing_is_deleted(api: Api) -> None:

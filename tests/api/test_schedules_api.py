@@ -62,6 +62,7 @@ def test_a_change_that_leaves_the_trigger_does_not_move_the_next_fire_time(api: 
         ({"target": {"kind": "directory", "path": "/tmp"}}, "workload_invalid", "target.kind"),
         ({"name": "Every Saturday!"}, "bad_request", "name"),
         ({"retries": 3}, "bad_request", "retries"),
+        ({"labels": {"release": ""}}, "bad_request", "labels.release"),
     ],
 )
 def test_a_wrong_schedule_names_its_field(api: Api, changes: dict[str, Any], code: str, field: str) -> None:
@@ -100,14 +101,29 @@ def test_firings_are_listed_newest_first_and_summed_up(api: Api) -> None:
     assert (shown["last_firing"]["run_id"], shown["last_missed_at"]) == ("two", "1970-01-01T00:00:20.000Z")
 
 
+def test_a_schedule_of_several_targets_is_refused(api: Api) -> None:
+    """Of the drives of all, only the first one's erasure could be held to what was confirmed."""
+    body = make(api, more_targets=[{"kind": "synthetic", "name": "elsewhere"}]).json()
+    assert (body["code"], [fault["field"] for fault in body["errors"]]) == ("bad_request", ["more_targets"])
+
+
+def test_labels_stay_when_something_else_is_changed(api: Api) -> None:
+    path = f"/schedules/{make(api, labels={'release': '26.1'}).json()['id']}"
+    for change in ({"durations": {"soak": "2h"}}, {"workload": WORKLOAD, "target": ORDER["target"]}):
+        assert api.call("PATCH", path, change).json()["labels"] == {"release": "26.1"}
+    assert api.call("PATCH", path, {"labels": {"release": "26.2"}}).json()["labels"] == {"release": "26.2"}
+    assert api.get(path).json()["durations"]["soak"] == "2h"
+
+
 def test_a_schedule_queues_a_run_that_says_so(api: Api) -> None:
     yearly = {"kind": "interval", "every": "365d", "start_at": "2026-01-01T00:00:00Z"}
-    schedule = make(api, trigger=yearly).json()
+    schedule = make(api, trigger=yearly, labels={"release": "26.1"}).json()
     services = api.services
     with services.database.session() as session:
         session.get_one(ScheduleRow, schedule["id"]).next_fire_at = services.clock.wall() - 1
     services.scheduler.fire(schedule["id"])
     [run] = api.get("/runs").json()["items"]
     assert (run["schedule_id"], run["created_by"], run["state"]) == (schedule["id"], "schedule weekly", "queued")
+    assert run["labels"] == {"release": "26.1"}
     [firing] = api.get(f"/schedules/{schedule['id']}/firings").json()["items"]
     assert (firing["outcome"], firing["run_id"]) == ("queued", run["id"])

@@ -21,7 +21,6 @@ from cliffwatch.gate import blocks_of
 from cliffwatch.model.request import RunRequest
 from cliffwatch.model.schedule import ScheduleChange, ScheduleRequest
 from cliffwatch.model.trigger import anchored, fire_times, parse_trigger
-from cliffwatch.model.workload import DurationOverrides
 from cliffwatch.store.database import Database, take_turns
 from cliffwatch.store.models import ScheduleRow
 
@@ -81,7 +80,7 @@ class ScheduleService:
                 take_turns(session, f"schedule {schedule_id}")
                 row = row_of(session, schedule_id)
                 # Read and written in one transaction: of two changes at once, neither is lost.
-                if change.workload is not None or change.target is not None or change.durations is not None:
+                if any(part is not None for part in (change.workload, change.target, change.durations, change.labels)):
                     row.request = self._changed(row, change).model_dump(mode="json")
                 if change.target is not None:
                     row.target_blocks = blocks
@@ -103,17 +102,18 @@ class ScheduleService:
     def _changed(self, row: ScheduleRow, change: ScheduleChange) -> RunRequest:
         """The run to queue from now on, which is looked up and checked. Raises Problem."""
         if change.workload is not None and change.target is not None:
-            durations = change.durations if change.durations is not None else DurationOverrides()
+            # What is stored may be unreadable, and this is how it is mended.
+            stored = RunRequest(workload=change.workload, target=change.target)
             with suppress(Problem):
-                durations = _either(change.durations, read_request(row).durations)
-            request = RunRequest(workload=change.workload, target=change.target, durations=durations)
+                stored = read_request(row)
         else:
             stored = read_request(row)
-            request = RunRequest(
-                workload=_either(change.workload, stored.workload),
-                target=_either(change.target, stored.target),
-                durations=_either(change.durations, stored.durations),
-            )
+        request = RunRequest(
+            workload=_either(change.workload, stored.workload),
+            target=_either(change.target, stored.target),
+            durations=_either(change.durations, stored.durations),
+            labels=_either(change.labels, stored.labels),
+        )
         self.runs.resolve(request)
         return request
 

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
+from cliffwatch.model.annotations import Labels
 from cliffwatch.model.document import Strict
 from cliffwatch.model.request import RunRequest, WorkloadChoice
 from cliffwatch.model.target import AnyTarget, Target
@@ -42,5 +43,6 @@ class ScheduleChange(Strict):
     workload: WorkloadChoice | None = None
     target: Target | None = None
     durations: DurationOverrides | None = None
+    labels: Labels | None = None
     trigger: Trigger | None = None
     enabled: bool | None = None
