@@ -100,6 +100,7 @@ def test_runs_are_listed_by_all_of_their_labels(api: Api) -> None:
         annotate(api, run_id, labels=labels)
     assert sorted(listed(api, label="release=26.1")) == ["both", "first"]
     assert listed(api, label=["release=26.1", "drive=A"]) == ["both"]
+    assert listed(api, label="drive=A") == ["both"]
     assert listed(api, label="release=26.1", verdict="failed") == []
     assert api.get("/runs", params={"label": "release"}).status_code == 422
 
@@ -204,7 +205,9 @@ def _fail(_: Path) -> None:
     raise OSError(5, "input/output error")
 
 
-def test_runs_older_than_the_retention_are_deleted_unless_pinned(tmp_path: Path) -> None:
+def test_runs_older_than_the_retention_are_deleted_unless_pinned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with serving(read_settings(state_directory=tmp_path / "state", retention="30d")) as api:
         for run_id in ("old", "pinned", "unfinished"):
             directory = journals.queue(api.settings.runs_directory, run_id)
@@ -218,6 +221,7 @@ def test_runs_older_than_the_retention_are_deleted_unless_pinned(tmp_path: Path)
             session.get_one(RunRow, over(api, "imported").name).imported_at = SystemClock().wall()
         api.services.library.expire()
         assert sorted(listed(api)) == ["imported", "new", "pinned", "unfinished"]
+        assert [record.message for record in caplog.records if "retention" in record.message] == []
 
 
 def test_without_a_retention_nothing_is_deleted(api: Api) -> None:

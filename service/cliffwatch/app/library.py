@@ -98,9 +98,8 @@ class RunLibrary:
             return
         here_since = func.coalesce(RunRow.imported_at, RunRow.finished_at)
         is_old = here_since < self._clock.wall() - self._retention_seconds
-        is_over = RunRow.state == RunState.FINISHED.value
         with self._database.snapshot() as session:
-            old = list(session.scalars(select(RunRow.id).where(is_over, is_old, RunRow.pinned.is_(False))))
+            old = list(session.scalars(select(RunRow.id).where(is_old, RunRow.pinned.is_(False))))
         for run_id in old:
             try:
                 self.delete(run_id)
