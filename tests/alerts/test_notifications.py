@@ -234,7 +234,7 @@ def test_what_cannot_be_a_channel_is_refused_with_its_flag(
 
 
 def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) -> None:
-    machine = Machine(tmp_path, free_port())
+    machine, none = Machine(tmp_path, free_port()), {"CLIFFWATCH_ALERTMANAGER_PORT": str(free_port())}
     (tmp_path / "key").write_text("abc123\n")
     assert machine.run("notify", "add", "pagerduty", "--url-file", "key").returncode == 0
     kept = machine.state / FILE
@@ -242,7 +242,8 @@ def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) 
     assert "abc123" not in kept.read_text()
     settings = Settings(state_directory=machine.state)
     configure_alertmanager(settings, {})
-    assert machine.run("notify", "add", "pagerduty", "--url-file", "key").returncode == 0
+    done = machine.run("notify", "add", "pagerduty", "--url-file", "key", **none)
+    assert (done.returncode, "Alertmanager does not answer here; `cliffwatch up` starts it" in done.stderr) == (0, True)
     made = ALERTMANAGER.directory(settings) / "alertmanager.yaml"
     assert stat.S_IMODE(made.stat().st_mode) == 0o600
     (pagerduty, _) = (each for each in yaml.safe_load(made.read_text())["receivers"] if "pagerduty_configs" in each)
@@ -250,7 +251,7 @@ def test_secrets_stand_in_files_that_their_owner_alone_can_read(tmp_path: Path) 
     (tmp_path / "key").unlink()
     other = tmp_path / "hook"
     other.write_text("https://a.test/")
-    done = machine.run("notify", "add", "webhook", "--url-file", "hook")
+    done = machine.run("notify", "add", "webhook", "--url-file", "hook", **none)
     assert done.returncode == 0, "one that cannot be read keeps no other from being added"
     assert "warning: nothing is sent to pagerduty" in done.stderr
     for arguments in (("test", "absent"), ("remove", "absent")):
