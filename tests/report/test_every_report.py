@@ -21,8 +21,9 @@ FIGURES = """
   const chart = figure.querySelector(".chart"), canvas = figure.querySelector("canvas");
   if (chart === null) {
     const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
-    const drawn = svg.querySelectorAll("path").length;
-    return { id: svg.parentElement.className, width: box.width, height: box.height, drawn, each: [], onset: 0 };
+    const cells = [...svg.querySelectorAll("path")].map((path) => path.getAttribute("d").split("M").length - 1);
+    const drawn = cells.reduce((sum, count) => sum + count, 0), onset = svg.querySelectorAll(".heat-onset").length;
+    return { id: svg.parentElement.className, width: box.width, height: box.height, drawn, each: [], onset };
   }
   if (canvas === null) return { id: chart.id, width: 0, height: 0, drawn: 0, each: [], onset: 0 };
   const over = figure.querySelector(".u-over").getBoundingClientRect(), all = canvas.getBoundingClientRect();
@@ -86,7 +87,8 @@ class Opened:
         for figure in figures:
             assert figure["width"] > 200, figure
             assert figure["height"] > 60, figure
-            assert figure["drawn"] >= 4, figure
+            # Of a heat map of one window there may be no more.
+            assert figure["drawn"] >= (2 if figure["id"] == "heat" else 4), figure
             # What the engine wrote and what the device took are often the same: neither line hides the other.
             if figure["id"] == "rate-chart":
                 assert min(figure["each"]) >= 4, figure
@@ -110,7 +112,7 @@ def expected_charts(page: str) -> set[str]:
     data = json.loads(page.split('id="report-data">')[1].split("</script>")[0])
     timed = data["latency"] or data["outstanding"]
     charts = {f"{name}-chart" for name, column in (("latency", timed), ("rate", data["rates"])) if column}
-    charts |= {"percentile-curve"} if data["latency"] else set()
+    charts |= {"percentile-curve", "heat"} if data["latency"] else set()
     charts |= {"depth-chart"} if "queue_depth" in data["layers"] else set()
     charts |= {"layer-chart"} if {"device_p99", "device_mean"} & data["layers"].keys() else set()
     evidence = {

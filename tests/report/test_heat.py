@@ -1,5 +1,6 @@
-"""The device heat map: where the requests of each moment were, read off cumulative buckets."""
+"""Heat maps: where the requests of each moment were, read off cumulative buckets, and the operations of the client."""
 
+import math
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -8,10 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from testkit.browsers import chromium
+from testkit.recorded_runs import JournalPlan, make_journal
+from tests.report.pages import page_of
 
+from cliffwatch.base.histogram import Histogram
 from cliffwatch.report import html
 from cliffwatch.report.charts.heat import COLUMN_LIMIT, drawn, heat_map
 from cliffwatch.report.charts.layers import Layers
+from cliffwatch.report.collect import collect
 from cliffwatch.telemetry.catalogue import DEVICE_LATENCY
 from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 
@@ -42,6 +47,32 @@ def test_what_was_not_sampled_is_left_blank() -> None:
     assert heat is not None
     assert np.isnan(heat.shares[0, -1])
     assert drawn(heat, []).count("h44.00") <= 2
+
+
+def test_the_clients_latency_is_spread_over_the_windows_that_measured_it(tmp_path: Path) -> None:
+    slow, fast = (Histogram.from_values({nanoseconds: 100}) for nanoseconds in (70_000_000, 1_500_000))
+
+    def latency(index: int) -> dict[str, Histogram]:
+        both = Histogram()
+        both.merge(fast)
+        both.merge(slow)
+        # A twin that counts from the start is another latency, and has no part in the map.
+        return {"publish": both if index >= 5 else fast, "publish_service": slow}
+
+    run = collect(make_journal(tmp_path, JournalPlan(windows=10, missing={3}, latency=latency)))
+    heat = run.spread
+    assert heat is not None
+    assert heat.bounds[0] == 2**-9
+    assert heat.bounds[-1] == 2**-3
+    share = {bound: np.round(row, 3).tolist() for bound, row in zip(heat.bounds, heat.shares, strict=True)}
+    assert heat.edges.tolist() == [10.0 * number for number in range(11)], "a column for each window"
+    assert [math.isnan(value) for value in share[2**-9]] == [number == 3 for number in range(10)]
+    assert share[2**-9][0] == 1.0
+    assert share[2**-9][-1] == share[2**-3][-1] == 0.5
+    assert all(value in (0.0, 0.5, 1.0) or math.isnan(value) for row in share.values() for value in row)
+    page = page_of(tmp_path)
+    assert "half of the operations took up to" in page
+    assert "How the latency of operations was spread over time" in page
 
 
 @pytest.mark.parametrize(

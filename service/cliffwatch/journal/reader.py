@@ -125,9 +125,12 @@ class JournalReader:
             raise _unreadable(window, error.strerror or str(error)) from error
 
     def merged(
-        self, windows: Iterable[JournalWindow], key: Callable[[JournalWindow], str]
+        self,
+        windows: Iterable[JournalWindow],
+        key: Callable[[JournalWindow], str],
+        each: Callable[[JournalWindow, str, Histogram], None] | None = None,
     ) -> dict[str, dict[str, Histogram]]:
-        """Histograms merged over windows that share a key: key → latency name → histogram."""
+        """Histograms merged over windows that share a key: key → latency name → histogram. `each` gets all."""
         groups: dict[str, dict[str, Histogram]] = {}
         path = self.directory / files.LATENCY
         if not path.exists():
@@ -139,6 +142,8 @@ class JournalReader:
                     try:
                         for name, histogram in _histograms_of(window, file):
                             group.setdefault(name, Histogram()).merge(histogram)
+                            if each is not None:
+                                each(window, name, histogram)
                     except Problem as problem:
                         self.faults.append(JournalFault(files.LATENCY, window.seq + 1, problem.detail))
         except OSError as error:

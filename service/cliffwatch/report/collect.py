@@ -18,7 +18,6 @@ from cliffwatch.analysis.reached_drive import UNCHARGED, Share
 from cliffwatch.analysis.run_evidence import LoadEnd, RunEvidence
 from cliffwatch.analysis.stalls import slowest_in
 from cliffwatch.base.errors import Problem
-from cliffwatch.base.histogram import Histogram
 from cliffwatch.base.regular_files import read_regular
 from cliffwatch.journal import Event, EventType, JournalFault, JournalReader, JournalWindow, ends_load, files
 from cliffwatch.journal.events import TARGET_DISPLACED, is_found_at_end
@@ -27,14 +26,15 @@ from cliffwatch.model.order import RunOrder
 from cliffwatch.model.phase import JUDGED_PHASES
 from cliffwatch.model.run_state import RunState, Verdict
 from cliffwatch.model.window import BEGUN
+from cliffwatch.report.charts.heat import HeatMap
 from cliffwatch.report.gaps import recorded_gaps
+from cliffwatch.report.latency import LatencyGroup, latency_counts, read_latency
 from cliffwatch.telemetry import reader as telemetry
 from cliffwatch.telemetry.catalogue import CAUSE_SERIES, LAYER_SERIES
 from cliffwatch.telemetry.reader import Telemetry
 
 T = TypeVar("T")
 
-HOUR_SECONDS = 3600.0
 #: Stands for the window where no order says its length; it decides only which holes are large enough to be listed.
 WINDOW_SECONDS_ASSUMED = 10.0
 
@@ -52,19 +52,11 @@ class LoadSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class LatencyGroup:
-    """Merged histograms, by latency name, of the windows that share a phase and an hour (from 0) of elapsed time."""
-
-    phase: str
-    hour: int
-    histograms: dict[str, Histogram]
-
-
-@dataclass(frozen=True, slots=True)
 class Collected:
     """Content of a journal for the report. `events` end with the one that finished the run.
 
-    `judged` is the coverage of what came after the warm-up; None where that was nothing.
+    `judged` is the coverage of what came after the warm-up; None where that was nothing. `spread` is how the primary
+    latency was spread over the load.
     """
 
     directory: Path
@@ -78,6 +70,7 @@ class Collected:
     coverage: Coverage | None
     judged: Coverage | None
     latency: list[LatencyGroup]
+    spread: HeatMap | None
     faults: list[JournalFault]
     telemetry: Telemetry | None
 
@@ -133,6 +126,8 @@ def collect(directory: Path) -> Collected:
             begin, intervals[0] = first.start, first
         if begin < load.asked_end:
             judged = measure_coverage(intervals, begin, load.asked_end, window_seconds, gaps)
+    span = (load.start, load.asked_end - load.start) if load else (0.0, 0.0)
+    latency, spread = read_latency(reader, windows, *span)
     return Collected(
         directory=directory,
         order=order,
@@ -144,7 +139,8 @@ def collect(directory: Path) -> Collected:
         load=load,
         coverage=coverage,
         judged=judged,
-        latency=_latency(reader, windows, load),
+        latency=latency,
+        spread=spread,
         faults=reader.faults,
         telemetry=telemetry.read(directory, (*LAYER_SERIES, *CAUSE_SERIES)),
     )
@@ -366,29 +362,3 @@ def first_measured(
     if first is None or start != first.start or any(gap.start < first.end and gap.end > first.start for gap in gaps):
         return None
     return MeasuredInterval(first.end - first.seconds, first.end, first.seconds)
-
-
-def _latency(reader: JournalReader, windows: Sequence[JournalWindow], load: LoadSpan | None) -> list[LatencyGroup]:
-    """One pass over latency.hlog; whatever else is wanted is merged from these groups."""
-    zero = load.start if load else 0.0
-    recording = [window for window in windows if window.latency]
-    groups = []
-    for key, histograms in reader.merged(recording, lambda window: f"{_hour(window, zero)}/{window.phase}").items():
-        hour, _, phase = key.partition("/")
-        groups.append(LatencyGroup(phase, int(hour), histograms))
-    recorded, read = latency_counts(windows, groups)
-    if read < recorded and not any(fault.file == files.LATENCY for fault in reader.faults):
-        message = f"missing or cut short: {recorded - read} of {recorded} latencies are not there"
-        reader.faults.append(JournalFault(files.LATENCY, 0, message))
-    return groups
-
-
-def _hour(window: JournalWindow, zero: float) -> int:
-    return max(0, int((window.start - zero + 1e-6) // HOUR_SECONDS))
-
-
-def latency_counts(windows: Sequence[JournalWindow], latency: Sequence[LatencyGroup]) -> tuple[int, int]:
-    """How many latencies the windows counted, and how many of them the histograms still hold."""
-    recorded = sum(int(summary.get("count") or 0) for window in windows for summary in window.latency.values())
-    read = sum(histogram.count for group in latency for histogram in group.histograms.values())
-    return recorded, min(read, recorded)

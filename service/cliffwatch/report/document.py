@@ -20,11 +20,12 @@ from cliffwatch.model.target import shown_targets
 from cliffwatch.model.workload import format_workload
 from cliffwatch.report.alerts import AlertSpan, alert_spans
 from cliffwatch.report.charts.layers import layers_document
-from cliffwatch.report.collect import HOUR_SECONDS, Collected, LatencyGroup, share_of
+from cliffwatch.report.collect import Collected, share_of
 from cliffwatch.report.findings import ReportedFinding, unconfirmed
 from cliffwatch.report.findings_document import findings_document, limits_document
 from cliffwatch.report.headline import headline
 from cliffwatch.report.judged_by import judged_by
+from cliffwatch.report.latency import HOUR_SECONDS, LatencyGroup
 from cliffwatch.report.limits.results import Judged
 from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.schema.report import (

@@ -24,7 +24,7 @@ from cliffwatch.model.run_state import VerdictName
 from cliffwatch.model.series_name import series_words
 from cliffwatch.report import format as formats
 from cliffwatch.report.charts import percentile_curve
-from cliffwatch.report.charts.heat import drawn
+from cliffwatch.report.charts.heat import HeatMap, drawn
 from cliffwatch.report.charts.series import ChartSeries, as_data
 from cliffwatch.report.limits.results import times_more
 from cliffwatch.report.schema.report import ReportDocument
@@ -92,7 +92,8 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
         .render(
             document=document,
             library=library,
-            heat=heat_svg(series),
+            heat=heat_svg(series, series.heat, "requests"),
+            spread=heat_svg(series, series.spread, "operations"),
             curves={name: (list(curves), percentile_curve.drawn(curves)) for name, curves in series.curves.items()},
             mark=mark,
             meaning=meaning,
@@ -108,9 +109,9 @@ def render(document: ReportDocument, series: ChartSeries, library_directory: Pat
     return page.encode("utf-8", "replace").decode("utf-8")
 
 
-def heat_svg(series: ChartSeries) -> Markup | None:
+def heat_svg(series: ChartSeries, heat: HeatMap | None, what: str) -> Markup | None:
     onsets = [finding["at"] for finding in series.findings if finding["degrades"]]
-    return drawn(series.heat, onsets[:100]) if series.heat is not None else None
+    return drawn(heat, onsets[:100], what) if heat is not None else None
 
 
 def headings(sections: Markup) -> list[tuple[str, Markup]]:

@@ -1,4 +1,4 @@
-"""The drives' latency as a heat map: how the requests of each moment were spread, where a percentile is one line.
+"""Latency as a heat map: how the requests, or operations, of each moment were spread, where a percentile is one line.
 
 Drawn here and not by the page's script, so that it prints and needs no script.
 """
@@ -26,7 +26,7 @@ _ROW_LABELS, _TIME_LABELS, _NARROW_EVERY = 8, 8, 4
 class HeatMap:
     """`edges` of the columns, in seconds since the load began; `bounds`, in seconds, are the upper ones of the rows.
 
-    `shares` has a row for each bound and a column for each span: of the requests of the span, NaN where none is known.
+    `shares` has a row for each bound and a column for each span: of what was in the span, NaN where none is known.
     """
 
     edges: Floats
@@ -52,17 +52,22 @@ def heat_map(buckets: Sequence[Samples], zero: float, seconds: float) -> HeatMap
     )
     # Scraped one after the other, a higher bucket may have counted less than a lower one.
     counts = np.maximum(np.diff(cumulative, axis=0, prepend=0.0), 0.0)
-    totals = counts.sum(axis=0)
+    return shares_of(edges, bounds, counts)
+
+
+def shares_of(edges: Floats, bounds: list[float], counts: Floats) -> HeatMap | None:
+    """Heat map from counts by bound (rows) and span (columns), without rows at either end that have none; None when
+    nothing was counted."""
     used = np.flatnonzero(np.nansum(counts, axis=1) > 0)
     if not len(used):
         return None
     with np.errstate(divide="ignore", invalid="ignore"):
-        shares = counts / totals
+        shares = counts / counts.sum(axis=0)
     first, last = int(used[0]), int(used[-1]) + 1
     return HeatMap(edges, bounds[first:last], shares[first:last])
 
 
-def _column_titles(heat: HeatMap, width: float, height: float) -> list[str]:
+def _column_titles(heat: HeatMap, width: float, height: float, what: str) -> list[str]:
     """Tooltip of each column: what it shows, in words."""
     below = np.cumsum(np.nan_to_num(heat.shares), axis=0)
     parts = []
@@ -72,7 +77,7 @@ def _column_titles(heat: HeatMap, width: float, height: float) -> list[str]:
         span = f"{formats.elapsed(float(heat.edges[column]))} to {formats.elapsed(float(heat.edges[column + 1]))}"
         parts.append(
             f'<rect x="{column * width:.1f}" y="0" width="{width:.2f}" height="{height:g}" '
-            f'fill-opacity="0"><title>{span}: half of the requests took {half}, 99 % {most}</title></rect>'
+            f'fill-opacity="0"><title>{span}: half of the {what} took {half}, 99 % {most}</title></rect>'
         )
     return parts
 
@@ -81,8 +86,8 @@ def _up_to(bound: float) -> str:
     return f"up to {formats.latency(bound)}" if np.isfinite(bound) else "longer than the largest bucket"
 
 
-def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
-    """The map, with a line at each of the `onsets`, in seconds since the load began.
+def drawn(heat: HeatMap, onsets: Sequence[float], what: str = "requests") -> Markup:
+    """The map of `what` it counts, with a line at each of the `onsets`, in seconds since the load began.
 
     The cells are SVG that becomes as wide as the page has room for; the labels beside it keep their size.
     """
@@ -92,7 +97,7 @@ def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
         '<div class="heat"><div class="heat-bounds">',
         *_bound_labels(heat),
         f'</div><svg viewBox="0 0 {_WIDTH:g} {height:g}" preserveAspectRatio="none" style="height: {height:g}px" '
-        'role="img" aria-label="How the latency of the drives&#39; requests was spread over time">',
+        f'role="img" aria-label="How the latency of {what} was spread over time">',
         f'<rect class="heat-ground" width="{_WIDTH:g}" height="{height:g}"/>',
     ]
     shades: list[list[str]] = [[] for _ in SHADES]
@@ -101,7 +106,7 @@ def drawn(heat: HeatMap, onsets: Sequence[float]) -> Markup:
         place = f"M{column * width:.1f} {height - (row + 1) * _ROW:g}"
         shades[shade].append(f"{place}h{width:.2f}v{_ROW:g}h-{width:.2f}z")
     parts += [f'<path class="heat-{number}" d="{"".join(cells)}"/>' for number, cells in enumerate(shades) if cells]
-    parts += _column_titles(heat, width, height)
+    parts += _column_titles(heat, width, height, what)
     end = float(heat.edges[-1])
     parts += [
         f'<path class="heat-onset" d="M{_WIDTH * onset / end:.1f} 0V{height:g}"/>'

@@ -13,7 +13,8 @@ import numpy as np
 from cliffwatch.base.units import six_digits
 from cliffwatch.journal import EventType
 from cliffwatch.report.charts.heat import HeatMap, heat_map
-from cliffwatch.report.collect import HOUR_SECONDS, Collected
+from cliffwatch.report.collect import Collected
+from cliffwatch.report.latency import HOUR_SECONDS
 from cliffwatch.report.schema.findings import LayerRow
 from cliffwatch.report.schema.findings import Layers as LayersDocument
 from cliffwatch.report.schema.report import LatencyOfOperation, Percentiles

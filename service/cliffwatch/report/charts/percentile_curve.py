@@ -12,7 +12,7 @@ from markupsafe import Markup
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.model.phase import Phase, phase_words
 from cliffwatch.report import format as formats
-from cliffwatch.report.collect import LatencyGroup
+from cliffwatch.report.latency import LatencyGroup
 
 #: What is drawn of a run, where it has it; the whole load where it has neither.
 _PHASES = (Phase.BASELINE.value, Phase.SOAK.value)
@@ -56,7 +56,9 @@ def drawn(curves: Mapping[str, Histogram]) -> Markup | None:
         path = "L".join(f"{_WIDTH * nines / right:.1f} {_y(value, low, high):.1f}" for nines, value in line)
         parts.append(f'<path class="curve curve-{name.partition(" ")[0]}" d="M{path}"/>')
     parts += ['</svg><div class="heat-times curve-times">']
-    parts += [f'<span style="left: {nines / right:.1%}">{name}</span>' for name, nines in _ticks(right)]
+    for number, (name, nines) in enumerate(_ticks(right)):
+        narrow = ' class="between"' if number % 2 else ""
+        parts.append(f'<span{narrow} style="left: {nines / right:.1%}">{name}</span>')
     parts += ["</div></div>"]
     # Numbers, and words of our own making.
     return Markup("".join(parts))  # noqa: S704

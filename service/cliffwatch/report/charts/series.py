@@ -67,6 +67,8 @@ class ChartSeries:
     evidence: dict[str, Column] = field(default_factory=dict)
     findings: list[dict[str, Any]] = field(default_factory=list)
     heat: HeatMap | None = None
+    #: How the primary latency was spread.
+    spread: HeatMap | None = None
     #: Latency name → phase → its merged histogram.
     curves: dict[str, dict[str, Histogram]] = field(default_factory=dict)
 
@@ -105,6 +107,7 @@ def series_of(run: Collected, found: Sequence[ReportedFinding] = ()) -> ChartSer
         },
         findings=[_drawn(each, zero) for each in found],
         heat=_heat(run, primary_latency(sorted(names))),
+        spread=run.spread,
         curves=curves_of(run.latency),
     )
 
