@@ -17,6 +17,7 @@ from cliffwatch.journal import JournalReader, files
 from cliffwatch.journal.events import ANNOTATED
 from cliffwatch.model.annotations import LABELS_LIMIT
 from cliffwatch.model.settings import Settings, read_settings
+from cliffwatch.report.process import ReportOutcome
 from cliffwatch.store.models import RunRow
 
 SEEN = {"labels": {"release": "26.1"}, "note": "new firmware", "pinned": True}
@@ -72,6 +73,7 @@ def test_annotations_are_changed_one_by_one_and_survive_the_index(api: Api) -> N
         ({"labels": {"release": ""}}, "labels.release"),
         ({"labels": {"release": "a\nb"}}, "labels.release"),
         ({"labels": {"release": "x" * 101}}, "labels.release"),
+        ({"labels": {"release": " x"}}, "labels.release"),
         ({"labels": {f"l{number}": "x" for number in range(LABELS_LIMIT + 1)}}, "labels"),
         ({"note": "x" * 4001}, "note"),
         ({"note": "a\0b"}, "note"),
@@ -157,7 +159,8 @@ def test_a_finished_run_is_deleted_and_nothing_of_it_is_left(api: Api) -> None:
 def test_what_is_pinned_or_goes_on_is_not_deleted(api: Api) -> None:
     over(api, "pinned")
     annotate(api, "pinned", pinned=True)
-    assert delete(api, "pinned").json()["code"] == "conflict"
+    refused = delete(api, "pinned").json()
+    assert (refused["code"], "is pinned; unpin it first" in refused["detail"]) == ("wrong_state", True)
     api.put("/runs/waits", ORDER)
     assert delete(api, "waits").json()["code"] == "wrong_state"
     ending = over(api, "ending")
@@ -183,22 +186,49 @@ def test_a_deletion_that_was_cut_short_is_finished(settings: Settings) -> None:
     with serving(settings) as api:
         directory = over(api, "one")
         directory.rename(directory.with_name(".deleted-one-0000"))
+        # Of a run of that name that was deleted earlier, and is there again.
+        over(api, "again")
+        (settings.runs_directory / ".deleted-again-0000").mkdir()
     with serving(settings) as api:
-        assert list(settings.runs_directory.iterdir()) == []
-        assert listed(api) == ["one"], "its row was not deleted before the service was killed"
-        assert delete(api, "one").status_code == 204
-        assert listed(api) == []
+        assert [path.name for path in settings.runs_directory.iterdir()] == ["again"]
+        assert listed(api) == ["again"]
 
 
-def test_a_database_that_fails_leaves_a_run_that_can_be_deleted_again(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    over(api, "one")
+def test_a_deletion_that_fails_leaves_the_run_as_it_was(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = over(api, "one")
     with monkeypatch.context() as patch:
         patch.setattr("cliffwatch.app.library.durable.sync_directory", _fail)
         assert delete(api, "one").status_code == 503
+    assert (directory / files.EVENTS).exists()
+    assert shown(api, "one")["pinned"] is False
     assert delete(api, "one").status_code == 204
-    assert listed(api) == []
+    assert (listed(api), list(api.settings.runs_directory.iterdir())) == ([], [])
+
+
+def test_what_the_journal_cannot_say_the_index_does(api: Api) -> None:
+    for run_id in ("damaged", "pinned"):
+        directory = over(api, run_id)
+        annotate(api, run_id, pinned=run_id == "pinned")
+        (directory / files.EVENTS).write_bytes(b"")
+    assert delete(api, "pinned").json()["code"] == "wrong_state"
+    assert delete(api, "damaged").status_code == 204
+
+
+def test_a_report_does_not_bring_a_deleted_run_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory = over(api, "one")
+
+    def deleted_meanwhile(*_: object) -> ReportOutcome:
+        assert delete(api, "one").status_code == 204
+        return ReportOutcome(None, "it is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cliffwatch.app.reports.make_report", deleted_meanwhile)
+        assert api.post("/runs/one/report").status_code == 404
+    assert not directory.exists()
+    row = over(api, "two")
+    row.rename(row.with_name("taken-away"))
+    assert api.post("/runs/two/report").status_code == 404
+    assert not row.exists()
 
 
 def _fail(_: Path) -> None:

@@ -36,6 +36,8 @@ def test_labels_and_notes_are_shown_and_found(kept: Machine) -> None:
         (("run", "label", "kept", "release"), "NAME=VALUE: 'release' is not a label; write name=value"),
         (("run", "label", "kept", "Release=1"), "NAME=VALUE: Release: "),
         (("run", "label", "kept"), "give a label to set"),
+        (("run", "label", "kept", "a=1", "a=2"), "NAME=VALUE: 'a' is given twice"),
+        (("run", "label", "kept", "a=1", "--remove", "a"), "--remove: 'a' is to be set, too"),
         (("run", "list", "--label", "=x"), "--label: '=x' is not a label"),
         (("run", "start", "kept", *TARGET, "--label", "x"), "--label: 'x' is not a label"),
         (("run", "delete", "kept"), "--yes: say so where you cannot be asked"),

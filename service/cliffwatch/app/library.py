@@ -1,6 +1,6 @@
 """The runs that are kept: annotate one, delete one, and delete what is older than the retention.
 
-A journal is deleted in one step, by a rename; what a service that was killed had begun to delete is removed at the next
+A journal is deleted in one step, by a rename; what a service that was killed had begun to delete is deleted at the next
 start. Only finished runs are deleted, and none that is pinned.
 """
 
@@ -32,7 +32,7 @@ from cliffwatch.store.queries import require_run
 _LOG = logging.getLogger(__name__)
 _DELETED_PREFIX = f"{UNFINISHED_PREFIX}deleted-"
 #: The retention is counted in hours and days.
-_PERIOD_SECONDS = 600.0
+_PERIOD_SECONDS = 60.0
 
 
 class RunLibrary:
@@ -47,9 +47,12 @@ class RunLibrary:
         self._rounds = Rounds("retention", _PERIOD_SECONDS, self.expire, "old runs could not be deleted")
 
     def start(self) -> None:
-        """Remove what is left of deleted runs, and delete those that become too old from now on."""
+        """Finish deletions of a service that was killed, and delete runs that become too old from now on."""
         for path in self._runs_directory.glob(f"{_DELETED_PREFIX}*"):
-            shutil.rmtree(path, ignore_errors=True)
+            run_id = path.name.removeprefix(_DELETED_PREFIX).rpartition("-")[0]
+            if not (self._runs_directory / run_id).exists():
+                self._delete_row(run_id)
+            _remove(path)
         if self._retention_seconds is not None:
             self._rounds.start()
 
@@ -68,29 +71,39 @@ class RunLibrary:
 
         if not (directory / files.EVENTS).exists():
             raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
-        EventLog(directory).append_all(decide)
+        # Not while it is deleted: a pin that was accepted holds.
+        with self._turns.of(run_id):
+            EventLog(directory).append_all(decide)
         with self._database.session() as session:
             return index_run(session, directory)
 
     def delete(self, run_id: str) -> None:
-        """Delete a run: its journal, its reports and its telemetry.
-
-        Raises Problem: wrong_state for one that is not over, conflict for one that is pinned.
-        """
+        """Delete a run: its journal, its reports and its telemetry. Raises Problem(wrong_state) for one that is not
+        over, or is pinned; then it is as it was."""
         with self._turns.of(run_id):
             with self._database.snapshot() as session:
-                directory = Path(require_run(session, run_id).directory)
+                row = require_run(session, run_id)
+            directory = Path(row.directory)
             aside = self._runs_directory / f"{_DELETED_PREFIX}{run_id}-{secrets.token_hex(4)}"
-            # A journal that is not there was deleted by a service that was killed before its row was.
+            # A journal that is not there was taken away by hand.
             if directory.exists():
-                _require_deletable(run_id, directory)
+                _require_deletable(row)
                 directory.rename(aside)
-                durable.sync_directory(directory.parent)
-            with self._database.session() as session:
-                row = session.get(RunRow, run_id)
-                if row is not None:
-                    session.delete(row)
-            shutil.rmtree(aside, ignore_errors=True)
+            try:
+                durable.sync_directory(self._runs_directory)
+                self._delete_row(run_id)
+            except BaseException:
+                if aside.exists():
+                    aside.rename(directory)
+                raise
+            if aside.exists():
+                _remove(aside)
+
+    def _delete_row(self, run_id: str) -> None:
+        with self._database.session() as session:
+            row = session.get(RunRow, run_id)
+            if row is not None:
+                session.delete(row)
 
     def expire(self) -> None:
         """Delete runs that have been over, or here, for longer than the retention."""
@@ -110,11 +123,28 @@ class RunLibrary:
                 _LOG.info("run %s was deleted: it is older than CLIFFWATCH_RETENTION, %s, and not pinned", run_id, kept)
 
 
-def _require_deletable(run_id: str, directory: Path) -> None:
-    if status_in(directory).state is not RunState.FINISHED or launcher.worker_is_alive(directory):
+def _require_deletable(row: RunRow) -> None:
+    """Raises Problem(wrong_state). What the journal cannot say any more, the index says as it was."""
+    run_id, directory = row.id, Path(row.directory)
+    try:
+        state = status_in(directory).state
+        is_pinned = annotations_in(stored.event for stored in JournalReader(directory).events()).pinned
+    except (Problem, OSError):
+        state, is_pinned = RunState(row.state), row.pinned
+    if state is RunState.REPORTING or (state is RunState.FINISHED and launcher.worker_is_alive(directory)):
+        raise Problem(Code.WRONG_STATE, f"run {run_id} is about to end; try again in a moment")
+    if state is not RunState.FINISHED:
         raise Problem(Code.WRONG_STATE, f"run {run_id} is not over; stop it first: `cliffwatch run stop {run_id}`")
     if hung := hung_processes(directory):
         detail = f"process {hung[0].pid} of run {run_id} was killed and hangs; other runs on its target wait for that"
         raise Problem(Code.WRONG_STATE, detail)
-    if annotations_in(stored.event for stored in JournalReader(directory).events()).pinned:
-        raise Problem(Code.CONFLICT, f"run {run_id} is pinned; unpin it first: `cliffwatch run unpin {run_id}`")
+    if is_pinned:
+        raise Problem(Code.WRONG_STATE, f"run {run_id} is pinned; unpin it first: `cliffwatch run unpin {run_id}`")
+
+
+def _remove(path: Path) -> None:
+    """Remove what no run is any more; the next start tries again."""
+    try:
+        shutil.rmtree(path)
+    except OSError as error:
+        _LOG.warning("%s is of a deleted run and cannot be removed: %s", path, error)

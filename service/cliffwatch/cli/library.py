@@ -28,7 +28,8 @@ from cliffwatch.model.annotations import Labels, parse_label
 
 _LABELS: TypeAdapter[dict[str, str]] = TypeAdapter(Labels)
 LabelOption = Annotated[
-    list[str] | None, typer.Option("--label", metavar="NAME=VALUE", help="A label for the run; may be given again.")
+    list[str] | None,
+    typer.Option("--label", metavar="NAME=VALUE", help="A label, such as release=26.1; may be given again."),
 ]
 
 
@@ -49,7 +50,11 @@ def register(app: typer.Typer) -> None:
 def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
     """Labels of texts such as `release=26.1`. Raises Problem(bad_request) that names the flag."""
     try:
-        return _LABELS.validate_python(dict(map(parse_label, texts)))
+        pairs = list(map(parse_label, texts))
+        names = [name for name, _ in pairs]
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise ValueError(f"{twice!r} is given twice; give it once")
+        return _LABELS.validate_python(dict(pairs))
     except ValidationError as error:
         faults = [FieldFault(flag, f"{fault.field}: {fault.message}") for fault in faults_of(error)]
         raise Problem(Code.BAD_REQUEST, "a label is not valid", faults) from error
@@ -71,7 +76,10 @@ def label_run(
     """Label a run. `run list --label NAME=VALUE` finds it again."""
     if not (labels or remove):
         raise Problem(Code.BAD_REQUEST, "give a label to set, such as release=26.1, or one to remove with --remove")
-    _change(context, run, {"labels": dict.fromkeys(remove or ()) | labels_of("NAME=VALUE", labels or ())}, output)
+    given = labels_of("NAME=VALUE", labels or ())
+    if both := sorted(given.keys() & set(remove or ())):
+        raise Problem(Code.BAD_REQUEST, f"--remove: {both[0]!r} is to be set, too; give one of the two")
+    _change(context, run, {"labels": dict.fromkeys(remove or ()) | given}, output)
 
 
 def note_run(

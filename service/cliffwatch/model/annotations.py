@@ -17,6 +17,8 @@ NOTE_LIMIT, VALUE_LIMIT = 4000, 100
 def _check_value(value: str) -> str:
     if not value.isprintable():
         raise ValueError("a label's value has letters, digits, signs and spaces, and no line breaks")
+    if value != value.strip():
+        raise ValueError("a label's value begins and ends with no space; leave it out")
     return value
 
 

@@ -2,14 +2,15 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request, Response
-from pydantic import ValidationError
+from fastapi import APIRouter, Request, Response
+from pydantic import BeforeValidator, ValidationError
 
 from cliffwatch.app.differences import differences_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
-from cliffwatch.base.faults import NAME_PATTERN, faults_of
+from cliffwatch.base.faults import faults_of
 from cliffwatch.http.context import Context, RunId, find_run
 from cliffwatch.model.annotations import AnnotationsChange, parse_labels
+from cliffwatch.model.document import Name
 from cliffwatch.store.queries import runs_page
 from cliffwatch.web.page import PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating
@@ -25,7 +26,7 @@ def show_differences(
     run_id: RunId,
     services: Context,
     visitor: AnyVisitor,
-    other: Annotated[str | None, Query(pattern=NAME_PATTERN)] = None,
+    other: Annotated[Name | None, BeforeValidator(lambda text: text or None)] = None,
 ) -> Response:
     """What differs from another run: unless one is named, from the newest pinned one of the workload, or the one
     before."""
@@ -48,12 +49,15 @@ def show_differences(
 
 @router.post("/runs/{run_id}/annotations")
 def annotate(run_id: RunId, services: Context, visitor: Operating, form: Form) -> Response:
-    """Replace a run's labels and its note, and pin it or not."""
-    labels = labels_in(form)
-    gone = {name: None for name in find_run(services, run_id).labels if name not in labels}
-    # Browsers end a line with two characters.
-    note = form.get("note", "").replace("\r\n", "\n").strip()
-    change: dict[str, Any] = {"labels": gone | labels, "note": note, "pinned": form.get("pinned") == "yes"}
+    """Change what differs from what the form showed; what others changed meanwhile stays."""
+    before, after = labels_in(form, "labels_before"), labels_in(form, "labels")
+    changed = {name: value for name, value in after.items() if before.get(name) != value}
+    change: dict[str, Any] = {"labels": {name: None for name in before if name not in after} | changed}
+    if (note := _note_in(form, "note")) != _note_in(form, "note_before"):
+        change["note"] = note
+    is_pinned = form.get("pinned") == "yes"
+    if is_pinned is not (form.get("pinned_before") == "yes"):
+        change["pinned"] = is_pinned
     try:
         services.library.annotate(run_id, AnnotationsChange.model_validate(change), visitor.caller.name)
     except ValidationError as error:
@@ -68,9 +72,14 @@ def delete(run_id: RunId, services: Context, visitor: Operating, form: Form) -> 
     return go_to("/runs")
 
 
-def labels_in(form: dict[str, str]) -> dict[str, str]:
+def labels_in(form: dict[str, str], field: str = "labels") -> dict[str, str]:
     """Labels of a form's field. Raises Problem(bad_request)."""
     try:
-        return parse_labels(form.get("labels", ""))
+        return parse_labels(form.get(field, ""))
     except ValueError as error:
         raise Problem(Code.BAD_REQUEST, "the form is not valid", [FieldFault("labels", str(error))]) from error
+
+
+def _note_in(form: dict[str, str], field: str) -> str:
+    # Browsers end a line with two characters.
+    return form.get(field, "").replace("\r\n", "\n").strip()

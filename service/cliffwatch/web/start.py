@@ -51,7 +51,12 @@ def show_form(
 def _as_before(run_id: str, asked: RunRequest) -> dict[str, str]:
     """Fields of the form for a request. Raises Problem(bad_request) for one that the form cannot hold."""
     if not isinstance(asked.workload, str) or asked.more_targets:
-        detail = f"run {run_id} has a workload that is not stored, or several targets: `cliffwatch run again {run_id}`"
+        why = (
+            "several targets"
+            if asked.more_targets
+            else "a workload that came with its request, and is no stored version"
+        )
+        detail = f"run {run_id} has {why}, which this form cannot start: `cliffwatch run again {run_id}` can"
         raise Problem(Code.BAD_REQUEST, detail)
     target = asked.target.model_dump(mode="json")
     place = target[TARGET_KINDS[asked.target.kind][0]]
