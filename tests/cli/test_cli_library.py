@@ -81,3 +81,9 @@ def test_a_run_that_is_pinned_is_kept(kept: Machine) -> None:
     assert kept.run("run", "unpin", "kept").returncode == 0
     assert kept.data("run", "delete", "kept", "--yes") == {"id": "kept", "deleted": True}
     assert "kept" not in [run["id"] for run in kept.data("run", "list")]
+
+
+def test_a_schedule_shows_the_labels_of_its_runs(machine: Machine) -> None:
+    when = ("--workload", machine.workload("nightly"), *TARGET, "--cron", "0 3 * * *")
+    assert machine.run("schedule", "add", "nightly", *when, "--label", "release=26.1").returncode == 0
+    assert "release=26.1" in machine.run("schedule", "show", "nightly").stdout

@@ -27,6 +27,7 @@ def open_dialog(page: Page, name: str) -> None:
 
 
 def test_what_is_to_be_known_of_a_run_is_kept_and_found(page: Page, service: Service, over: str) -> None:
+    wait_until_finished(service, start_run(service, steady("without-labels", "1m", "10s", **QUICK)))
     log_in(page, service, f"/runs/{over}")
     open_dialog(page, "Labels and note…")
     page.locator("#annotate-dialog").get_by_role("button", name="Leave it").click()

@@ -1,7 +1,7 @@
 """The runs that are kept: `cliffwatch run label`, `run note`, `run pin`, `run unpin`, `run again`, `run diff`, …"""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -60,6 +60,12 @@ def labels_of(flag: str, texts: Sequence[str]) -> dict[str, str]:
         raise Problem(Code.BAD_REQUEST, "a label is not valid", faults) from error
     except ValueError as error:
         raise Problem(Code.BAD_REQUEST, "a label is not valid", [FieldFault(flag, str(error))]) from error
+
+
+def labels_text(run: Mapping[str, Any]) -> str:
+    """The labels of a run, or of a schedule's, and whether it is pinned."""
+    labels = [f"{name}={value}" for name, value in (run.get("labels") or {}).items()]
+    return ", ".join([*(["pinned"] if run.get("pinned") else []), *labels]) or show(None)
 
 
 def label_run(
@@ -175,7 +181,7 @@ def _change(context: typer.Context, run: str, change: dict[str, Any], output: Ou
     with session.client() as api:
         run = known_run(api, run)
         body = api.patch(path_of("runs", run), change)
-    words = [f"{name}={value}" for name, value in body["labels"].items()] or ["no labels"]
-    say(f"run {run}: {', '.join(words)}; {'pinned' if body['pinned'] else 'not pinned'}")
+    labels = ", ".join(f"{name}={value}" for name, value in body["labels"].items()) or "no labels"
+    say(f"run {run}: {labels}; {'pinned' if body['pinned'] else 'not pinned'}")
     if session.how(output) is Output.JSON:
         print_json(body)

@@ -20,7 +20,7 @@ from cliffwatch.cli.following import (
     workload_name,
 )
 from cliffwatch.cli.junit import JunitOption
-from cliffwatch.cli.library import LabelOption, labels_of
+from cliffwatch.cli.library import LabelOption, labels_of, labels_text
 from cliffwatch.cli.output import (
     Column,
     Output,
@@ -224,12 +224,6 @@ reports.register(app)
 export.register(app)
 bundles.register(app)
 library.register(app)
-
-
-def labels_text(run: Mapping[str, Any]) -> str:
-    """The labels of a run, and whether it is pinned."""
-    labels = [f"{name}={value}" for name, value in (run.get("labels") or {}).items()]
-    return ", ".join([*(["pinned"] if run.get("pinned") else []), *labels]) or show(None)
 
 
 def _facts_of(run: dict[str, Any]) -> dict[str, str]:
