@@ -1,15 +1,18 @@
 """Annotations of runs, runs by label, the request of a run, and which runs can be deleted, by hand and by age."""
 
 import fcntl
+import threading
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 from testkit import journals
 from tests.api.harness import ORDER, WORKLOAD, Api, serving
 
 from cliffwatch.app.index import rebuild
+from cliffwatch.app.library import RunLibrary
 from cliffwatch.base import durable
 from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.processes import ProcessIdentity
@@ -201,6 +204,11 @@ def test_a_deletion_that_fails_leaves_the_run_as_it_was(api: Api, monkeypatch: p
         assert delete(api, "one").status_code == 503
     assert (directory / files.EVENTS).exists()
     assert shown(api, "one")["pinned"] is False
+    with monkeypatch.context() as patch:
+        # A database that goes away between the rename and the deletion of the row.
+        patch.setattr("cliffwatch.app.library.durable.sync_directory", lambda _: patch.setattr(Session, "get", _fail))
+        assert delete(api, "one").status_code == 503
+    assert (directory / files.EVENTS).exists()
     assert delete(api, "one").status_code == 204
     assert (listed(api), list(api.settings.runs_directory.iterdir())) == ([], [])
 
@@ -212,6 +220,38 @@ def test_what_the_journal_cannot_say_the_index_does(api: Api) -> None:
         (directory / files.EVENTS).write_bytes(b"")
     assert delete(api, "pinned").json()["code"] == "wrong_state"
     assert delete(api, "damaged").status_code == 204
+
+
+def test_a_pinned_run_whose_pinning_line_is_damaged_stays(api: Api) -> None:
+    directory = over(api, "one")
+    annotate(api, "one", pinned=True)
+    log = directory / files.EVENTS
+    lines = log.read_bytes().splitlines(keepends=True)
+    log.write_bytes(b"".join(line.replace(b'"pinned"', b'"planned"') for line in lines))
+    assert sum(b'"planned"' in line for line in log.read_bytes().splitlines()) == 1
+    assert delete(api, "one").json()["code"] == "wrong_state"
+    annotate(api, "one", pinned=False)
+    assert delete(api, "one").status_code == 204
+
+
+def test_a_run_is_not_annotated_while_it_is_deleted(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    over(api, "one")
+    answers: list[int] = []
+    pin = threading.Thread(target=lambda: answers.append(annotate(api, "one", pinned=True).status_code))
+    remove_row = RunLibrary._delete_row
+
+    def remove_row_late(library: RunLibrary, run_id: str) -> None:
+        pin.start()
+        pin.join(0.5)
+        assert answers == [], "it waits until the run is gone"
+        remove_row(library, run_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RunLibrary, "_delete_row", remove_row_late)
+        assert delete(api, "one").status_code == 204
+    pin.join(30)
+    assert answers == [404]
+    assert list(api.settings.runs_directory.iterdir()) == []
 
 
 def test_a_report_does_not_bring_a_deleted_run_back(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -231,7 +271,7 @@ def test_a_report_does_not_bring_a_deleted_run_back(api: Api, monkeypatch: pytes
     assert not row.exists()
 
 
-def _fail(_: Path) -> None:
+def _fail(*_: object) -> None:
     raise OSError(5, "input/output error")
 
 

@@ -22,7 +22,7 @@ from cliffwatch.base.rounds import Rounds
 from cliffwatch.base.units import format_duration
 from cliffwatch.journal import Event, EventLog, JournalReader, files
 from cliffwatch.journal.annotated import annotated, annotations_in
-from cliffwatch.model.annotations import AnnotationsChange
+from cliffwatch.model.annotations import Annotations, AnnotationsChange
 from cliffwatch.model.run_state import RunState
 from cliffwatch.model.settings import Settings
 from cliffwatch.store.database import Database
@@ -61,21 +61,23 @@ class RunLibrary:
 
     def annotate(self, run_id: str, change: AnnotationsChange, by: str) -> RunRow:
         """Change a run's annotations: its row as it is then. Raises Problem: bad_request, journal_unreadable."""
-        with self._database.snapshot() as session:
-            directory = Path(require_run(session, run_id).directory)
-
-        def decide(events: list[Event]) -> list[Event]:
-            before = annotations_in(events)
-            after = change.applied_to(before)
-            return [] if after == before else [annotated(after, by, self._clock.wall())]
-
-        if not (directory / files.EVENTS).exists():
-            raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
         # Not while it is deleted: a pin that was accepted holds.
         with self._turns.of(run_id):
+            with self._database.snapshot() as session:
+                row = require_run(session, run_id)
+            directory = Path(row.directory)
+            shown = Annotations(labels=row.labels, note=row.note or "", pinned=row.pinned)
+
+            def decide(events: list[Event]) -> list[Event]:
+                after = change.applied_to(annotations_in(events))
+                # The index has more than the journal where a line of it was damaged since.
+                return [] if after == annotations_in(events) == shown else [annotated(after, by, self._clock.wall())]
+
+            if not (directory / files.EVENTS).exists():
+                raise Problem(Code.JOURNAL_UNREADABLE, f"{directory / files.EVENTS} is not there")
             EventLog(directory).append_all(decide)
-        with self._database.session() as session:
-            return index_run(session, directory)
+            with self._database.session() as session:
+                return index_run(session, directory)
 
     def delete(self, run_id: str) -> None:
         """Delete a run: its journal, its reports and its telemetry. Raises Problem(wrong_state) for one that is not
@@ -126,11 +128,13 @@ class RunLibrary:
 def _require_deletable(row: RunRow) -> None:
     """Raises Problem(wrong_state). What the journal cannot say any more, the index says as it was."""
     run_id, directory = row.id, Path(row.directory)
+    is_pinned = row.pinned
     try:
         state = status_in(directory).state
-        is_pinned = annotations_in(stored.event for stored in JournalReader(directory).events()).pinned
+        # The line that pinned it may be damaged: one of the two is enough.
+        is_pinned = is_pinned or annotations_in(stored.event for stored in JournalReader(directory).events()).pinned
     except (Problem, OSError):
-        state, is_pinned = RunState(row.state), row.pinned
+        state = RunState(row.state)
     if state is RunState.REPORTING or (state is RunState.FINISHED and launcher.worker_is_alive(directory)):
         raise Problem(Code.WRONG_STATE, f"run {run_id} is about to end; try again in a moment")
     if state is not RunState.FINISHED:

@@ -3,7 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Request, Response
-from pydantic import BeforeValidator, ValidationError
+from pydantic import ValidationError
 
 from cliffwatch.app.differences import differences_of
 from cliffwatch.base.errors import Code, FieldFault, Problem
@@ -12,7 +12,7 @@ from cliffwatch.http.context import Context, RunId, find_run
 from cliffwatch.model.annotations import AnnotationsChange, parse_labels
 from cliffwatch.model.document import Name
 from cliffwatch.store.queries import runs_page
-from cliffwatch.web.page import PageRoute, go_to, show
+from cliffwatch.web.page import EMPTY_IS_NONE, PageRoute, go_to, show
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
 router = APIRouter(route_class=PageRoute, include_in_schema=False)
@@ -26,7 +26,7 @@ def show_differences(
     run_id: RunId,
     services: Context,
     visitor: AnyVisitor,
-    other: Annotated[Name | None, BeforeValidator(lambda text: text or None)] = None,
+    other: Annotated[Name | None, EMPTY_IS_NONE] = None,
 ) -> Response:
     """What differs from another run: unless one is named, from the newest pinned one of the workload, or the one
     before."""

@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from jinja2 import Environment
+from pydantic import BeforeValidator
 
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.version import VERSION
@@ -31,6 +32,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+#: A form sends an empty text for what was not chosen.
+EMPTY_IS_NONE = BeforeValidator(lambda text: text or None)
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BeforeValidator, ValidationError
+from pydantic import ValidationError
 from sse_starlette import EventSourceResponse
 
 from cliffwatch.analysis.journal_series import BASELINE_NOTE
@@ -32,7 +32,7 @@ from cliffwatch.report.phases import phase_bounds
 from cliffwatch.report.remedies import remedy_of
 from cliffwatch.web.curves import columns_of
 from cliffwatch.web.firing import FollowedAlerts
-from cliffwatch.web.page import HEADERS, PageRoute, go_to, show
+from cliffwatch.web.page import EMPTY_IS_NONE, HEADERS, PageRoute, go_to, show
 from cliffwatch.web.run_list import CURVE_HEIGHT, CURVE_WIDTH, run_list
 from cliffwatch.web.session import AnyVisitor, Form, Operating
 
@@ -46,8 +46,6 @@ _KEPT_TYPES = frozenset({EventType.STATE, EventType.PHASE, EventType.FINDING})
 _SHOWN_TYPES = frozenset(
     {EventType.STATE, EventType.PHASE, EventType.GAP, EventType.FINDING, EventType.ALERT, EventType.NOTE}
 )
-#: A form sends an empty text for `any`.
-_CHOICE = BeforeValidator(lambda text: text or None)
 _STOPPABLE = frozenset({RunState.QUEUED, RunState.STARTING, RunState.RUNNING, RunState.INTERRUPTED})
 
 
@@ -61,10 +59,10 @@ def show_runs(
     request: Request,
     services: Context,
     visitor: AnyVisitor,
-    state: Annotated[RunState | None, _CHOICE] = None,
-    workload: Annotated[Name | None, _CHOICE] = None,
-    verdict: Annotated[VerdictName | None, _CHOICE] = None,
-    label: Annotated[LabelText | None, _CHOICE] = None,
+    state: Annotated[RunState | None, EMPTY_IS_NONE] = None,
+    workload: Annotated[Name | None, EMPTY_IS_NONE] = None,
+    verdict: Annotated[VerdictName | None, EMPTY_IS_NONE] = None,
+    label: Annotated[LabelText | None, EMPTY_IS_NONE] = None,
     page: PageToken = None,
 ) -> Response:
     """Runs, newest first, each with its verdict, its figures and the curve of its p99."""
