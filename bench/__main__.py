@@ -23,7 +23,7 @@ from bench import (
     storage,
     storage_rolls,
 )
-from bench.ebpf import probe_cost
+from bench.ebpf import probe_cost, probe_missed
 from bench.figures import Figure
 
 BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
@@ -34,6 +34,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "kafka": kafka.figures,
     "kafka-outage": kafka_outage.figures,
     "ebpf": probe_cost.figures,
+    "ebpf-missed": probe_missed.figures,
     "stack": stack.figures,
     "detection": detection.figures,
     "simulator": simulator.figures,

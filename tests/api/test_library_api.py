@@ -3,6 +3,8 @@
 import fcntl
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -265,10 +267,32 @@ def test_a_report_does_not_bring_a_deleted_run_back(api: Api, monkeypatch: pytes
         patch.setattr("cliffwatch.app.reports.make_report", deleted_meanwhile)
         assert api.post("/runs/one/report").status_code == 404
     assert not directory.exists()
-    row = over(api, "two")
-    row.rename(row.with_name("taken-away"))
-    assert api.post("/runs/two/report").status_code == 404
-    assert not row.exists()
+
+
+def test_no_report_is_begun_of_a_run_that_was_deleted_while_others_were_made(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = over(api, "one")
+
+    @contextmanager
+    def others_first(_: Path) -> Iterator[None]:
+        assert delete(api, "one").status_code == 204
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setattr("cliffwatch.app.reports.one_at_a_time", others_first)
+        patch.setattr("cliffwatch.app.reports.make_report", _fail)
+        assert api.post("/runs/one/report").status_code == 404
+    assert not directory.exists()
+
+
+def test_a_run_whose_journal_was_taken_away_can_be_deleted(api: Api) -> None:
+    directory = over(api, "one")
+    directory.rename(api.settings.state_directory / "taken-away")
+    assert api.post("/runs/one/report").status_code == 404
+    assert not directory.exists()
+    assert delete(api, "one").status_code == 204
+    assert listed(api) == []
 
 
 def _fail(*_: object) -> None:

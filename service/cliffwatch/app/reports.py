@@ -73,11 +73,11 @@ class ReportService:
         _require_windows(directory, place)
         # It takes a processor, and more memory than all else: not as often at once as people ask.
         with self._making.take(), one_at_a_time(self.cache / "reports"):
-            # That of a finished run is its journal, which may have been deleted while others were made.
-            if not is_over and directory.is_dir():
+            # It may be deleted while others are made, and while this one is.
+            if directory.is_dir():
                 place.mkdir(mode=durable.PRIVATE_DIRECTORY, exist_ok=True)
-            made = make_report(directory, place) if directory.is_dir() else None
-        if made is None or not directory.is_dir():
+                made = make_report(directory, place)
+        if not directory.is_dir():
             raise Problem(Code.NOT_FOUND, f"run {run_id} was deleted while its report was to be made")
         if made.conclusion is None or made.failure:
             code = Code.JOURNAL_UNWRITABLE if made.unwritable else Code.INTERNAL
