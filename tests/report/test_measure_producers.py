@@ -24,7 +24,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.machine.sysfs import device_number
 from cliffwatch.model.settings import read_settings
-from cliffwatch.model.window import EngineWindow
+from cliffwatch.model.window import DRIVES_SPAN, EngineWindow
 from cliffwatch.part.device_io import DeviceIo
 from cliffwatch.report.collect import Collected, collect
 from cliffwatch.report.measures import compare_around
@@ -45,6 +45,7 @@ NO_MEASURE = {
     "8:0.read_milliseconds",
     "8:0.read_operations",
     "device_read_milliseconds",
+    DRIVES_SPAN,
     "measured_seconds",
     *LAYER_SERIES,
 }

@@ -21,6 +21,9 @@ NAMES_LIMITS = {"latency": 64, "counters": 2000, "gauges": 2000}
 _NAME_LENGTH = 200
 #: The gauge that distinguishes a stall from a load that has nothing to do.
 OLDEST_OUTSTANDING = "oldest_outstanding_seconds"
+#: Gauges of drives of other hosts: how old their scrapes were at the window's end, and how far apart the two that its
+#: counters lie between.
+DRIVES_AGE, DRIVES_SPAN = "drives_age_seconds", "drives_span_seconds"
 #: Gauges by which an engine says how many operations a second it is to make; the first that is there.
 _REQUESTED = ("requested_operations_per_second", "target_rate")
 #: The event by which a run's first engine says on which line of the grid its load began (`start`): when it was not

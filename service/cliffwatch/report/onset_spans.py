@@ -11,6 +11,7 @@ from cliffwatch.analysis.thresholds import DEVICE_ROSE
 from cliffwatch.base.units import format_duration
 from cliffwatch.journal import JournalWindow
 from cliffwatch.model.phase import Phase
+from cliffwatch.model.window import DRIVES_SPAN
 from cliffwatch.report.collect import Collected
 from cliffwatch.telemetry.catalogue import HOST_WRITTEN
 from cliffwatch.telemetry.increases import sum_of_increases
@@ -189,13 +190,22 @@ def slowed_drive(spans: Spans, drives: list[RunDrive]) -> RunDrive | None:
 
 
 def rate_of(windows: Windows, name: str, zero_with: str = "") -> float | None:
-    seconds = sum(window.seconds for window in windows)
+    seconds = _counted_seconds(windows, name)
     if seconds <= 0:
         return None
     found = [window.counters[name] for window in windows if name in window.counters]
     if found:
         return sum(found) / seconds
     return 0.0 if zero_with and any(zero_with in window.counters for window in windows) else None
+
+
+def _counted_seconds(windows: Windows, name: str) -> float:
+    """How long a counter was counted. A drive's is in some windows only where its counters could not be read in the
+    others, or were scraped less often."""
+    drive = "device_" if name.startswith("device_") else f"{name.partition('.')[0]}."
+    is_of_drive = name.startswith(drive)
+    counted = [window for window in windows if not is_of_drive or f"{drive}write_operations" in window.counters]
+    return sum(window.gauges.get(DRIVES_SPAN, window.seconds) if is_of_drive else window.seconds for window in counted)
 
 
 def mean_of(values: Sequence[float]) -> float | None:
