@@ -68,6 +68,7 @@ PLACES: dict[Set, dict[str, str]] = {
         "tests/stack/": "watchers are started, hung and killed around runs",
         "tests/telemetry/test_collection_task.py": "runs are watched by a real Prometheus",
         "tests/telemetry/test_collector.py": "hours are collected of a real Prometheus",
+        "tests/telemetry/test_remote_drive_run.py": "a run of most of a minute, watched by a real Prometheus",
         "tests/upgrade/": "a state directory of each release is taken over, and runs go on in it",
         "tests/web/": "opens pages in a browser, beside runs",
         "tests/worker/": "runs of several seconds each, by the clock",

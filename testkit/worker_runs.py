@@ -12,6 +12,7 @@ from typing import Any
 from cliffwatch.base import durable
 from cliffwatch.journal import Event, EventLog, JournalReader, files
 from cliffwatch.journal.state import RunStatus, change_state, status_of
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.order import RunOrder
 from cliffwatch.model.request import Submission
 from cliffwatch.model.run_state import RunState
@@ -29,6 +30,7 @@ def queue_run(
     target: AnyTarget | None = None,
     submission: Submission | None = None,
     more_targets: tuple[AnyTarget, ...] = (),
+    drives: PrometheusDrives | None = None,
     **changes: Any,
 ) -> Path:
     """A run's journal in state `starting`, as the service leaves it for a worker; the synthetic engine's by default."""
@@ -49,6 +51,7 @@ def queue_run(
         created_at=time.time(),
         created_by="test",
         more_targets=more_targets,
+        drives=drives,
     )
     durable.write_json_durably(directory / files.ORDER, order.to_document())
     durable.write_durably(directory / files.WORKLOAD, format_workload(workload))

@@ -11,6 +11,7 @@ from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.gate import Examination, examine
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.drive_health import kernel_name
 
 LIMITS = ["write amplification <= 2", "p99 <= 1s"]
 
@@ -18,7 +19,8 @@ LIMITS = ["write amplification <= 2", "p99 <= 1s"]
 def _notes(examination: Examination, url: str | None) -> list[str]:
     load = {"engine": "synthetic", "phases": {"soak": "1m"}, "load": {}}
     workload = Workload.model_validate({"version": 1, "name": "w", "limits": LIMITS, **load})
-    return notes_on_limits(workload, examination, url, time.time())
+    drives = [drive.name for drive in examination.drives]
+    return notes_on_limits(workload, drives, kernel_name, url, time.time())
 
 
 def _counter(drive: LoopDrive) -> list[str]:

@@ -57,9 +57,15 @@ INSTEAD = (
     (r"(?<=what-if )field-report", "my-drive.yaml"),
     (r"capacity=3\.84TB --set rate=0\.3GB --set duration=24h", "capacity=6.4GB --set rate=0.1GB --set duration=5min"),
 )
+REMOTE = (
+    "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092 "
+    """--drives 'prometheus:instance=~"broker-.*",device=~"nvme.*"'"""
+)
 #: Commands that are refused here, with the exit status and why: these machines and these runs do not exist.
 REFUSED = {
     "cliffwatch run start mine.yaml --target broker:10.0.0.1:9092": (2, "does not answer: Connection refused"),
+    # That file is for a directory here; tests/telemetry has drives of other hosts.
+    **dict.fromkeys((REMOTE, f"{REMOTE} --dry-run"), (2, "fio loads device, directory, not broker")),
     # As the page says: the volume is smaller than this load needs. tests/engines/storage has those that fit.
     "cliffwatch run start field-report-36h --target directory:/path --warm-up 0s --baseline 1m --soak 5m": (
         2,

@@ -76,6 +76,11 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
         "baseline: end to end p99.9 6 ms",
     ),
     ("note", "detection_failed"): ({"message": "OSError: no", "where": "x"}, "detection failed: OSError: no"),
+    ("note", "drives_missing"): (
+        {"drives": ["broker-1/nvme0n1"], "reason": "no answer"},
+        "no counters of broker-1/nvme0n1: no answer",
+    ),
+    ("note", "drives_resumed"): ({}, "the counters of all drives are there again"),
     ("note", "files_kept"): ({"target": "directory:/data"}, "the run's files were kept on directory:/data"),
     ("note", "files_left_behind"): (
         {"path": "/data/r1", "message": "no"},

@@ -18,6 +18,15 @@ def test_a_request_with_one_target_has_the_digest_that_it_had_before_there_were_
     assert RunRequest.model_validate(BODY | {"labels": {"release": "26.1"}}).digest != OF_ONE_TARGET
 
 
+def test_drives_of_other_hosts_are_part_of_it() -> None:
+    asked = RunRequest.model_validate(BODY | {"drives": 'prometheus:device="a"'})
+    assert asked.digest == RunRequest.model_validate(BODY | {"drives": asked.drives}).digest
+    assert asked.digest not in {
+        OF_ONE_TARGET,
+        RunRequest.model_validate(BODY | {"drives": 'prometheus:device="b"'}).digest,
+    }
+
+
 def test_further_targets_and_their_order_are_part_of_it() -> None:
     digests = {
         RunRequest.model_validate(BODY | {"more_targets": more}).digest

@@ -1,13 +1,13 @@
 """The drives' health, asked of a real Prometheus that holds it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import pytest
 from testkit.ports import free_port
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
-from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.drive_health import DriveHealth, drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 
 START = 1_790_000_000
@@ -48,6 +48,14 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusS
     fill(server.data, _lines())
     with server:
         yield server
+
+
+def test_drives_of_other_hosts_have_the_names_of_their_hosts(prometheus: PrometheusServer) -> None:
+    def of_host(labels: Mapping[str, str]) -> str:
+        return f"host/{labels['device']}"
+
+    assert set(drive_health(prometheus.url, NOW, of_host)) == {"host/loop2", "host/nvme0n1", "host/nvme1n1"}
+    assert write_amplification(prometheus.url, NOW, 600, of_host) == {"host/loop2": pytest.approx(2.5)}
 
 
 def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusServer) -> None:

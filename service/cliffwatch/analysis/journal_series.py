@@ -115,8 +115,8 @@ def notice_of(event: Event) -> Notice | None:
 
 
 def _devices(window: JournalWindow) -> dict[str, str | None]:
-    """The prefix of each device's counters, to its major:minor; None stands for all of them together."""
-    if "device_write_operations" not in window.counters:
-        return {}
+    """The prefix of each device's counters, to its major:minor; None stands for all of them together, where all are
+    known."""
+    together: dict[str, str | None] = {"device_": None} if "device_write_operations" in window.counters else {}
     each = sorted(name.partition(".")[0] for name in window.counters if name.endswith(".write_operations"))
-    return {"device_": None} | {f"{number}.": number for number in each}
+    return together | {f"{number}.": number for number in each}

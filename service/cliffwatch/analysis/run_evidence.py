@@ -42,6 +42,7 @@ class RunEvidence:
     says which of the two it is. The bytes are of all windows; the device's include
     what reached it in the cool-down, and are None when it was not watched. Shares are what the kernel charges to the
     engine's process, None where that is not known; `drives` of them stand below the target.
+    `drives_elsewhere`: those that were watched are on other hosts, and what reached them is not the engine's alone.
     `has_drive` is None when the facts do not say. `recorded_latencies` were counted, `lost_latencies` of them cannot be
     read any more. `limits` are those that did not hold. `client_limited` says in what way the client itself was the
     limit, `not_steady` why the drive is not known to have been in its steady state, `unanalysed` what ended the
@@ -57,6 +58,7 @@ class RunEvidence:
     has_warm_up: bool = True
     windows: int
     target_kind: str
+    drives_elsewhere: bool = False
     has_drive: bool | None = None
     operations: int | None = 0
     errors: int = 0

@@ -138,12 +138,17 @@ def _latencies_lost(evidence: RunEvidence) -> str | None:
 
 
 def _no_drive(evidence: RunEvidence) -> str | None:
-    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is not False or evidence.written_bytes == 0:
+    if _has_no_drive_of_its_own(evidence) or evidence.has_drive is not False or evidence.written_bytes == 0:
         return None
     return (
         f"No drive is below the target: the {format_size(evidence.written_bytes)} that the engine wrote went to "
         "memory or to a device that cannot be monitored."
     )
+
+
+def _has_no_drive_of_its_own(evidence: RunEvidence) -> bool:
+    """Whether the engine's bytes cannot be held against a drive's."""
+    return evidence.target_kind in WITHOUT_DRIVE or evidence.drives_elsewhere
 
 
 def _device_not_watched(evidence: RunEvidence) -> str | None:
@@ -164,7 +169,7 @@ def _reads_cached(evidence: RunEvidence) -> str | None:
 
 def _directions(evidence: RunEvidence) -> list[Direction]:
     """Directions of traffic: written and read; none where no drive is below the target."""
-    if evidence.target_kind in WITHOUT_DRIVE or evidence.has_drive is False:
+    if _has_no_drive_of_its_own(evidence) or evidence.has_drive is False:
         return []
     written = (evidence.written_bytes, evidence.device_written_bytes, evidence.written_share)
     read = (evidence.read_bytes, evidence.device_read_bytes, evidence.read_share)
@@ -262,11 +267,7 @@ def _accomplished(evidence: RunEvidence) -> str:
         return "No degradation was found."
     assert evidence.coverage is not None, "a run without load does not pass"
     proof = ""
-    if (
-        evidence.target_kind not in WITHOUT_DRIVE
-        and evidence.written_bytes
-        and evidence.device_written_bytes is not None
-    ):
+    if not _has_no_drive_of_its_own(evidence) and evidence.written_bytes and evidence.device_written_bytes is not None:
         proof = (
             f", and the device took {format_size(evidence.device_written_bytes)} for the "
             f"{format_size(evidence.written_bytes)} that the engine wrote"

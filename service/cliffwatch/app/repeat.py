@@ -21,7 +21,12 @@ def request_of(row: RunRow) -> RunRequest:
     order = read_order(reader)
     first, *more = (_unconfirmed(target) for target in order.parts.values())
     events = [stored.event for stored in reader.events()]
-    common = {"target": first, "more_targets": more, "labels": annotations_in(events).labels}
+    common = {
+        "target": first,
+        "more_targets": more,
+        "labels": annotations_in(events).labels,
+        "drives": order.drives,
+    }
     if row.workload_version is None:
         return RunRequest.model_validate({"workload": order.workload.model_dump(mode="json"), **common})
     asked = next(event.detail for event in events if event.type is EventType.STATE)

@@ -75,6 +75,7 @@ class RunPlan:
     parts: tuple[TargetPlan, ...]
     notes: tuple[str, ...]
     objections: tuple[Objection, ...]
+    drives: tuple[str, ...] = ()
 
 
 class RunService:
@@ -106,7 +107,8 @@ class RunService:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        parts = [self._planner.plan(target, workload, run_id, patience_seconds) for target in request.targets]
+        drives = self._planner.drives_elsewhere(request.drives, workload)
+        parts = [self._planner.plan(each, workload, run_id, patience_seconds, drives) for each in request.targets]
         objections, notes = _named(parts, "objections"), _named(parts, "notes")
         objections += _shared(parts)
         key = combined_key([part.examination.target_key for part in parts])
@@ -121,6 +123,7 @@ class RunService:
             parts=tuple(parts),
             notes=tuple(notes),
             objections=tuple(objections),
+            drives=drives,
         )
 
     def submit(
@@ -152,6 +155,7 @@ class RunService:
             created_by=created_by,
             schedule_id=schedule_id,
             more_targets=request.more_targets,
+            drives=request.drives,
         )
         return plan.run_id, self._begin(order, plan.submission, request)
 

@@ -14,10 +14,13 @@ from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.engines.contract import EngineContext
 from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.plan import LoadPlan
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AnyTarget, BrokerTarget
 from cliffwatch.model.workload import Workload
+from cliffwatch.telemetry.drive_health import kernel_name
+from cliffwatch.telemetry.drives import drive_name, find_drives
 
 _ASKING_LIMIT = 4
 
@@ -48,8 +51,18 @@ class TargetPlanner:
         self._questions = questions
         self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
 
-    def plan(self, target: AnyTarget, workload: Workload, run_id: str, patience_seconds: float) -> TargetPlan:
-        """Plan a workload on a target. Raises Problem when the target is not there, or does not answer."""
+    def plan(
+        self,
+        target: AnyTarget,
+        workload: Workload,
+        run_id: str,
+        patience_seconds: float,
+        elsewhere: tuple[str, ...] = (),
+    ) -> TargetPlan:
+        """Plan a workload on a target. `elsewhere`: drives of other hosts that are watched instead of those below it.
+
+        Raises Problem when the target is not there, or does not answer.
+        """
         examination = self._examine(target, run_id)
         engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
         plan = engine.plan(load, context)
@@ -62,8 +75,20 @@ class TargetPlanner:
             *(Objection("load_refused", message) for message in probe.refused),
         )
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
-        notes += notes_on_limits(workload, examination, self._prometheus_url, self._clock.wall())
+        watched = elsewhere or [drive.name for drive in examination.drives]
+        name_of = drive_name if elsewhere else kernel_name
+        notes += notes_on_limits(workload, watched, name_of, self._prometheus_url, self._clock.wall())
         return TargetPlan(examination, plan, tuple(notes), objections)
+
+    def drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> tuple[str, ...]:
+        """Names of the drives that a run would watch instead of those below its targets. Raises Problem: bad_request,
+        not_ready."""
+        if drives is None:
+            return ()
+        if engine_of(workload).is_virtual(load_of(workload)):
+            fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
+            raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
+        return tuple(drive.name for drive in find_drives(self._prometheus_url, drives.selector, self._clock.wall()))
 
     def _examine(self, target: AnyTarget, run_id: str) -> Examination:
         try:

@@ -113,6 +113,8 @@ def print_plan(plan: dict[str, Any]) -> None:
     bound = "not bounded: as fast as the target takes it" if total is None else f"{format_size(total)} in the whole run"
     put(f"in all       {bound}")
     put(f"command      {' '.join(map(str, plan.get('command') or [])) or 'none'}")
+    for drive in plan.get("drives") or []:
+        put(f"drive        {drive}")
     for note in plan.get("notes") or []:
         put(f"note         {note}")
     for objection in standing_objections(plan):

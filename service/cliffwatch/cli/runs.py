@@ -89,6 +89,15 @@ def start(
             autocompletion=completion.targets,
         ),
     ],
+    drives: Annotated[
+        str | None,
+        typer.Option(
+            "--drives",
+            metavar="prometheus:SELECTOR",
+            help="Watch drives of other hosts that Prometheus knows, by label matchers such as "
+            'instance=~"broker-.*",device=~"nvme.*", instead of those below the target.',
+        ),
+    ] = None,
     id: Annotated[  # noqa: A002  # the flag's name
         str | None, typer.Option("--id", help="Id of the run; repeating the request with it starts no second run.")
     ] = None,
@@ -117,6 +126,7 @@ def start(
             window=window, warm_up=warm_up, baseline=baseline, soak=soak, cool_down=cool_down
         ),
         **({"labels": labels_of("--label", label)} if label else {}),
+        **({"drives": drives} if drives is not None else {}),
     }
     session = session_of(context)
     ending = Ending(session.how(output), watch, wait, junit, give_up_after)

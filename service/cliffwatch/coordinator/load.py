@@ -14,6 +14,7 @@ from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.detection import CATCH_UP_SECONDS, Detection
 from cliffwatch.coordinator.part_journals import PartJournals, windows_since
 from cliffwatch.coordinator.part_windows import PartWindows
+from cliffwatch.coordinator.remote_drives import RemoteDrives
 from cliffwatch.coordinator.run_parts import ANSWER_SECONDS, POLL_SECONDS, PartLeftError, RunParts
 from cliffwatch.journal import JournalReader, JournalWindow
 from cliffwatch.journal.events import EventType
@@ -68,9 +69,15 @@ class LoadPhase:
     """Load of one run, from the state in the journal to its end."""
 
     def __init__(
-        self, context: RunContext, timeline: Timeline, parts: RunParts, drives: dict[str, list[str]], resumed: bool
+        self,
+        context: RunContext,
+        timeline: Timeline,
+        parts: RunParts,
+        drives: dict[str, list[str]],
+        elsewhere: RemoteDrives | None,
+        resumed: bool,
     ) -> None:
-        """`drives`: those below each part, as major:minor."""
+        """`drives`: those below each part, as major:minor; `elsewhere`: those of other hosts, watched instead."""
         #: Until the first engine of the run is there its load may still be moved; no engine was asked for load before.
         #: Several parts begin together, and one that comes late is a gap of its share.
         self._may_move = not resumed and len(parts.names) == 1
@@ -78,6 +85,7 @@ class LoadPhase:
         self._context = context
         self._timeline = timeline
         self._parts = parts
+        self._elsewhere = elsewhere
         self._merging = _merging_of(context, timeline, drives) if len(parts.names) > 1 else None
         self._journals = PartJournals(context.directory, parts.names if self._merging else (), timeline.load_start)
         self._steady = self._recall_steady()
@@ -148,6 +156,8 @@ class LoadPhase:
         self._catch_up(CATCH_UP_SECONDS)
         context.look_at_clock()
         self._look_for_stop()
+        if self._elsewhere is not None and (found := self._elsewhere.look()) is not None:
+            context.record_event(EventType.NOTE, found[0], **found[1])
         now = context.run_clock.now()
         self._merge(now)
         if not self._may_move:
@@ -174,7 +184,7 @@ class LoadPhase:
 
     def _take_window(self, part: str, window: EngineWindow) -> None:
         if self._merging is None:
-            self._committer.add(window)
+            self._add(window)
             return
         self._journals.append(part, window, self._timeline.phase_at(window.start))
         if not self._merging.take(part, window):
@@ -186,7 +196,12 @@ class LoadPhase:
         """Commit the windows that no part is waited for any more. In virtual time each part has a clock of its own."""
         if self._merging is not None:
             for window in self._merging.due(float("-inf") if self._context.is_virtual else now):
-                self._committer.add(window)
+                self._add(window)
+
+    def _add(self, window: EngineWindow) -> None:
+        if self._elsewhere is not None:
+            self._elsewhere.add_to(window)
+        self._committer.add(window)
 
     def _notice(self, event: Happened) -> None:
         if event.type is EventType.ENGINE and event.name == "died":

@@ -3,8 +3,8 @@
 Every step reads what was done from the journal, so that a new worker goes on where a dead one stopped.
 """
 
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from cliffwatch.coordinator.context import RunContext
 from cliffwatch.coordinator.load import WORKER_INTERRUPTED, LoadOutcome, LoadPhase
 from cliffwatch.coordinator.metrics import RunFileSystem
 from cliffwatch.coordinator.place import Place
+from cliffwatch.coordinator.remote_drives import RemoteDrives, drive_facts, drive_of
 from cliffwatch.coordinator.reporting import judge_run
 from cliffwatch.coordinator.run_files import remove_files
 from cliffwatch.coordinator.run_parts import POLL_SECONDS, PartLeftError, RunParts
@@ -31,8 +32,9 @@ from cliffwatch.model.run_state import RunState
 from cliffwatch.model.target import AnyTarget
 from cliffwatch.model.timeline import Timeline, lead_seconds
 from cliffwatch.part.context import own_cost
-from cliffwatch.part.lines import Clear, Cleared, Flush, Flushed, Held, Order, Prepare, Prepared
+from cliffwatch.part.lines import Clear, Cleared, DriveBelow, Flush, Flushed, Held, Order, Prepare, Prepared
 from cliffwatch.telemetry.collection import CollectionTask
+from cliffwatch.telemetry.drives import RemoteDrive, find_drives
 
 #: So long at least a run that was stopped lets its target write what the page cache holds, should the engine have used
 #: the grace of the stop up.
@@ -109,8 +111,11 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
     stopped = _StopWatch(context)
     try:
         held = parts.ask(_orders(context), Held, stopped)
-        drives = tuple(drive for each in held.values() for drive in each.drives)
-        context.figures.settle(drives, file_systems_of(held.values(), context.directory))
+        elsewhere = _drives_elsewhere(context)
+        drives = [drive for each in held.values() for drive in each.drives]
+        if elsewhere is not None:
+            drives = [DriveBelow(drive.name, None, drive.number) for drive in elsewhere]
+        context.figures.settle(tuple(drives), file_systems_of(held.values(), context.directory))
         prepared = parts.ask(Prepare(with_facts=not resumed), Prepared, stopped)
     except Problem as problem:
         context.record_event(EventType.NOTE, "refused", code=problem.code.value, message=str(problem))
@@ -125,7 +130,10 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
         return LoadOutcome(LoadEnd.FAILED, "; ".join(failed).removeprefix(f"{ONLY_PART}: "))
     facts = {part: each.facts for part, each in prepared.items() if each.facts is not None}
     if facts:
-        durable.write_json_durably(context.directory / files.FACTS, facts_together(facts))
+        together = facts_together(facts)
+        if elsewhere is not None:
+            together |= {"device": None, "drives": [drive_facts(drive) for drive in elsewhere]}
+        durable.write_json_durably(context.directory / files.FACTS, together)
     timeline = _timeline(context, status, held)
     context.figures.plan(timeline.load_start, timeline.load_stop)
     try:
@@ -134,11 +142,36 @@ def _load_on(context: RunContext, status: RunStatus, parts: RunParts, resumed: b
         if context.status().stop_requested:
             return LoadOutcome(LoadEnd.STOPPED)
         raise
-    numbers = {part: [drive.major_minor for drive in each.drives] for part, each in held.items()}
-    outcome = LoadPhase(context, timeline, parts, numbers, resumed).execute()
+    counted = {part: [] if elsewhere is not None else each.drives for part, each in held.items()}
+    numbers = {part: [drive.major_minor for drive in each] for part, each in counted.items()}
+    with _watching(context, elsewhere) as watched:
+        outcome = LoadPhase(context, timeline, parts, numbers, watched, resumed).execute()
     with suppress(PartLeftError):
         _leave_clean(context, parts, outcome)
     return replace(outcome, was_cleared=True)
+
+
+def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
+    """The drives that Prometheus has to know; None for those below the targets. Those of a run that began stay.
+
+    Raises Problem.
+    """
+    if context.order.drives is None:
+        return None
+    known = JournalReader(context.directory).facts().get("drives")
+    if known:
+        return [drive_of(each) for each in known]
+    return find_drives(context.settings.prometheus_url, context.order.drives.selector, context.run_clock.now())
+
+
+@contextmanager
+def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Iterator[RemoteDrives | None]:
+    url, asked = context.settings.prometheus_url, context.order.drives
+    if elsewhere is None or asked is None or url is None:
+        yield None
+        return
+    with RemoteDrives(url, asked.selector, elsewhere, context.workload.window, context.run_clock.now) as drives:
+        yield drives
 
 
 def _leave_clean(context: RunContext, parts: RunParts, outcome: LoadOutcome) -> None:

@@ -27,7 +27,8 @@ class PlanBody(BaseModel):
     """What a run would do. `written_bytes` is null where nothing bounds the rate.
 
     Of several targets, `path` and `command` are the first's, and `written_bytes` is of all. `confirmation` is the
-    sentence to give as `target.confirmation`, `confirmations` those of all targets; null where none is needed.
+    sentence to give as `target.confirmation`, `confirmations` those of all targets; null where none is needed. `drives`
+    are those of other hosts that the run would watch, none where they are those below its targets.
     """
 
     run_id: str
@@ -42,6 +43,7 @@ class PlanBody(BaseModel):
     objections: list[ObjectionBody]
     confirmation: str | None
     confirmations: list[str | None]
+    drives: list[str]
     workload: Workload
 
 
@@ -67,5 +69,6 @@ def plan_body(request: RunRequest, plan: RunPlan) -> PlanBody:
         objections=[ObjectionBody(code=item.code, message=item.message) for item in plan.objections],
         confirmation=confirmations[0],
         confirmations=confirmations,
+        drives=list(plan.drives),
         workload=plan.workload,
     )

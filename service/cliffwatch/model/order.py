@@ -3,6 +3,7 @@
 from typing import Any
 
 from cliffwatch.model.document import Name, Strict
+from cliffwatch.model.drives import Drives
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import Workload
 
@@ -13,7 +14,8 @@ ONLY_PART = "local"
 class RunOrder(Strict):
     """One run as it was asked for; order.json of its journal.
 
-    Each of `more_targets` is loaded beside `target`, by a part of its own.
+    Each of `more_targets` is loaded beside `target`, by a part of its own. `drives` are those to watch where they are
+    not the ones below the targets.
     """
 
     run_id: Name
@@ -23,6 +25,7 @@ class RunOrder(Strict):
     created_by: str
     schedule_id: str | None = None
     more_targets: tuple[Target, ...] = ()
+    drives: Drives | None = None
 
     @property
     def parts(self) -> dict[str, AnyTarget]:
@@ -32,5 +35,6 @@ class RunOrder(Strict):
         return {f"part-{number}": target for number, target in enumerate((self.target, *self.more_targets), 1)}
 
     def to_document(self) -> dict[str, Any]:
-        """As it is stored; of a run with one target as versions before parts read it."""
-        return self.model_dump(mode="json", exclude=None if self.more_targets else {"more_targets"})
+        """As it is stored: without what was not asked for, so that versions before read it."""
+        later = {"more_targets": self.more_targets, "drives": self.drives}
+        return self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})

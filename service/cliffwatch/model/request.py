@@ -16,6 +16,7 @@ from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.storable import check_text
 from cliffwatch.model.annotations import Labels
 from cliffwatch.model.document import Strict
+from cliffwatch.model.drives import Drives
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides, Workload
 
@@ -44,12 +45,15 @@ class RunRequest(Strict):
     )
 
     labels: Labels = Field(default={}, description="labels that the run begins with")
+    drives: Drives | None = Field(
+        default=None, description="drives to watch instead of those below the targets: `prometheus:SELECTOR`"
+    )
 
     @property
     def targets(self) -> tuple[AnyTarget, ...]:
         return (self.target, *self.more_targets)
 
-    @field_validator("target", "more_targets", mode="before")
+    @field_validator("target", "more_targets", "drives", mode="before")
     @classmethod
     def _text_can_be_stored(cls, value: Any) -> Any:
         return check_text(value)
@@ -58,7 +62,7 @@ class RunRequest(Strict):
     def digest(self) -> str:
         """SHA-256 of the normalised request, in hex: requests of the same digest ask for the same."""
         # Of what versions before did not know only what is given: a request is repeated after an upgrade, too.
-        later = {"more_targets": self.more_targets, "labels": self.labels}
+        later = {"more_targets": self.more_targets, "labels": self.labels, "drives": self.drives}
         body = self.model_dump(mode="json", exclude={name for name, value in later.items() if not value})
         text = json.dumps(body, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

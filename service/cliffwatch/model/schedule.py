@@ -6,6 +6,7 @@ from pydantic import Field, field_validator
 
 from cliffwatch.model.annotations import Labels
 from cliffwatch.model.document import Strict
+from cliffwatch.model.drives import Drives
 from cliffwatch.model.request import RunRequest, WorkloadChoice
 from cliffwatch.model.target import AnyTarget, Target
 from cliffwatch.model.workload import DurationOverrides
@@ -29,6 +30,14 @@ class ScheduleRequest(RunRequest):
         # What a drive is made of is stored when its erasure is confirmed, and that of one drive only.
         if value:
             raise ValueError("a schedule's run has one target; make a schedule for each, or leave them out")
+        return value
+
+    @field_validator("drives")
+    @classmethod
+    def _watches_its_target(cls, value: Drives | None) -> Drives | None:
+        # What a schedule keeps of its run has no place for them.
+        if value is not None:
+            raise ValueError("a schedule's run watches the drives below its target; leave them out")
         return value
 
     @property

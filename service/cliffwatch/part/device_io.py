@@ -41,8 +41,26 @@ class DeviceIo:
             moved = {number: now - before[number] for number, now in self._last.items()}
         except CountersReset:
             return Interval()
+        return interval_of(moved, dict.fromkeys(moved, seconds))
+
+    def _read(self) -> tuple[float, dict[str, DeviceCounters] | None]:
+        counters = read_counters(self._major_minors) if self._major_minors else {}
+        is_whole = bool(counters) and len(counters) == len(set(self._major_minors))
+        return self._clock.monotonic(), counters if is_whole else None
+
+
+def interval_of(
+    moved: Mapping[str, DeviceCounters], seconds: Mapping[str, float], *, is_whole: bool = True
+) -> Interval:
+    """Counters and gauges of drives that counted `moved` in so many `seconds`, each by its major:minor; at least one.
+
+    Unless it `is_whole`, drives are missing of which nothing is known, and there are no totals.
+    """
+    interval = Interval()
+    if is_whole:
         total = sum_counters(moved)
-        interval = Interval(
+        depth = sum(drive.weighted_milliseconds / 1000 / seconds[number] for number, drive in moved.items())
+        interval.counters.update(
             {
                 "device_written_bytes": total.write_bytes,
                 "device_read_bytes": total.read_bytes,
@@ -51,17 +69,12 @@ class DeviceIo:
                 "device_write_milliseconds": total.write_milliseconds,
                 "device_read_milliseconds": total.read_milliseconds,
                 **_rare(total),
-            },
-            {"device_queue_depth": four_digits(total.weighted_milliseconds / 1000 / seconds)},
+            }
         )
-        if len(moved) > 1:
-            _add_each(interval, moved, seconds)
-        return interval
-
-    def _read(self) -> tuple[float, dict[str, DeviceCounters] | None]:
-        counters = read_counters(self._major_minors) if self._major_minors else {}
-        is_whole = bool(counters) and len(counters) == len(set(self._major_minors))
-        return self._clock.monotonic(), counters if is_whole else None
+        interval.gauges["device_queue_depth"] = four_digits(depth)
+    if len(moved) > 1 or not is_whole:
+        _add_each(interval, moved, seconds)
+    return interval
 
 
 def _rare(total: DeviceCounters) -> dict[str, int]:
@@ -76,7 +89,7 @@ def _rare(total: DeviceCounters) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: float) -> None:
+def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: Mapping[str, float]) -> None:
     """Add counters of each drive, with short names, since each line of a run on sixteen drives has all of them."""
     for number, drive in moved.items():
         counts = {
@@ -87,4 +100,4 @@ def _add_each(interval: Interval, moved: Mapping[str, DeviceCounters], seconds: 
         }
         interval.counters[f"{number}.write_operations"] = drive.write_operations
         interval.counters.update({f"{number}.{name}": count for name, count in counts.items() if count})
-        interval.gauges[f"{number}.queue_depth"] = four_digits(drive.weighted_milliseconds / 1000 / seconds)
+        interval.gauges[f"{number}.queue_depth"] = four_digits(drive.weighted_milliseconds / 1000 / seconds[number])

@@ -41,7 +41,7 @@ class PartLoad:
         self._may_move = command.may_move
         self._restarts = command.restarts
         self._windows = 0
-        self._device_io = DeviceIo(target.drives)
+        self._device_io = DeviceIo(target.counted_drives)
         # In virtual time a window lasts as long as it takes to print it; what the host does meanwhile is none of it.
         self._host = None if context.is_virtual else HostConditions()
         self._engine_pid: int | None = None

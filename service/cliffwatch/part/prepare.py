@@ -53,7 +53,7 @@ def flush(context: PartContext, target: PartTarget, command: Flush) -> Flushed:
     A run that was stopped does not wait for a drive that does not answer; one that was not ends when it is stopped.
     """
     start = context.run_clock.now()
-    device_io = DeviceIo(target.drives)
+    device_io = DeviceIo(target.counted_drives)
     descriptor = target.held.descriptor
     if target.drives and descriptor is not None and not context.hung():
         # A device node's own data, or the whole file system that the run's directory is on.

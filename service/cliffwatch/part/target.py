@@ -28,16 +28,25 @@ from cliffwatch.part.lines import DriveBelow, Held
 
 @dataclass(frozen=True, slots=True)
 class PartTarget:
-    """A target that is claimed. `existed`: the run's own directory, or the device, was there before."""
+    """A target that is claimed. `existed`: the run's own directory, or the device, was there before.
+
+    `are_drives_elsewhere`: the run watches drives of other hosts, and those below the target are not counted.
+    """
 
     examination: Examination
     held: HeldTarget
     existed: bool
+    are_drives_elsewhere: bool = False
 
     @property
     def drives(self) -> list[str]:
         """Drives at the bottom of the target, as major:minor."""
         return [drive.major_minor for drive in self.examination.drives]
+
+    @property
+    def counted_drives(self) -> list[str]:
+        """Drives whose counters are the run's."""
+        return [] if self.are_drives_elsewhere else self.drives
 
     def answer(self) -> Held:
         volume = self.examination.volume
@@ -57,7 +66,7 @@ def claimed(context: PartContext) -> Iterator[PartTarget]:
     with hold(examination) as held:
         if held.descriptor is not None and not held.is_device:
             context.record_event(EventType.DEVICE, CLAIMED, path=str(held.path), directory=described_at(held.path))
-        target = PartTarget(examination, held, existed)
+        target = PartTarget(examination, held, existed, context.order.run.drives is not None)
         plan = context.engine.plan(context.load, surroundings(context, target))
         reserve_ratio = context.workload.free_space_reserve_ratio
         require_clear(objections_to_plan(examination, plan, reserve_ratio, resumed=existed))

@@ -158,6 +158,7 @@ def evidence_of(run: Collected) -> RunEvidence:
         has_warm_up=run.order is None or run.order.workload.phases.longest_warm_up > 0,
         windows=len(run.windows),
         target_kind=run.order.target.kind if run.order else "",
+        drives_elsewhere=run.order is not None and run.order.drives is not None,
         has_drive=_has_drive(run.facts),
         operations=run.counter("operations"),
         errors=run.counter("errors"),

@@ -3,9 +3,12 @@
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from string import Template
+
+from cliffwatch.telemetry.drives import drive_name
+from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 
 class SeriesSubject(StrEnum):
@@ -138,11 +141,15 @@ SERIES: tuple[CollectedSeries, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class SeriesScope:
-    """Scope of a run's series: its id, its drives' kernel names, its file systems' mount points."""
+    """Scope of a run's series: its id, its drives' names, its file systems' mount points.
+
+    `selector` finds drives of other hosts, which are named HOST/DEVICE; without one they are this machine's.
+    """
 
     run_id: str
     devices: Sequence[str]
     mount_points: Sequence[str]
+    selector: str | None = None
 
     def queries(self, range_milliseconds: int) -> list[tuple[CollectedSeries, str]]:
         """Each series that the run can have, with its PromQL."""
@@ -153,8 +160,23 @@ class SeriesScope:
             "range": f"{range_milliseconds}ms",
         }
         return [
-            (series, Template(series.expression).substitute(values)) for series in SERIES if self._has(series.subject)
+            (series, Template(self._expression(series)).substitute(values))
+            for series in SERIES
+            if self._has(series.subject)
         ]
+
+    def own(self, series: CollectedSeries, answers: list[PrometheusAnswer]) -> list[PrometheusAnswer]:
+        """The answers that are of the run's drives, under their names."""
+        if self.selector is None or series.subject is not SeriesSubject.DEVICES:
+            return answers
+        named = [replace(each, labels=each.labels | {"device": drive_name(each.labels)}) for each in answers]
+        return [each for each in named if each.labels["device"] in self.devices]
+
+    def _expression(self, series: CollectedSeries) -> str:
+        if self.selector is None or series.subject is not SeriesSubject.DEVICES:
+            return series.expression
+        metric = series.expression.partition("{")[0]
+        return f"{metric}{{{self.selector.replace('$', '$$')}}}[$range])"
 
     def _has(self, subject: SeriesSubject) -> bool:
         known = {SeriesSubject.DEVICES: self.devices, SeriesSubject.FILE_SYSTEMS: self.mount_points}

@@ -64,6 +64,7 @@ class CollectionRequest:
         scope = SeriesScope(
             run_id=order.run_id,
             devices=[str(drive["name"]) for drive in facts.get("drives") or ()],
+            selector=order.drives.selector if order.drives is not None else None,
             mount_points=[str(file_system["mount_point"])] if file_system.get("mount_point") else [],
         )
         return cls(scope, SampleGrid.of(status.load_start, order.workload.window), ended[-1] if ended else float("inf"))
@@ -131,9 +132,10 @@ class _Attempt:
     def _take(self, prometheus: Prometheus, gaps: list[Points], taken: list[Part]) -> None:
         # A range of one step holds each sample once: before version 3 both of its ends are within it, from then on one.
         step = self._request.grid.step_milliseconds
-        queries = self._request.scope.queries(step - 1 if prometheus.major_version() < 3 else step)
+        scope = self._request.scope
+        queries = scope.queries(step - 1 if prometheus.major_version() < 3 else step)
         for points in _in_pieces(gaps):
-            answers = [(series, self._ask(prometheus, query, points)) for series, query in queries]
+            answers = [(series, scope.own(series, self._ask(prometheus, query, points))) for series, query in queries]
             # Names of files that are there and cannot be read are taken, too.
             name = next_name(part_names(self._directory))
             part = write_part(self._directory, name, table_of(answers), self._request.grid, points)

@@ -4,14 +4,13 @@ The drive exporter and the emulated drive use the same names (docs/metrics.md), 
 """
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: What a person who opens a page is willing to wait for.
 _PATIENCE_SECONDS = 2.0
-_STEP_MILLISECONDS = 1000
 _AMPLIFICATION_SPAN = "10m"
 _MEDIA_WRITTEN = "cliffwatch_drive_media_written_bytes_total"
 _AMPLIFICATION = (
@@ -31,6 +30,10 @@ _QUESTIONS: Mapping[str, str] = {
 _FIELD = "field"
 
 
+#: Makes a drive's name of the labels of its series.
+Naming = Callable[[Mapping[str, str]], str]
+
+
 @dataclass(frozen=True, slots=True)
 class DriveHealth:
     """One drive's health; None where it is not reported. `answers` is 0 where it was asked and did not answer.
@@ -48,39 +51,48 @@ class DriveHealth:
     write_amplification: float | None = None
 
 
-def drive_health(url: str | None, wall_seconds: float) -> dict[str, DriveHealth]:
-    """Health of the drives that report any, by kernel name. Raises QueryFailed with a sentence for people."""
+def kernel_name(labels: Mapping[str, str]) -> str:
+    """The kernel's name of a series' drive."""
+    return labels.get("device", "")
+
+
+def drive_health(url: str | None, wall_seconds: float, name_of: Naming = kernel_name) -> dict[str, DriveHealth]:
+    """Health of the drives that report any, by name: the kernel's, or what `name_of` makes of a series' labels.
+
+    Raises QueryFailed with a sentence for people.
+    """
     query = " or ".join(
         f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
     )
     reported: dict[str, dict[str, float]] = {}
     for answer in _ask(url, query, wall_seconds):
-        device, field = answer.labels.get("device", ""), answer.labels.get(_FIELD, "")
+        device, field = name_of(answer.labels), answer.labels.get(_FIELD, "")
         if device and field in _QUESTIONS and len(answer.values):
             reported.setdefault(device, {})[field] = float(answer.values[-1])
     return {device: DriveHealth(**values) for device, values in reported.items()}
 
 
-def drives_with_media_bytes(url: str | None, wall_seconds: float) -> set[str]:
-    """The kernel's names of the disks that report what they write to their media, which write amplification is made of.
+def drives_with_media_bytes(url: str | None, wall_seconds: float, name_of: Naming = kernel_name) -> set[str]:
+    """The names of the disks that report what they write to their media, which write amplification is made of.
 
     Raises QueryFailed with a sentence for people.
     """
-    return {answer.labels.get("device", "") for answer in _ask(url, _MEDIA_WRITTEN, wall_seconds)}
+    return {name_of(answer.labels) for answer in _ask(url, _MEDIA_WRITTEN, wall_seconds)}
 
 
-def write_amplification(url: str | None, wall_seconds: float, span_seconds: float) -> dict[str, float]:
-    """Write amplification by kernel name of the disk, over the last `span_seconds`. Raises QueryFailed."""
+def write_amplification(
+    url: str | None, wall_seconds: float, span_seconds: float, name_of: Naming = kernel_name
+) -> dict[str, float]:
+    """Write amplification by the drive's name, over the last `span_seconds`. Raises QueryFailed."""
     answers = _ask(url, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
-    return {answer.labels.get("device", ""): float(answer.values[-1]) for answer in answers if len(answer.values)}
+    return {name_of(answer.labels): float(answer.values[-1]) for answer in answers if len(answer.values)}
 
 
 def _ask(url: str | None, query: str, wall_seconds: float) -> list[PrometheusAnswer]:
     if url is None:
         raise QueryFailed("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
     prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
-    moment = round(wall_seconds * 1000)
     try:
-        return prometheus.query_range(query, moment, moment, _STEP_MILLISECONDS)
+        return prometheus.query(query, wall_seconds)
     finally:
         prometheus.close()

@@ -24,19 +24,22 @@ class QueryFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusAnswer:
-    """One labelled series: `times` (milliseconds since the epoch, rising) and `values`, of the same length."""
+    """One labelled series: `times` (milliseconds since the epoch, rising) and `values`, of the same length. `name` is
+    empty where it is computed."""
 
     labels: dict[str, str]
     times: NDArray[np.int64]
     values: NDArray[np.float64]
+    name: str = ""
 
 
 class Prometheus:
-    """The HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock."""
+    """The HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock, which may be put
+    off for later calls."""
 
     def __init__(self, url: str, deadline: float) -> None:
         """Raises QueryFailed when `url` is not an HTTP URL."""
-        self._deadline = deadline
+        self.deadline = deadline
         try:
             # Settings of the machine's proxies are for the world outside.
             self._client = httpx.Client(base_url=url, trust_env=False)
@@ -67,17 +70,24 @@ class Prometheus:
             "step": f"{step / 1000:.3f}",
             "timeout": f"{_REQUEST_SECONDS:g}s",
         }
-        data = self._ask("POST", "api/v1/query_range", form)
-        try:
-            if data["resultType"] != "matrix":
-                raise ValueError(f"a {data['resultType']} instead of a matrix")
-            return [_answer(item, start, end) for item in data["result"]]
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise QueryFailed(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
+        return _matrix(self._ask("POST", "api/v1/query_range", form), start, end)
+
+    def query(self, query: str, wall_seconds: float) -> list[PrometheusAnswer]:
+        """Evaluate `query`, an instant vector, at one moment. Raises QueryFailed."""
+        moment = round(wall_seconds * 1000)
+        return self.query_range(query, moment, moment, 1000)
+
+    def query_samples(self, query: str, until: float) -> list[PrometheusAnswer]:
+        """Samples as they were scraped, of `query`, a range vector such as `up[5m]`, whose range ends at `until`.
+
+        Raises QueryFailed.
+        """
+        form = {"query": query, "time": f"{until:.3f}", "timeout": f"{_REQUEST_SECONDS:g}s"}
+        return _matrix(self._ask("POST", "api/v1/query", form), 0, round(until * 1000))
 
     def _ask(self, method: str, path: str, form: dict[str, str]) -> Any:
         try:
-            patience = max(0.1, min(_REQUEST_SECONDS, self._deadline - time.monotonic()))
+            patience = max(0.1, min(_REQUEST_SECONDS, self.deadline - time.monotonic()))
             with self._client.stream(method, path, data=form or None, timeout=patience) as response:
                 content = self._content(response)
                 status = response.status_code
@@ -95,7 +105,7 @@ class Prometheus:
 
     def _content(self, response: httpx.Response) -> bytes:
         """The body, as long as it comes in time and is not too long: httpx only limits the time of each read."""
-        until = min(self._deadline, time.monotonic() + _REQUEST_SECONDS)
+        until = min(self.deadline, time.monotonic() + _REQUEST_SECONDS)
         content = bytearray()
         for chunk in response.iter_bytes():
             content += chunk
@@ -106,10 +116,19 @@ class Prometheus:
         return bytes(content)
 
 
+def _matrix(data: Any, start: int, end: int) -> list[PrometheusAnswer]:
+    try:
+        if data["resultType"] != "matrix":
+            raise ValueError(f"a {data['resultType']} instead of a matrix")
+        return [_answer(item, start, end) for item in data["result"]]
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise QueryFailed(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
+
+
 def _answer(item: dict[str, Any], start: int, end: int) -> PrometheusAnswer:
     labels = {str(name): str(value) for name, value in item["metric"].items() if name != "__name__"}
     times = np.array([round(moment * 1000) for moment, _ in item["values"]], dtype=np.int64)
     values = np.array([float(value) for _, value in item["values"]], dtype=np.float64)
     if len(times) and not (start <= times[0] and times[-1] <= end and (np.diff(times) > 0).all()):
         raise ValueError("times that were not asked for")
-    return PrometheusAnswer(labels, times, values)
+    return PrometheusAnswer(labels, times, values, str(item["metric"].get("__name__", "")))

@@ -1,0 +1,103 @@
+"""Drives of a run that a Prometheus knows: found before its load, and asked for what they counted while it lasts.
+
+A thread asks, so that no answer is waited for by the load. Prometheus may be away: then windows have nothing of the
+drives, and the journal says since when.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from cliffwatch.base.rounds import Rounds
+from cliffwatch.coordinator.drive_counts import LONGEST_SECONDS, DriveCounts
+from cliffwatch.model.window import EngineWindow
+from cliffwatch.telemetry.drives import RemoteDrive, read_counters
+from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
+
+#: How often Prometheus is asked: five times a window, within these bounds.
+_LEAST_SECONDS, _MOST_SECONDS = 1.0, 5.0
+#: A scrape is known so long after its time: exporters answer in less, as a rule.
+_SCRAPE_SECONDS = 1.0
+#: Beyond what a window can begin with, for an answer that came late.
+_MORE_SECONDS = 30.0
+_PATIENCE_SECONDS = 5.0
+#: So many answers in a row that did not come are trouble; fewer are a restart.
+_FAILURES = 3
+
+MISSING, RESUMED = "drives_missing", "drives_resumed"
+
+
+class RemoteDrives:
+    """The drives of one run. Use as a context manager: a thread asks meanwhile."""
+
+    def __init__(
+        self, url: str, selector: str, drives: Sequence[RemoteDrive], window_seconds: float, now: Callable[[], float]
+    ) -> None:
+        """`now` in seconds since the epoch."""
+        self._url, self._selector, self._now = url, selector, now
+        period = min(_MOST_SECONDS, max(_LEAST_SECONDS, window_seconds / 5))
+        self._counts = DriveCounts({drive.name: drive.number for drive in drives}, period + _SCRAPE_SECONDS)
+        self._names = [drive.name for drive in drives]
+        self._prometheus: Prometheus | None = None
+        self._failures: list[str] = []
+        self._since = now()
+        self._is_missing = False
+        self._rounds = Rounds("drives", period, self.ask, "the drives' counters could not be read")
+
+    def __enter__(self) -> "RemoteDrives":
+        self.ask()
+        self._rounds.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._rounds.stop()
+        if self._prometheus is not None:
+            self._prometheus.close()
+
+    def ask(self) -> None:
+        """Ask Prometheus once, and keep what it says."""
+        try:
+            if self._prometheus is None:
+                self._prometheus = Prometheus(self._url, 0.0)
+            self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
+            span = LONGEST_SECONDS + _MORE_SECONDS
+            self._counts.add(read_counters(self._prometheus, self._selector, self._now(), span))
+        except QueryFailed as error:
+            self._failures = [*self._failures, str(error)][-_FAILURES:]
+        else:
+            self._failures = []
+
+    def add_to(self, window: EngineWindow) -> None:
+        """Add to a window what the drives counted in it, as far as that is known at its end."""
+        self._counts.between(window.start, window.end).add_to(window)
+
+    def look(self) -> tuple[str, dict[str, Any]] | None:
+        """Name and detail of the event that drives are missing, or that all are there again; None for no change."""
+        failures, newest, now = self._failures, self._counts.newest(), self._now()
+        silent = [name for name in self._names if now - newest.get(name, self._since) > LONGEST_SECONDS]
+        if len(failures) >= _FAILURES:
+            reason, gone = failures[-1], self._names
+        else:
+            reason, gone = "Prometheus has no new samples of them", silent
+        if bool(gone) == self._is_missing:
+            return None
+        self._is_missing = bool(gone)
+        return (MISSING, {"drives": gone, "reason": reason}) if gone else (RESUMED, {})
+
+
+def drive_facts(drive: RemoteDrive) -> dict[str, Any]:
+    """A drive in facts.json, with the words of the drives of this machine."""
+    return {
+        "name": drive.name,
+        "major_minor": drive.number,
+        "model": drive.model or None,
+        "firmware": drive.firmware or None,
+        "serial": drive.serial or None,
+        "wwn": drive.wwn or None,
+    }
+
+
+def drive_of(facts: Mapping[str, Any]) -> RemoteDrive:
+    """The drive of `drive_facts`."""
+    texts = {name: str(facts.get(name) or "") for name in ("model", "serial", "wwn", "firmware")}
+    return RemoteDrive(str(facts["name"]), str(facts["major_minor"]), **texts)

@@ -1,0 +1,54 @@
+"""Drives of a run that are not below its target here, but on hosts that a Prometheus knows.
+
+They are chosen by a selector of their series, such as `instance=~"broker-.*",device=~"nvme.*"`: label matchers as in
+PromQL (https://prometheus.io/docs/prometheus/latest/querying/basics/), without braces.
+"""
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from cliffwatch.model.document import Strict
+
+_SOURCE: Literal["prometheus"] = "prometheus"
+_SELECTOR_LIMIT = 1000
+_MATCHER = re.compile(r'\s*[A-Za-z_][A-Za-z0-9_]*\s*(?:=~|!~|!=|=)\s*"(?:[^"\\\n]|\\.)*"\s*')
+
+
+def _matchers(selector: str) -> str:
+    """Matchers, one after another, separated by commas. Raises ValueError."""
+    position = 0
+    while (match := _MATCHER.match(selector, position)) is not None:
+        position = match.end()
+        if position == len(selector):
+            return selector.strip()
+        if selector[position] != ",":
+            break
+        position += 1
+    rest = selector[position:].strip()
+    where = f"cannot be understood from {rest[:40]!r} on" if rest else "ends where a matcher is missing"
+    raise ValueError(f'{where}; write label matchers such as instance=~"broker-.*",device=~"nvme.*"')
+
+
+class PrometheusDrives(Strict):
+    """Drives whose counters a Prometheus has, by the labels of their series."""
+
+    source: Literal["prometheus"] = _SOURCE
+    selector: Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_matchers)]
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.selector}"
+
+
+def _from_text(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    source, separator, selector = value.partition(":")
+    if source != _SOURCE or not separator:
+        raise ValueError(f"{value[:60]!r} is no source of drives; write prometheus:SELECTOR")
+    return {"source": source, "selector": selector}
+
+
+#: As a document, or as the text that the command line takes.
+Drives = Annotated[PrometheusDrives, BeforeValidator(_from_text)]

@@ -1,0 +1,140 @@
+"""Drives that a Prometheus knows by node_exporter's series: which there are, and what they counted.
+
+A drive is named HOST/DEVICE: the host of the label `instance` without its port, and the label `device`.
+"""
+
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.machine.diskstats import DeviceCounters
+from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
+
+#: What the selector is matched against: every drive of node_exporter has it.
+_WRITES = "node_disk_writes_completed_total"
+_INFO = "node_disk_info"
+#: The counter of each series, and what one of its units is in the counter's.
+_COUNTERS: Mapping[str, tuple[str, int]] = {
+    "node_disk_reads_completed_total": ("read_operations", 1),
+    "node_disk_read_bytes_total": ("read_bytes", 1),
+    "node_disk_read_time_seconds_total": ("read_milliseconds", 1000),
+    _WRITES: ("write_operations", 1),
+    "node_disk_written_bytes_total": ("write_bytes", 1),
+    "node_disk_write_time_seconds_total": ("write_milliseconds", 1000),
+    "node_disk_discards_completed_total": ("discard_operations", 1),
+    "node_disk_discarded_sectors_total": ("discard_bytes", 512),
+    "node_disk_discard_time_seconds_total": ("discard_milliseconds", 1000),
+    "node_disk_flush_requests_total": ("flush_operations", 1),
+    "node_disk_flush_requests_time_seconds_total": ("flush_milliseconds", 1000),
+    "node_disk_io_time_weighted_seconds_total": ("weighted_milliseconds", 1000),
+}
+#: Series that kernels before 5.5 do not have.
+_NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in name)
+#: Each drive has counters of its own in every window.
+DRIVES_LIMIT = 64
+_PATIENCE_SECONDS = 5.0
+_NAMED_AT_MOST = 20
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteDrive:
+    """A drive of another host. `number` stands for its major:minor, by which its counters are named; major 0 is no
+    drive's of this kernel. Empty where Prometheus does not say."""
+
+    name: str
+    number: str
+    model: str = ""
+    serial: str = ""
+    wwn: str = ""
+    firmware: str = ""
+
+
+def drive_name(labels: Mapping[str, str]) -> str:
+    """HOST/DEVICE of a series."""
+    host, port, number = labels.get("instance", "").rpartition(":")
+    is_address = bool(port) and number.isdigit() and (":" not in host or host.endswith("]"))
+    return f"{host if is_address else labels.get('instance', '')}/{labels.get('device', '')}"
+
+
+def find_drives(url: str | None, selector: str, wall_seconds: float) -> list[RemoteDrive]:
+    """The drives that the selector finds, by name. Raises Problem: bad_request where it finds none, too many, or two of
+    one name; not_ready where Prometheus does not answer."""
+    if url is None:
+        fault = FieldFault("drives", "telemetry is turned off: set CLIFFWATCH_PROMETHEUS_URL")
+        raise Problem(Code.BAD_REQUEST, "no Prometheus is known", [fault])
+    try:
+        prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
+        try:
+            found = prometheus.query(f"{_WRITES}{{{selector}}}", wall_seconds)
+            if not found:
+                raise _nothing_found(prometheus.query(_WRITES, wall_seconds), selector)
+            described = {
+                drive_name(each.labels): each.labels
+                for each in prometheus.query(f"{_INFO}{{{selector}}}", wall_seconds)
+            }
+        finally:
+            prometheus.close()
+    except QueryFailed as error:
+        raise Problem(Code.NOT_READY, f"the drives {selector} cannot be looked up: {error}") from error
+    _require_distinct(found)
+    drives = []
+    for number, name in enumerate(sorted(drive_name(each.labels) for each in found), 1):
+        labels = described.get(name, {})
+        texts = {word: labels.get(word, "").strip() for word in ("model", "serial", "wwn")}
+        drives.append(RemoteDrive(name, f"0:{number}", firmware=labels.get("revision", "").strip(), **texts))
+    return drives
+
+
+def _nothing_found(present: Iterable[PrometheusAnswer], selector: str) -> Problem:
+    names = sorted({drive_name(each.labels) for each in present})
+    known = "it has no series of node_exporter's disks at all"
+    if names:
+        more = f" and {len(names) - _NAMED_AT_MOST} more" if len(names) > _NAMED_AT_MOST else ""
+        known = f"it knows {', '.join(names[:_NAMED_AT_MOST])}{more}, by their labels instance and device"
+    return Problem(
+        Code.BAD_REQUEST, "no drive was found", [FieldFault("drives", f"Prometheus has none with {selector}; {known}")]
+    )
+
+
+def _require_distinct(found: list[PrometheusAnswer]) -> None:
+    """Raises Problem(bad_request) where there are too many drives, or two of one name."""
+    if len(found) > DRIVES_LIMIT:
+        fault = FieldFault("drives", f"{len(found)} drives are found; choose at most {DRIVES_LIMIT} of them")
+        raise Problem(Code.BAD_REQUEST, "too many drives", [fault])
+    seen: dict[str, dict[str, str]] = {}
+    for each in found:
+        name = drive_name(each.labels)
+        other = seen.setdefault(name, each.labels)
+        if other is not each.labels:
+            differing = sorted(
+                label for label in other.keys() | each.labels.keys() if other.get(label) != each.labels.get(label)
+            )
+            words = ", ".join(
+                f"{label}={json.dumps(labels.get(label, ''))}" for label in differing for labels in (other, each.labels)
+            )
+            fault = FieldFault("drives", f"{name} is there twice ({words}); name one of them in the selector")
+            raise Problem(Code.BAD_REQUEST, "a drive is ambiguous", [fault])
+
+
+def read_counters(
+    prometheus: Prometheus, selector: str, until: float, span_seconds: float
+) -> dict[str, dict[float, DeviceCounters]]:
+    """Counters by drive and by time of the scrape (seconds since the epoch), of the last `span_seconds` before `until`.
+
+    Raises QueryFailed.
+    """
+    names = "|".join(_COUNTERS)
+    query = f'{{__name__=~"{names}",{selector}}}[{max(1, round(span_seconds))}s]'
+    scrapes: dict[str, dict[float, dict[str, int]]] = {}
+    for answer in prometheus.query_samples(query, until):
+        field, factor = _COUNTERS[answer.name]
+        of_drive = scrapes.setdefault(drive_name(answer.labels), {})
+        for moment, value in zip(answer.times, answer.values, strict=True):
+            of_drive.setdefault(moment / 1000, {})[field] = round(value * factor)
+    needed = {field for name, (field, _) in _COUNTERS.items() if name not in _NEWER}
+    return {
+        drive: {moment: DeviceCounters(**counted) for moment, counted in of_drive.items() if needed <= counted.keys()}
+        for drive, of_drive in scrapes.items()
+    }

@@ -1,0 +1,98 @@
+"""A run that watches a drive through a real node_exporter and a real Prometheus, which goes away and comes back."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from testkit.loops import command, loop_drive, mounted
+from testkit.ports import free_port
+from testkit.waiting import wait_until
+from testkit.worker_runs import events, queue_run, start_worker
+from tests.telemetry.prometheus_server import PrometheusServer
+
+from cliffwatch.journal import JournalReader, JournalWindow, files
+from cliffwatch.machine.diskstats import read_counters
+from cliffwatch.model.drives import PrometheusDrives
+from cliffwatch.model.target import DirectoryTarget
+from cliffwatch.telemetry.reader import read
+
+MIB = 1024 * 1024
+
+
+@contextmanager
+def node_exporter(port: int) -> Iterator[None]:
+    options = ["--collector.disable-defaults", "--collector.diskstats", "--collector.diskstats.device-exclude=^$"]
+    process = subprocess.Popen(["prometheus-node-exporter", *options, f"--web.listen-address=127.0.0.1:{port}"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+LOAD: dict[str, Any] = {
+    "engine": "fio",
+    "window": "1s",
+    "phases": {"soak": "40s"},
+    "load": {"job": "[write]\nrw=randwrite\ndirect=1\nbs=4k\nsize=16m\nrate_iops=200\nioengine=psync\n"},
+}
+
+
+@contextmanager
+def mounted_drive(directory: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device's name, and where its file system is mounted."""
+    file = directory / "drive.img"
+    with file.open("wb") as image:
+        image.truncate(128 * MIB)
+    with loop_drive(file) as drive:
+        command("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", drive.node)
+        with mounted(drive.node, directory / "data") as data:
+            yield drive.name, data
+
+
+def drive_windows(directory: Path) -> list[JournalWindow]:
+    return [each for each in JournalReader(directory).windows() if "device_write_operations" in each.counters]
+
+
+def notes(directory: Path) -> list[str]:
+    return [event.name for event in events(directory) if event.name.startswith("drives_")]
+
+
+def test_a_run_watches_a_drive_through_prometheus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    server = PrometheusServer(tmp_path / "prometheus")
+    server.scrape("node", port)
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", server.url)
+    with mounted_drive(tmp_path) as (name, data), node_exporter(port), server:
+        asked = PrometheusDrives(selector=f'device="{name}"')
+        wait_until(lambda: server.has(f"node_disk_writes_completed_total{{{asked.selector}}}"), "a scrape of the drive")
+        number = (Path("/sys/block") / name / "dev").read_text().strip()
+        before = read_counters([number])[number]
+        directory = queue_run(tmp_path / "far", target=DirectoryTarget(path=str(data)), drives=asked, **LOAD)
+        worker = start_worker(directory)
+        wait_until(lambda: len(drive_windows(directory)) >= 9, "windows with the drive's counters")
+        server.kill()
+        wait_until(lambda: notes(directory) == ["drives_missing"], "the note that Prometheus is away")
+        server.start()
+        wait_until(lambda: notes(directory) == ["drives_missing", "drives_resumed"], "the note that it is back")
+        assert worker.wait(120) == 0
+        after = read_counters([number])[number]
+    found = drive_windows(directory)
+    counted = sum(window.counters["device_write_operations"] for window in found)
+    assert 0 < counted <= (after - before).write_operations
+    for window in found[3:8]:
+        assert window.counters["device_write_operations"] == pytest.approx(200, rel=0.5)
+        assert 0 < window.gauges["drives_age_seconds"] < 4
+    assert [each["name"] for each in JournalReader(directory).facts()["drives"]] == [f"127.0.0.1/{name}"]
+    report = json.loads((directory / files.REPORT_JSON).read_text())
+    objections = ("No drive is below", "reached the device")
+    assert not [each for each in report["verdict"]["reasons"] if any(words in each for words in objections)]
+    assert report["layers"]["drives"] == [f"127.0.0.1/{name}"]
+    assert report["layers"]["rows"][0]["device_mean_seconds"] > 0
+    telemetry = read(directory, ["node_disk_writes_completed_total"])
+    assert telemetry is not None
+    assert [each.labels["device"] for each in telemetry.of("node_disk_writes_completed_total")] == [f"127.0.0.1/{name}"]

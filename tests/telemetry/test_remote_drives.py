@@ -1,0 +1,142 @@
+"""Drives that a Prometheus knows: found, refused, counted and asked for, with a real Prometheus."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.api.harness import ORDER, WORKLOAD, serving
+from tests.telemetry.filled_runs import counter
+from tests.telemetry.prometheus_server import PrometheusServer, fill
+
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.journal import JournalReader, files
+from cliffwatch.model.settings import read_settings
+from cliffwatch.telemetry.drives import DRIVES_LIMIT, RemoteDrive, find_drives, read_counters
+from cliffwatch.telemetry.prometheus import Prometheus
+
+ALL = 'job="node"'
+NOW = float(round(time.time()))
+#: The two scrapes that are looked at, and more for as long as the tests may take.
+SCRAPES = [NOW - 15, NOW - 10, *(NOW + later for later in range(240, 2400, 240))]
+DRIVES = (("broker-1:9100", "nvme0n1"), ("broker-1:9100", "nvme1n1"), ("broker-2:9100", "nvme0n1"), ("[::1]:9", "sda"))
+NAMES = ["[::1]/sda", "broker-1/nvme0n1", "broker-1/nvme1n1", "broker-2/nvme0n1"]
+
+
+def series(metric: str, instance: str, device: str, value: float, **labels: str) -> Iterator[str]:
+    more = "".join(f',{name}="{text}"' for name, text in labels.items())
+    labelled = f'{metric}{{job="node",instance="{instance}",device="{device}"{more}}}'
+    yield from counter(labelled, SCRAPES, [value + 10 * number for number in range(len(SCRAPES))])
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer]:
+    server = PrometheusServer(tmp_path_factory.mktemp("known"))
+    lines: list[str] = []
+    for metric in ("reads_completed", "read_bytes", "read_time_seconds", "writes_completed", "written_bytes"):
+        for instance, device in DRIVES:
+            found = list(series(f"node_disk_{metric}_total", instance, device, 1000.0))
+            lines += found if (instance, device) == DRIVES[0] else found[1:]
+    for metric in ("write_time_seconds", "io_time_weighted_seconds"):
+        lines += series(f"node_disk_{metric}_total", *DRIVES[0], 4294967.295)
+    lines += series("node_disk_discarded_sectors_total", *DRIVES[0], 8.0)
+    more = list(series("node_disk_info", *DRIVES[0], 1, model="Fast ", serial="S1", wwn="nvme.1", revision="F2"))
+    lines += [line.replace(" counter", " gauge") for line in more]
+    fill(server.data, lines)
+    with server:
+        yield server
+
+
+def test_the_drives_that_a_selector_finds_have_the_names_of_their_hosts(known: PrometheusServer) -> None:
+    found = find_drives(known.url, ALL, NOW)
+    assert [drive.name for drive in found] == NAMES
+    assert [drive.number for drive in found] == ["0:1", "0:2", "0:3", "0:4"]
+    assert found[1] == RemoteDrive("broker-1/nvme0n1", "0:2", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
+    (drive,) = find_drives(known.url, 'instance=~"broker-2.*",device=~"nvme.*"', NOW)
+    assert (drive.name, drive.number) == ("broker-2/nvme0n1", "0:1")
+
+
+def test_counters_are_whole_numbers_of_what_the_kernel_counted(known: PrometheusServer) -> None:
+    prometheus = Prometheus(known.url, time.monotonic() + 30)
+    found = read_counters(prometheus, ALL, NOW, 60)
+    prometheus.close()
+    # Of the others not all counters are there.
+    assert {name: len(scrapes) for name, scrapes in found.items() if scrapes} == {"broker-1/nvme0n1": 2}
+    earlier, later = (found["broker-1/nvme0n1"][moment] for moment in (NOW - 15, NOW - 10))
+    assert earlier.write_milliseconds == 2**32 - 1
+    assert earlier.discard_bytes == 4096
+    assert (later - earlier).write_milliseconds == 10_000
+    assert (later - earlier).read_operations == 10
+
+
+@pytest.mark.parametrize(
+    ("selector", "said"),
+    [
+        ('device="nvme9n9"', "it knows [::1]/sda, broker-1/nvme0n1, broker-1/nvme1n1, broker-2/nvme0n1"),
+        ('device=~"("', "parse"),
+    ],
+)
+def test_a_selector_that_finds_none_is_refused_with_what_there_is(
+    known: PrometheusServer, selector: str, said: str
+) -> None:
+    with pytest.raises(Problem) as refused:
+        find_drives(known.url, selector, NOW)
+    words = " ".join([str(refused.value), *(fault.message for fault in refused.value.faults)])
+    assert said in words
+
+
+def test_two_drives_of_one_name_too_many_and_no_prometheus_are_refused(tmp_path: Path) -> None:
+    server = PrometheusServer(tmp_path / "twice")
+    metric = "node_disk_writes_completed_total"
+    lines = list(series(metric, "broker-1:9100", "sda", 1))
+    lines += list(series(metric, "broker-1:9200", "sda", 1))[1:]
+    for number in range(DRIVES_LIMIT + 1):
+        lines += list(series(metric, "many:1", f"sd{number}", 1))[1:]
+    fill(server.data, lines)
+    with server:
+        for selector, said in (
+            (
+                'instance=~"broker.*"',
+                'broker-1/sda is there twice (instance="broker-1:9100", instance="broker-1:9200")',
+            ),
+            ('instance="many:1"', f"{DRIVES_LIMIT + 1} drives are found; choose at most {DRIVES_LIMIT}"),
+        ):
+            with pytest.raises(Problem) as refused:
+                find_drives(server.url, selector, NOW)
+            (fault,) = refused.value.faults
+            assert (fault.field, said in fault.message) == ("drives", True), fault
+    with pytest.raises(Problem) as refused:
+        find_drives(server.url, ALL, NOW)
+    assert refused.value.code is Code.NOT_READY
+    with pytest.raises(Problem) as refused:
+        find_drives(None, ALL, NOW)
+    assert refused.value.code is Code.BAD_REQUEST
+
+
+def test_a_dry_run_lists_the_drives_and_a_request_keeps_them(known: PrometheusServer, tmp_path: Path) -> None:
+    asked = ORDER | {"drives": 'prometheus:instance=~"broker-1.*"'}
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=known.url)) as api:
+        assert api.post("/runs/plan", asked).json()["drives"] == ["broker-1/nvme0n1", "broker-1/nvme1n1"]
+        assert api.post("/runs/plan", ORDER).json()["drives"] == []
+        assert api.put("/runs/far", asked).status_code == 201
+        assert api.put("/runs/far", asked).status_code == 200
+        assert api.put("/runs/far", ORDER).status_code == 409
+        order = JournalReader(api.settings.runs_directory / "far").document(files.ORDER)
+        assert order["drives"] == {"source": "prometheus", "selector": 'instance=~"broker-1.*"'}
+        again = api.get("/runs/far/request").json()
+        assert again["drives"] == order["drives"]
+        assert api.post("/runs", again).status_code == 201
+        for wrong, said in (
+            (asked | {"drives": 'prometheus:device="none"'}, "it knows [::1]/sda"),
+            (asked | {"drives": "prometheus:device=none"}, "write label matchers"),
+            (asked | {"drives": "elsewhere"}, "write prometheus:SELECTOR"),
+            (asked | {"workload": WORKLOAD | {"load": {"time": "virtual"}}}, "virtual time watches no drives"),
+        ):
+            answer = api.post("/runs", wrong)
+            (fault,) = answer.json()["errors"]
+            assert answer.status_code in {400, 422}
+            assert (fault["field"].startswith("drives"), said in fault["message"]) == (True, True), fault
+        trigger = {"kind": "interval", "seconds": 3600}
+        answer = api.post("/schedules", asked | {"name": "nightly", "trigger": trigger})
+        assert (answer.status_code, "leave them out" in answer.text) == (422, True)
+        assert sorted(run["id"] for run in api.get("/runs").json()["items"])[0] == "far"
