@@ -9,9 +9,10 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 
 from cliffwatch.app.limit_notes import notes_on_limits
 from cliffwatch.gate import Examination, examine
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.model.workload import Workload
-from cliffwatch.telemetry.drive_health import kernel_name
+from cliffwatch.telemetry.drive_health import DriveSource
 
 LIMITS = ["write amplification <= 2", "p99 <= 1s"]
 
@@ -20,7 +21,8 @@ def _notes(examination: Examination, url: str | None) -> list[str]:
     load = {"engine": "synthetic", "phases": {"soak": "1m"}, "load": {}}
     workload = Workload.model_validate({"version": 1, "name": "w", "limits": LIMITS, **load})
     drives = [drive.name for drive in examination.drives]
-    return notes_on_limits(workload, drives, kernel_name, url, time.time())
+    source = DriveSource(None if url is None else PrometheusAddress(url))
+    return notes_on_limits(workload, drives, source, time.time())
 
 
 def _counter(drive: LoopDrive) -> list[str]:

@@ -20,6 +20,7 @@ from tests.fuzz.damage import restructured, spoiled
 from tests.fuzz.explore import bounded, explore, holds
 from tests.telemetry.hostile_server import HostileServer
 
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry import reader
 from cliffwatch.telemetry.catalogue import SeriesScope
 from cliffwatch.telemetry.collector import table_of
@@ -44,7 +45,7 @@ ANSWER = {
     },
 }
 REFUSAL = {"status": "error", "errorType": "bad_data", "error": "parse error"}
-SERIES = SeriesScope("run-1", ["nvme0n1"], ["/data"]).queries(STEP)[0][0]
+SERIES = SeriesScope("run-1", ["nvme0n1"], ["/data"]).series()[0]
 
 
 class Answering:
@@ -63,7 +64,7 @@ def asked(body: bytes) -> Iterator[Prometheus]:
     answering = Answering()
     answering.body = body
     with HostileServer(answering) as server:
-        prometheus = Prometheus(server.url, time.monotonic() + 5)
+        prometheus = Prometheus(PrometheusAddress(server.url), time.monotonic() + 5)
         try:
             yield prometheus
         finally:

@@ -9,6 +9,8 @@ import httpx
 from testkit.ports import free_port
 from testkit.waiting import wait_until
 
+from cliffwatch.model.prometheus_address import PrometheusAddress
+
 PATIENCE_SECONDS = 30.0
 
 
@@ -33,7 +35,12 @@ class PrometheusServer:
         self.data = directory / "data"
         self._configuration = directory / "prometheus.yaml"
         self._configuration.write_text("{}")
+        self._guard: list[str] = []
         self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> PrometheusAddress:
+        return PrometheusAddress(self.url)
 
     def scrape(self, job: str, port: int) -> None:
         """From its next start on, ask a port of 127.0.0.1 once a second."""
@@ -41,6 +48,11 @@ class PrometheusServer:
             "global: {scrape_interval: 1s}\n"
             f"scrape_configs: [{{job_name: {job}, static_configs: [{{targets: ['127.0.0.1:{port}']}}]}}]\n"
         )
+
+    def guard(self, web_configuration: Path) -> None:
+        """From its next start on, serve TLS and ask for a password, as the file says."""
+        self.url = self.url.replace("http:", "https:")
+        self._guard = [f"--web.config.file={web_configuration}"]
 
     def __enter__(self) -> "PrometheusServer":
         self.start()
@@ -57,7 +69,7 @@ class PrometheusServer:
             f"--web.listen-address=127.0.0.1:{self.port}",
             "--log.level=error",
         ]
-        self._process = subprocess.Popen(["prometheus", *options])
+        self._process = subprocess.Popen(["prometheus", *options, *self._guard])
         wait_until(self._is_ready, "Prometheus")
 
     def kill(self) -> None:
@@ -73,6 +85,8 @@ class PrometheusServer:
 
     def _is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.url}/-/ready", timeout=PATIENCE_SECONDS, trust_env=False).is_success
+            url = f"{self.url}/-/ready"
+            answer = httpx.get(url, timeout=PATIENCE_SECONDS, trust_env=False, verify=False)  # noqa: S501
+            return answer.is_success or (bool(self._guard) and answer.status_code == 401)
         except httpx.TransportError:
             return False

@@ -17,6 +17,7 @@ from testkit.waiting import wait_until
 from tests.telemetry.filled_runs import OPERATIONS, WRITES, counter, make_run, the_one, times
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry.collector import PART_POINTS, collect_telemetry
 from cliffwatch.telemetry.parts import DIRECTORY, describe_part, part_names
 from cliffwatch.telemetry.reader import read
@@ -87,17 +88,17 @@ def assert_no_row_twice(directory: Path) -> None:
 
 def test_36_hours_come_home_in_pieces_and_equal_what_was_there(tmp_path: Path, soak: PrometheusServer) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
-    result = collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS)
+    result = collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS)
     assert (result.parts, result.missing) == (STEPS_OF_36_HOURS // PART_POINTS + 1, "")
     assert result.rows == 2 * (STEPS_OF_36_HOURS + 1) - 40
     assert_everything_is_home(directory)
-    assert collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS).parts == 0
+    assert collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS).parts == 0
 
 
 def test_pieces_taken_at_intervals_fit_together(tmp_path: Path, soak: PrometheusServer) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
     ends = [-100.0, 0.0, 4.0, 10.0, 314.159, 3600.0, 50_033.0, 50_400.0, EVER]
-    results = [collect_telemetry(directory, soak.url, LOAD_START + end, PATIENCE_SECONDS) for end in ends]
+    results = [collect_telemetry(directory, soak.address, LOAD_START + end, PATIENCE_SECONDS) for end in ends]
     assert [bool(result.parts) for result in results] == [False, True, False, True, True, True, True, True, True]
     assert_no_row_twice(directory)
     assert_everything_is_home(directory)
@@ -108,10 +109,10 @@ def test_what_prometheus_could_not_be_asked_for_is_a_gap_and_comes_home_later(
 ) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
     first, second = LOAD_START + 40_000, LOAD_START + 80_000
-    assert collect_telemetry(directory, soak.url, first, PATIENCE_SECONDS).missing == ""
+    assert collect_telemetry(directory, soak.address, first, PATIENCE_SECONDS).missing == ""
     soak.kill()
     try:
-        refused = collect_telemetry(directory, soak.url, second, PATIENCE_SECONDS)
+        refused = collect_telemetry(directory, soak.address, second, PATIENCE_SECONDS)
     finally:
         soak.start()
     assert "does not answer" in refused.missing
@@ -119,7 +120,7 @@ def test_what_prometheus_could_not_be_asked_for_is_a_gap_and_comes_home_later(
     assert telemetry is not None
     assert [(gap.start, gap.end, gap.reason) for gap in telemetry.gaps] == [(first + 10, second, refused.missing)]
     assert the_one(telemetry, "operations_total").times[-1] == first
-    assert collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS).missing == ""
+    assert collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS).missing == ""
     assert_no_row_twice(directory)
     assert_everything_is_home(directory)
 
@@ -153,7 +154,7 @@ def test_a_full_disk_leaves_no_half_part_and_what_was_there(
     tmp_path: Path, soak: PrometheusServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
-    collect_telemetry(directory, soak.url, LOAD_START + 40_000, PATIENCE_SECONDS)
+    collect_telemetry(directory, soak.address, LOAD_START + 40_000, PATIENCE_SECONDS)
     before = part_names(directory / DIRECTORY)
 
     def is_full(descriptor: int) -> None:
@@ -162,24 +163,24 @@ def test_a_full_disk_leaves_no_half_part_and_what_was_there(
     with monkeypatch.context() as patched:
         patched.setattr("os.fsync", is_full)
         with pytest.raises(OSError, match="No space left"):
-            collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS)
+            collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS)
         patched.setattr("cliffwatch.base.durable.write_durably", lambda path, content: path.write_text(content))
         with pytest.raises(OSError, match="No space left"):
-            collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS)
+            collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS)
     assert part_names(directory / DIRECTORY) == before
-    assert collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS).missing == ""
+    assert collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS).missing == ""
     assert_everything_is_home(directory)
 
 
 def test_a_part_that_is_gone_comes_home_again(tmp_path: Path, soak: PrometheusServer) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
-    collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS)
+    collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS)
     (directory / DIRECTORY / "part-000017.parquet").unlink()
     telemetry = read(directory)
     assert telemetry is not None
     (gap,) = telemetry.gaps
     assert (gap.end - gap.start, gap.reason) == ((PART_POINTS - 1) * 10, "part-000017.parquet is missing or damaged")
-    assert collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS).parts == 1
+    assert collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS).parts == 1
     assert_everything_is_home(directory)
 
 
@@ -194,7 +195,7 @@ def test_two_at_once_take_it_home_once(tmp_path: Path, soak: PrometheusServer) -
 
 def test_a_lost_index_is_made_again_from_the_parts(tmp_path: Path, soak: PrometheusServer) -> None:
     directory = make_run(tmp_path / "run-1", STEPS_OF_36_HOURS)
-    collect_telemetry(directory, soak.url, LOAD_START + 100_000, PATIENCE_SECONDS)
+    collect_telemetry(directory, soak.address, LOAD_START + 100_000, PATIENCE_SECONDS)
     index = directory / DIRECTORY / "index.json"
     whole = index.read_text()
     for damaged in (None, "", "{", '{"start": 1, "step_seconds": 0}', whole.replace('"first"', '"x"')[:-40]):
@@ -203,8 +204,8 @@ def test_a_lost_index_is_made_again_from_the_parts(tmp_path: Path, soak: Prometh
         assert telemetry is not None
         assert len(the_one(telemetry, "operations_total").times) == 10_001
         assert telemetry.gaps == ()
-        assert collect_telemetry(directory, soak.url, LOAD_START + 100_000, PATIENCE_SECONDS).parts == 0
-    assert collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS).missing == ""
+        assert collect_telemetry(directory, soak.address, LOAD_START + 100_000, PATIENCE_SECONDS).parts == 0
+    assert collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS).missing == ""
     assert_everything_is_home(directory)
 
 
@@ -213,7 +214,7 @@ def test_a_run_that_is_not_scraped_is_reported(tmp_path: Path, soak: PrometheusS
     order = (directory / "order.json").read_text()
     (directory / "order.json").write_text(order.replace('"run-1"', '"run-3"'))
     (directory / "facts.json").write_text('{"drives": []}')
-    result = collect_telemetry(directory, soak.url, EVER, PATIENCE_SECONDS)
+    result = collect_telemetry(directory, soak.address, EVER, PATIENCE_SECONDS)
     assert (result.rows, result.missing.startswith("Prometheus has nothing of this run")) == (0, True)
 
 
@@ -221,5 +222,5 @@ def test_before_the_load_there_is_nothing_to_take(tmp_path: Path) -> None:
     directory = make_run(tmp_path / "run-1", 30)
     events = (directory / "events.jsonl").read_text().splitlines(keepends=True)
     (directory / "events.jsonl").write_text("".join(events[:3]))
-    assert collect_telemetry(directory, "http://127.0.0.1:1", EVER, PATIENCE_SECONDS).missing == ""
+    assert collect_telemetry(directory, PrometheusAddress("http://127.0.0.1:1"), EVER, PATIENCE_SECONDS).missing == ""
     assert read(directory) is None

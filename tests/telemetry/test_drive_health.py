@@ -7,7 +7,8 @@ import pytest
 from testkit.ports import free_port
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
-from cliffwatch.telemetry.drive_health import DriveHealth, drive_health, write_amplification
+from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.drive_health import DriveHealth, DriveSource, drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 
 START = 1_790_000_000
@@ -54,12 +55,16 @@ def test_drives_of_other_hosts_have_the_names_of_their_hosts(prometheus: Prometh
     def of_host(labels: Mapping[str, str]) -> str:
         return f"host/{labels['device']}"
 
-    assert set(drive_health(prometheus.url, NOW, of_host)) == {"host/loop2", "host/nvme0n1", "host/nvme1n1"}
-    assert write_amplification(prometheus.url, NOW, 600, of_host) == {"host/loop2": pytest.approx(2.5)}
+    assert set(drive_health(DriveSource(prometheus.address, of_host), NOW)) == {
+        "host/loop2",
+        "host/nvme0n1",
+        "host/nvme1n1",
+    }
+    assert write_amplification(DriveSource(prometheus.address, of_host), NOW, 600) == {"host/loop2": pytest.approx(2.5)}
 
 
 def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusServer) -> None:
-    reported = drive_health(prometheus.url, NOW)
+    reported = drive_health(DriveSource(prometheus.address), NOW)
     aging = DriveHealth(temperature_celsius=25.0, free_blocks_ratio=0.08, media_errors=0.0)
     assert reported["loop2"].write_amplification == pytest.approx(2.5)
     assert replace(reported["loop2"], write_amplification=None) == aging
@@ -71,11 +76,11 @@ def test_each_drive_says_what_it_counts_and_nothing_else(prometheus: PrometheusS
 
 
 def test_what_was_reported_long_ago_is_not_known_now(prometheus: PrometheusServer) -> None:
-    assert drive_health(prometheus.url, NOW + 3600) == {}
+    assert drive_health(DriveSource(prometheus.address), NOW + 3600) == {}
 
 
 def test_without_prometheus_it_says_why() -> None:
     with pytest.raises(QueryFailed, match="does not answer"):
-        drive_health(f"http://127.0.0.1:{free_port()}", NOW)
+        drive_health(DriveSource(PrometheusAddress(f"http://127.0.0.1:{free_port()}")), NOW)
     with pytest.raises(QueryFailed, match="turned off"):
-        drive_health(None, NOW)
+        drive_health(DriveSource(None), NOW)

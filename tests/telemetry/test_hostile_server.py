@@ -8,6 +8,7 @@ from tests.telemetry import hostile_server
 from tests.telemetry.filled_runs import make_run
 from tests.telemetry.hostile_server import Behaviour, HostileServer
 
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry import prometheus
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.reader import read
@@ -33,7 +34,7 @@ def test_an_attempt_ends_with_a_gap_and_its_reason(
     # Those that answer have time to, however busy the machine is.
     seconds = 0.5 if behaviour in (hostile_server.hang, hostile_server.drip) else 30.0
     with HostileServer(behaviour) as server:
-        result = collect_telemetry(directory, server.url, float("inf"), seconds)
+        result = collect_telemetry(directory, PrometheusAddress(server.url), float("inf"), seconds)
     assert words in result.missing
     assert (result.rows, result.parts) == (0, 0)
     telemetry = read(directory)
@@ -45,6 +46,6 @@ def test_an_attempt_ends_with_a_gap_and_its_reason(
 @pytest.mark.parametrize("url", ["", "localhost", "file:///etc/passwd", "http://[", "http://nowhere.invalid"])
 def test_a_url_that_leads_nowhere_is_named(tmp_path: Path, url: str) -> None:
     directory = make_run(tmp_path / "run-1", 30)
-    missing = collect_telemetry(directory, url, float("inf"), seconds=5).missing
+    missing = collect_telemetry(directory, PrometheusAddress(url), float("inf"), seconds=5).missing
     assert "is not a URL" in missing or "does not answer" in missing
     assert url in missing

@@ -66,9 +66,12 @@ def test_a_run_watches_a_drive_through_prometheus(tmp_path: Path, monkeypatch: p
     port = free_port()
     server = PrometheusServer(tmp_path / "prometheus")
     server.scrape("node", port)
-    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", server.url)
-    with mounted_drive(tmp_path) as (name, data), node_exporter(port), server:
-        asked = PrometheusDrives(selector=f'device="{name}"')
+    own, servers = PrometheusServer(tmp_path / "own"), tmp_path / "servers.yaml"
+    servers.write_text(f"far: {{url: '{server.url}'}}\n")
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_URL", own.url)
+    monkeypatch.setenv("CLIFFWATCH_PROMETHEUS_SERVERS", str(servers))
+    with mounted_drive(tmp_path) as (name, data), node_exporter(port), server, own:
+        asked = PrometheusDrives(selector=f'device="{name}"', server="far")
         wait_until(lambda: server.has(f"node_disk_writes_completed_total{{{asked.selector}}}"), "a scrape of the drive")
         number = (Path("/sys/block") / name / "dev").read_text().strip()
         before = read_counters([number])[number]

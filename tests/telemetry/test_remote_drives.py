@@ -48,16 +48,16 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer
 
 
 def test_the_drives_that_a_selector_finds_have_the_names_of_their_hosts(known: PrometheusServer) -> None:
-    found = find_drives(known.url, ALL, NOW)
+    found = find_drives(known.address, ALL, NOW)
     assert [drive.name for drive in found] == NAMES
     assert [drive.number for drive in found] == ["0:1", "0:2", "0:3", "0:4"]
     assert found[1] == RemoteDrive("broker-1/nvme0n1", "0:2", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
-    (drive,) = find_drives(known.url, 'instance=~"broker-2.*",device=~"nvme.*"', NOW)
+    (drive,) = find_drives(known.address, 'instance=~"broker-2.*",device=~"nvme.*"', NOW)
     assert (drive.name, drive.number) == ("broker-2/nvme0n1", "0:1")
 
 
 def test_counters_are_whole_numbers_of_what_the_kernel_counted(known: PrometheusServer) -> None:
-    prometheus = Prometheus(known.url, time.monotonic() + 30)
+    prometheus = Prometheus(known.address, time.monotonic() + 30)
     found = read_counters(prometheus, ALL, NOW, 60)
     prometheus.close()
     # Of the others not all counters are there.
@@ -80,7 +80,7 @@ def test_a_selector_that_finds_none_is_refused_with_what_there_is(
     known: PrometheusServer, selector: str, said: str
 ) -> None:
     with pytest.raises(Problem) as refused:
-        find_drives(known.url, selector, NOW)
+        find_drives(known.address, selector, NOW)
     words = " ".join([str(refused.value), *(fault.message for fault in refused.value.faults)])
     assert said in words
 
@@ -102,11 +102,11 @@ def test_two_drives_of_one_name_too_many_and_no_prometheus_are_refused(tmp_path:
             ('instance="many:1"', f"{DRIVES_LIMIT + 1} drives are found; choose at most {DRIVES_LIMIT}"),
         ):
             with pytest.raises(Problem) as refused:
-                find_drives(server.url, selector, NOW)
+                find_drives(server.address, selector, NOW)
             (fault,) = refused.value.faults
             assert (fault.field, said in fault.message) == ("drives", True), fault
     with pytest.raises(Problem) as refused:
-        find_drives(server.url, ALL, NOW)
+        find_drives(server.address, ALL, NOW)
     assert refused.value.code is Code.NOT_READY
     with pytest.raises(Problem) as refused:
         find_drives(None, ALL, NOW)
@@ -122,13 +122,14 @@ def test_a_dry_run_lists_the_drives_and_a_request_keeps_them(known: PrometheusSe
         assert api.put("/runs/far", asked).status_code == 200
         assert api.put("/runs/far", ORDER).status_code == 409
         order = JournalReader(api.settings.runs_directory / "far").document(files.ORDER)
-        assert order["drives"] == {"source": "prometheus", "selector": 'instance=~"broker-1.*"'}
+        assert order["drives"] == {"source": "prometheus", "selector": 'instance=~"broker-1.*"', "server": None}
         again = api.get("/runs/far/request").json()
         assert again["drives"] == order["drives"]
         assert api.post("/runs", again).status_code == 201
         for wrong, said in (
             (asked | {"drives": 'prometheus:device="none"'}, "it knows [::1]/sda"),
             (asked | {"drives": "prometheus:device=none"}, "write label matchers"),
+            (asked | {"drives": {"selector": 'device="a"', "server": "staging"}}, "is no Prometheus that is known"),
             (asked | {"drives": "elsewhere"}, "write prometheus:SELECTOR"),
             (asked | {"workload": WORKLOAD | {"load": {"time": "virtual"}}}, "virtual time watches no drives"),
         ):

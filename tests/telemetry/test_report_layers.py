@@ -16,6 +16,7 @@ from tests.telemetry.prometheus_server import PrometheusServer, fill
 from cliffwatch import report as report_package
 from cliffwatch.base.histogram import Histogram
 from cliffwatch.journal import Event, EventLog, EventType
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.report.build import Report, build, write
 from cliffwatch.report.charts.series import as_data
 from cliffwatch.report.schema.findings import LayerRow
@@ -121,7 +122,7 @@ def rows(report: Report) -> dict[str, LayerRow]:
 
 def test_the_layers_stand_beside_the_client(tmp_path: Path, watched: PrometheusServer) -> None:
     directory = drive_run(tmp_path / "run-1")
-    collect_telemetry(directory, watched.url, float("inf"), PATIENCE_SECONDS)
+    collect_telemetry(directory, watched.address, float("inf"), PATIENCE_SECONDS)
     report = report_of(directory)
     assert (report.document["layers"]["operation"], report.document["layers"]["drives"]) == ("write", ["nvme0n1"])
     found = rows(report)
@@ -146,7 +147,7 @@ def test_the_layers_stand_beside_the_client(tmp_path: Path, watched: PrometheusS
 def test_with_the_kernels_totals_alone_there_is_a_mean_and_it_is_called_one(tmp_path: Path) -> None:
     directory = drive_run(tmp_path / "run-1")
     with filled(tmp_path / "node", node_lines()) as server:
-        collect_telemetry(directory, server.url, float("inf"), PATIENCE_SECONDS)
+        collect_telemetry(directory, server.address, float("inf"), PATIENCE_SECONDS)
     found = rows(report_of(directory))
     assert found["baseline"]["device_mean_seconds"] == pytest.approx(QUICK)
     assert found["soak"]["device_mean_seconds"] == pytest.approx(SLOW)
@@ -159,7 +160,9 @@ def test_with_the_kernels_totals_alone_there_is_a_mean_and_it_is_called_one(tmp_
 def test_without_telemetry_the_section_says_why(tmp_path: Path) -> None:
     directory = drive_run(tmp_path / "run-1")
     assert report_of(directory).document["layers"] == {"missing": "Nothing was collected from Prometheus."}
-    reason = collect_telemetry(directory, "http://127.0.0.1:1", float("inf"), PATIENCE_SECONDS).missing
+    reason = collect_telemetry(
+        directory, PrometheusAddress("http://127.0.0.1:1"), float("inf"), PATIENCE_SECONDS
+    ).missing
     layers = report_of(directory).document["layers"]
     assert reason in layers["missing"]
     assert [(gap["start_seconds"], gap["end_seconds"]) for gap in layers["gaps"]] == [(0, 1200)]
@@ -176,7 +179,7 @@ def test_the_reason_that_the_worker_reported_is_given(tmp_path: Path) -> None:
 
 def test_a_run_without_drives_has_no_layers(tmp_path: Path, watched: PrometheusServer) -> None:
     directory = make_journal(tmp_path / "run-1", JournalPlan(windows=WINDOWS))
-    collect_telemetry(directory, watched.url, float("inf"), PATIENCE_SECONDS)
+    collect_telemetry(directory, watched.address, float("inf"), PATIENCE_SECONDS)
     assert report_of(directory).document["layers"]["missing"] == "No drive is below the target."
 
 
@@ -185,7 +188,7 @@ def test_a_damaged_part_is_reported_and_the_rest_is_used(
 ) -> None:
     monkeypatch.setattr("cliffwatch.telemetry.collector.PART_POINTS", 20)
     directory = drive_run(tmp_path / "run-1")
-    collect_telemetry(directory, watched.url, float("inf"), PATIENCE_SECONDS)
+    collect_telemetry(directory, watched.address, float("inf"), PATIENCE_SECONDS)
     whole = report_of(directory)
     home = directory / DIRECTORY
     victim = home / part_names(home)[4]
@@ -208,7 +211,7 @@ def test_a_window_costs_the_page_few_bytes(tmp_path: Path, watched: PrometheusSe
     """So that a report of 36 h stays far below 5 MB: 12,960 windows take less than half of one."""
     directory = drive_run(tmp_path / "run-1")
     before = len(json.dumps(as_data(build(directory).series, build(directory).document)))
-    collect_telemetry(directory, watched.url, float("inf"), PATIENCE_SECONDS)
+    collect_telemetry(directory, watched.address, float("inf"), PATIENCE_SECONDS)
     report = report_of(directory)
     added = len(json.dumps(as_data(report.series, report.document))) - before
     assert 0 < added / WINDOWS < 40

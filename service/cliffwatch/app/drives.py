@@ -6,7 +6,7 @@ from functools import partial
 from cliffwatch.base.questions import Questions, Unanswered
 from cliffwatch.gate import Objection, device_objections
 from cliffwatch.machine.inventory import Drive, list_drives, names_of
-from cliffwatch.telemetry.drive_health import DriveHealth, drive_health
+from cliffwatch.telemetry.drive_health import DriveHealth, DriveSource, drive_health
 from cliffwatch.telemetry.prometheus import QueryFailed
 
 
@@ -29,10 +29,10 @@ class ExaminedDrives:
     without_health: str | None
 
 
-def examined_drives(prometheus_url: str | None, now: float, questions: Questions) -> ExaminedDrives:
+def examined_drives(source: DriveSource, now: float, questions: Questions) -> ExaminedDrives:
     """Look at every drive of the machine, and ask Prometheus for its health."""
     try:
-        known, reason = drive_health(prometheus_url, now), None
+        known, reason = drive_health(source, now), None
     except QueryFailed as error:
         known, reason = {}, str(error)
     drives = list_drives()

@@ -4,17 +4,15 @@ from collections.abc import Sequence
 
 from cliffwatch.model.limits import LimitSubject, parse_limit
 from cliffwatch.model.workload import Workload
-from cliffwatch.telemetry.drive_health import Naming, drives_with_media_bytes
+from cliffwatch.telemetry.drive_health import DriveSource, drives_with_media_bytes
 from cliffwatch.telemetry.prometheus import QueryFailed
 
 
-def notes_on_limits(
-    workload: Workload, drives: Sequence[str], name_of: Naming, prometheus_url: str | None, now: float
-) -> list[str]:
+def notes_on_limits(workload: Workload, drives: Sequence[str], source: DriveSource, now: float) -> list[str]:
     """Notes on limits that cannot be judged: each makes the run `invalid`, otherwise known only at its end.
 
     Prometheus is asked, at `now` in seconds since the epoch, where there is such a limit and a drive. `drives` are
-    those that are watched, by the names that `name_of` gives them.
+    those that are watched, by the names that their source gives them.
     """
     limits = [text for text in workload.limits if parse_limit(text).subject is LimitSubject.AMPLIFICATION]
     if not limits:
@@ -25,7 +23,7 @@ def notes_on_limits(
         return [f'the limit "{text}" cannot be judged, {why}; {remedy}' for text in limits]
     names = " and ".join(drives)
     try:
-        if not drives_with_media_bytes(prometheus_url, now, name_of).isdisjoint(drives):
+        if not drives_with_media_bytes(source, now).isdisjoint(drives):
             return []
         why = f"since {names} reports no bytes written to its media: the run would be invalid"
     except QueryFailed as error:

@@ -107,8 +107,7 @@ class RunService:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        drives = self._planner.drives_elsewhere(request.drives, workload)
-        parts = [self._planner.plan(each, workload, run_id, patience_seconds, drives) for each in request.targets]
+        drives, parts = self._planner.plan(request, workload, run_id, patience_seconds)
         objections, notes = _named(parts, "objections"), _named(parts, "notes")
         objections += _shared(parts)
         key = combined_key([part.examination.target_key for part in parts])

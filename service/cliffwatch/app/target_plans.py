@@ -16,11 +16,12 @@ from cliffwatch.engines.registry import engine_of, load_of
 from cliffwatch.gate import Examination, Objection, confirmation_sentence, examine, notes_on_plan, objections_to_plan
 from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.model.plan import LoadPlan
+from cliffwatch.model.request import RunRequest
 from cliffwatch.model.settings import Settings
 from cliffwatch.model.target import AnyTarget, BrokerTarget
 from cliffwatch.model.workload import Workload
-from cliffwatch.telemetry.drive_health import kernel_name
-from cliffwatch.telemetry.drives import drive_name, find_drives
+from cliffwatch.telemetry.drive_health import DriveSource
+from cliffwatch.telemetry.drives import find_drives
 
 _ASKING_LIMIT = 4
 
@@ -46,23 +47,33 @@ class TargetPlanner:
     def __init__(self, settings: Settings, clock: Clock, questions: Questions) -> None:
         self._runs_directory = settings.runs_directory
         self._state_directory = settings.state_directory
-        self._prometheus_url = settings.prometheus_url
+        self._settings = settings
         self._clock = clock
         self._questions = questions
         self._asking_brokers = threading.BoundedSemaphore(_ASKING_LIMIT)
 
     def plan(
+        self, request: RunRequest, workload: Workload, run_id: str, patience_seconds: float
+    ) -> tuple[tuple[str, ...], list[TargetPlan]]:
+        """Names of the drives of other hosts that would be watched, and the plan for each target.
+
+        Raises Problem when a target or Prometheus does not answer, or a target or a drive is not there.
+        """
+        elsewhere = self._drives_elsewhere(request.drives, workload)
+        source = DriveSource.of(self._settings, request.drives)
+        return elsewhere, [
+            self._plan(target, workload, run_id, patience_seconds, elsewhere, source) for target in request.targets
+        ]
+
+    def _plan(
         self,
         target: AnyTarget,
         workload: Workload,
         run_id: str,
         patience_seconds: float,
-        elsewhere: tuple[str, ...] = (),
+        elsewhere: tuple[str, ...],
+        source: DriveSource,
     ) -> TargetPlan:
-        """Plan a workload on a target. `elsewhere`: drives of other hosts that are watched instead of those below it.
-
-        Raises Problem when the target is not there, or does not answer.
-        """
         examination = self._examine(target, run_id)
         engine, load, context = engine_of(workload), load_of(workload), self._context(workload, examination)
         plan = engine.plan(load, context)
@@ -76,19 +87,17 @@ class TargetPlanner:
         )
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
         watched = elsewhere or [drive.name for drive in examination.drives]
-        name_of = drive_name if elsewhere else kernel_name
-        notes += notes_on_limits(workload, watched, name_of, self._prometheus_url, self._clock.wall())
+        notes += notes_on_limits(workload, watched, source, self._clock.wall())
         return TargetPlan(examination, plan, tuple(notes), objections)
 
-    def drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> tuple[str, ...]:
-        """Names of the drives that a run would watch instead of those below its targets. Raises Problem: bad_request,
-        not_ready."""
+    def _drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> tuple[str, ...]:
         if drives is None:
             return ()
         if engine_of(workload).is_virtual(load_of(workload)):
             fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
             raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
-        return tuple(drive.name for drive in find_drives(self._prometheus_url, drives.selector, self._clock.wall()))
+        server = self._settings.prometheus(drives.server)
+        return tuple(drive.name for drive in find_drives(server, drives.selector, self._clock.wall()))
 
     def _examine(self, target: AnyTarget, run_id: str) -> Examination:
         try:

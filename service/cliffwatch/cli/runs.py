@@ -36,6 +36,7 @@ from cliffwatch.cli.output import (
 from cliffwatch.cli.progress import run_figures
 from cliffwatch.cli.run_id import RunArgument, known_run
 from cliffwatch.cli.run_request import (
+    drives_document,
     duration_overrides,
     target_documents,
     workload_reference,
@@ -98,6 +99,14 @@ def start(
             'instance=~"broker-.*",device=~"nvme.*", instead of those below the target.',
         ),
     ] = None,
+    prometheus: Annotated[
+        str | None,
+        typer.Option(
+            "--prometheus",
+            metavar="NAME",
+            help="The Prometheus of --drives, of those in CLIFFWATCH_PROMETHEUS_SERVERS.",
+        ),
+    ] = None,
     id: Annotated[  # noqa: A002  # the flag's name
         str | None, typer.Option("--id", help="Id of the run; repeating the request with it starts no second run.")
     ] = None,
@@ -126,7 +135,7 @@ def start(
             window=window, warm_up=warm_up, baseline=baseline, soak=soak, cool_down=cool_down
         ),
         **({"labels": labels_of("--label", label)} if label else {}),
-        **({"drives": drives} if drives is not None else {}),
+        **drives_document(drives, prometheus),
     }
     session = session_of(context)
     ending = Ending(session.how(output), watch, wait, junit, give_up_after)

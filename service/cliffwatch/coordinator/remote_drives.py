@@ -10,6 +10,7 @@ from typing import Any
 
 from cliffwatch.base.rounds import Rounds
 from cliffwatch.coordinator.drive_counts import LONGEST_SECONDS, DriveCounts
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.model.window import EngineWindow
 from cliffwatch.telemetry.drives import RemoteDrive, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus, QueryFailed
@@ -31,10 +32,15 @@ class RemoteDrives:
     """The drives of one run. Use as a context manager: a thread asks meanwhile."""
 
     def __init__(
-        self, url: str, selector: str, drives: Sequence[RemoteDrive], window_seconds: float, now: Callable[[], float]
+        self,
+        server: PrometheusAddress,
+        selector: str,
+        drives: Sequence[RemoteDrive],
+        window_seconds: float,
+        now: Callable[[], float],
     ) -> None:
         """`now` in seconds since the epoch."""
-        self._url, self._selector, self._now = url, selector, now
+        self._server, self._selector, self._now = server, selector, now
         period = min(_MOST_SECONDS, max(_LEAST_SECONDS, window_seconds / 5))
         self._counts = DriveCounts({drive.name: drive.number for drive in drives}, period + _SCRAPE_SECONDS)
         self._names = [drive.name for drive in drives]
@@ -51,18 +57,24 @@ class RemoteDrives:
 
     def __exit__(self, *_: object) -> None:
         self._rounds.stop()
+        self._close()
+
+    def _close(self) -> None:
+        """The next connection reads the files of the server's secrets anew."""
         if self._prometheus is not None:
             self._prometheus.close()
+            self._prometheus = None
 
     def ask(self) -> None:
         """Ask Prometheus once, and keep what it says."""
         try:
             if self._prometheus is None:
-                self._prometheus = Prometheus(self._url, 0.0)
+                self._prometheus = Prometheus(self._server, 0.0)
             self._prometheus.deadline = time.monotonic() + _PATIENCE_SECONDS
             span = LONGEST_SECONDS + _MORE_SECONDS
             self._counts.add(read_counters(self._prometheus, self._selector, self._now(), span))
         except QueryFailed as error:
+            self._close()
             self._failures = [*self._failures, str(error)][-_FAILURES:]
         else:
             self._failures = []

@@ -161,16 +161,18 @@ def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
     known = JournalReader(context.directory).facts().get("drives")
     if known:
         return [drive_of(each) for each in known]
-    return find_drives(context.settings.prometheus_url, context.order.drives.selector, context.run_clock.now())
+    asked = context.order.drives
+    return find_drives(context.settings.prometheus(asked.server), asked.selector, context.run_clock.now())
 
 
 @contextmanager
 def _watching(context: RunContext, elsewhere: list[RemoteDrive] | None) -> Iterator[RemoteDrives | None]:
-    url, asked = context.settings.prometheus_url, context.order.drives
-    if elsewhere is None or asked is None or url is None:
+    asked = context.order.drives
+    server = None if asked is None else context.settings.prometheus(asked.server)
+    if elsewhere is None or asked is None or server is None:
         yield None
         return
-    with RemoteDrives(url, asked.selector, elsewhere, context.workload.window, context.run_clock.now) as drives:
+    with RemoteDrives(server, asked.selector, elsewhere, context.workload.window, context.run_clock.now) as drives:
         yield drives
 
 

@@ -7,9 +7,11 @@ PromQL (https://prometheus.io/docs/prometheus/latest/querying/basics/), without 
 import re
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError
 
-from cliffwatch.model.document import Strict
+from cliffwatch.base.errors import Code, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.model.document import Name, Strict
 
 _SOURCE: Literal["prometheus"] = "prometheus"
 _SELECTOR_LIMIT = 1000
@@ -32,10 +34,12 @@ def _matchers(selector: str) -> str:
 
 
 class PrometheusDrives(Strict):
-    """Drives whose counters a Prometheus has, by the labels of their series."""
+    """Drives whose counters a Prometheus has, by the labels of their series: the one of that name
+    (`CLIFFWATCH_PROMETHEUS_SERVERS`), or the service's own."""
 
     source: Literal["prometheus"] = _SOURCE
     selector: Annotated[str, Field(max_length=_SELECTOR_LIMIT), AfterValidator(_matchers)]
+    server: Name | None = None
 
     def __str__(self) -> str:
         return f"{self.source}:{self.selector}"
@@ -50,5 +54,14 @@ def _from_text(value: object) -> object:
     return {"source": source, "selector": selector}
 
 
+def parse_drives(text: str) -> PrometheusDrives:
+    """Drives from `prometheus:SELECTOR`. Raises Problem(bad_request)."""
+    try:
+        return _DRIVES.validate_python(text)
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, "the drives are not valid", faults_of(error, "drives")) from error
+
+
 #: As a document, or as the text that the command line takes.
 Drives = Annotated[PrometheusDrives, BeforeValidator(_from_text)]
+_DRIVES: TypeAdapter[PrometheusDrives] = TypeAdapter(Drives)

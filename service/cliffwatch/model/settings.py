@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.base.faults import faults_of
 from cliffwatch.base.units import Duration
+from cliffwatch.model.prometheus_address import PrometheusAddress, named_address
 
 PREFIX = "CLIFFWATCH_"
 #: The databases that migrations and tests cover, as they begin a URL.
@@ -39,14 +40,16 @@ class Settings(BaseSettings):
     prometheus_port: Port = 9890
     #: The Prometheus to ask about runs and drives: the local one unless set; set to nothing, none is asked.
     prometheus_url: str | None = None
+    #: YAML file of further ones, by name: model/prometheus_server.py.
+    prometheus_servers: Path | None = None
     node_exporter_port: Port = 9891
     ebpf_exporter_port: Port = 9892
     alertmanager_port: Port = 9893
     drive_exporter_port: Port = 9895
 
-    @field_validator("retention", mode="before")
+    @field_validator("retention", "prometheus_servers", mode="before")
     @classmethod
-    def _nothing_is_for_ever(cls, value: object) -> object:
+    def _nothing_is_none(cls, value: object) -> object:
         # As an environment says it that hands on what is not set.
         return None if value == "" else value
 
@@ -70,6 +73,15 @@ class Settings(BaseSettings):
             )
         return value
 
+    def prometheus(self, name: str | None = None) -> PrometheusAddress | None:
+        """The Prometheus of that name, or the one to ask about runs and drives; None where none is asked.
+
+        Raises Problem(bad_request).
+        """
+        if name is not None:
+            return named_address(self.prometheus_servers, name)
+        return None if self.prometheus_url is None else PrometheusAddress(self.prometheus_url)
+
     @model_validator(mode="after")
     def _fill_in(self) -> Self:
         state = self.state_directory.expanduser().absolute()
@@ -83,6 +95,9 @@ class Settings(BaseSettings):
             )
             or None,
             "public_url": self.public_url.rstrip("/") or f"http://{self.listen_host}:{self.listen_port}",
+            "prometheus_servers": (
+                None if self.prometheus_servers is None else self.prometheus_servers.expanduser().absolute()
+            ),
             "database_url": self.database_url or f"sqlite:///{state / 'cliffwatch.sqlite3'}",
         }
         # The model is frozen for everyone but this validator.

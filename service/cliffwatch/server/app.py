@@ -55,6 +55,7 @@ from cliffwatch.stack.watch import Watch
 from cliffwatch.store.database import Database, open_database, upgrade
 from cliffwatch.store.monitor import DatabaseMonitor
 from cliffwatch.store.queries import unfinished_runs
+from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.web import drives as drives_page
 from cliffwatch.web import library_pages, login, run_now, run_pages, static_files
 from cliffwatch.web import schedules as schedules_page
@@ -184,7 +185,7 @@ def _lifespan_of(
                 alerts=intake,
                 watch=watch,
                 database_monitor=database_monitor,
-                drives=SharedAnswer(lambda: examined_drives(settings.prometheus_url, clock.wall(), questions)),
+                drives=SharedAnswer(lambda: examined_drives(DriveSource.of(settings), clock.wall(), questions)),
                 reconciling_seconds=reconciler.busy_seconds,
                 streams=StreamPlaces(),
             )

@@ -12,6 +12,8 @@ import time
 from pathlib import Path
 
 from cliffwatch.base.errors import Problem
+from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.model.settings import read_settings
 from cliffwatch.telemetry.collector import collect_telemetry
 from cliffwatch.telemetry.result import Result
 
@@ -29,7 +31,9 @@ def main(arguments: list[str]) -> int:
     signal.setitimer(signal.ITIMER_REAL, given.seconds + 5)
     try:
         until = time.time() if given.until is None else given.until
-        result = collect_telemetry(given.directory, given.prometheus, until, given.seconds)
+        server = PrometheusAddress(given.prometheus)
+        named = read_settings().prometheus
+        result = collect_telemetry(given.directory, server, until, given.seconds, named)
     except (OSError, Problem) as error:
         result = Result(missing=f"the journal does not take it: {error}")
     print(result.to_line(), end="", flush=True)

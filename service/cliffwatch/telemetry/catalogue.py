@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from string import Template
 
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.telemetry.drives import drive_name
 from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
@@ -143,40 +144,37 @@ SERIES: tuple[CollectedSeries, ...] = (
 class SeriesScope:
     """Scope of a run's series: its id, its drives' names, its file systems' mount points.
 
-    `selector` finds drives of other hosts, which are named HOST/DEVICE; without one they are this machine's.
+    `drives` are those of other hosts, named HOST/DEVICE; without them they are this machine's.
     """
 
     run_id: str
     devices: Sequence[str]
     mount_points: Sequence[str]
-    selector: str | None = None
+    drives: PrometheusDrives | None = None
 
-    def queries(self, range_milliseconds: int) -> list[tuple[CollectedSeries, str]]:
-        """Each series that the run can have, with its PromQL."""
+    def series(self) -> list[CollectedSeries]:
+        """Each series that the run can have."""
+        return [series for series in SERIES if self._has(series.subject)]
+
+    def query(self, series: CollectedSeries, range_milliseconds: int) -> str:
+        """The PromQL of a series."""
         values = {
             "run": json.dumps(self.run_id),
             "devices": _any_of(self.devices),
             "mount_points": _any_of(self.mount_points),
             "range": f"{range_milliseconds}ms",
         }
-        return [
-            (series, Template(self._expression(series)).substitute(values))
-            for series in SERIES
-            if self._has(series.subject)
-        ]
+        expression = series.expression
+        if self.drives is not None and series.subject is SeriesSubject.DEVICES:
+            expression = f"{expression.partition('{')[0]}{{{self.drives.selector.replace('$', '$$')}}}[$range])"
+        return Template(expression).substitute(values)
 
     def own(self, series: CollectedSeries, answers: list[PrometheusAnswer]) -> list[PrometheusAnswer]:
         """The answers that are of the run's drives, under their names."""
-        if self.selector is None or series.subject is not SeriesSubject.DEVICES:
+        if self.drives is None or series.subject is not SeriesSubject.DEVICES:
             return answers
         named = [replace(each, labels=each.labels | {"device": drive_name(each.labels)}) for each in answers]
         return [each for each in named if each.labels["device"] in self.devices]
-
-    def _expression(self, series: CollectedSeries) -> str:
-        if self.selector is None or series.subject is not SeriesSubject.DEVICES:
-            return series.expression
-        metric = series.expression.partition("{")[0]
-        return f"{metric}{{{self.selector.replace('$', '$$')}}}[$range])"
 
     def _has(self, subject: SeriesSubject) -> bool:
         known = {SeriesSubject.DEVICES: self.devices, SeriesSubject.FILE_SYSTEMS: self.mount_points}

@@ -3,7 +3,8 @@
 import json
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,8 @@ from cliffwatch.base import locks
 from cliffwatch.journal import JournalReader, ends_load, files
 from cliffwatch.journal.state import status_of
 from cliffwatch.model.order import RunOrder
-from cliffwatch.telemetry.catalogue import CollectedSeries, SeriesScope
+from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.telemetry.catalogue import CollectedSeries, SeriesScope, SeriesSubject
 from cliffwatch.telemetry.parts import (
     DIRECTORY,
     SCHEMA,
@@ -64,14 +66,22 @@ class CollectionRequest:
         scope = SeriesScope(
             run_id=order.run_id,
             devices=[str(drive["name"]) for drive in facts.get("drives") or ()],
-            selector=order.drives.selector if order.drives is not None else None,
+            drives=order.drives,
             mount_points=[str(file_system["mount_point"])] if file_system.get("mount_point") else [],
         )
         return cls(scope, SampleGrid.of(status.load_start, order.workload.window), ended[-1] if ended else float("inf"))
 
 
-def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -> Result:
+def collect_telemetry(
+    directory: Path,
+    server: PrometheusAddress,
+    until: float,
+    seconds: float,
+    named: Callable[[str], PrometheusAddress | None] = lambda _: None,
+) -> Result:
     """Collect what is missing of the run in `directory` up to the moment `until`, for at most so many `seconds`.
+
+    `named` is asked for the server that knows the run's drives, where that is another one; it may raise Problem.
 
     What could not be asked for stands in the index as a gap, and is asked for again the next time. Raises OSError when
     the journal's disk refuses, and Problem when the journal does not say what run it is of.
@@ -92,7 +102,9 @@ def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -
         return Result(missing="another process collects the same telemetry and does not end")
     try:
         remove_unfinished(parts_directory)
-        return _Attempt(parts_directory, request, last, url, deadline).execute()
+        other = None if request.scope.drives is None else request.scope.drives.server
+        of_drives = server if other is None else named(other) or server
+        return _Attempt(parts_directory, request, last, server, of_drives, deadline).execute()
     finally:
         os.close(lock)
 
@@ -100,10 +112,19 @@ def collect_telemetry(directory: Path, url: str, until: float, seconds: float) -
 class _Attempt:
     """One attempt to collect telemetry."""
 
-    def __init__(self, parts_directory: Path, request: CollectionRequest, last: int, url: str, deadline: float) -> None:
+    def __init__(
+        self,
+        parts_directory: Path,
+        request: CollectionRequest,
+        last: int,
+        server: PrometheusAddress,
+        of_drives: PrometheusAddress,
+        deadline: float,
+    ) -> None:
+        """`of_drives` knows the drives, and may be the one that knows all else."""
         self._directory = parts_directory
         self._request = request
-        self._url = url
+        self._server, self._of_drives = server, of_drives
         self._deadline = deadline
         self._parts = self._known_parts()
         self._last = max([last, *(part.points.last for part in self._parts)])
@@ -116,11 +137,12 @@ class _Attempt:
             # Before anything is asked: should this process be killed, the index already says what is not there.
             self._write_index("it was being requested when the process ended")
             try:
-                prometheus = Prometheus(self._url, self._deadline)
-                try:
-                    self._take(prometheus, gaps, taken)
-                finally:
-                    prometheus.close()
+                with closing(Prometheus(self._server, self._deadline)) as prometheus:
+                    if self._of_drives == self._server:
+                        self._take(prometheus, prometheus, gaps, taken)
+                    else:
+                        with closing(Prometheus(self._of_drives, self._deadline)) as of_drives:
+                            self._take(prometheus, of_drives, gaps, taken)
             except QueryFailed as error:
                 reason = str(error)
         self._write_index(reason)
@@ -129,18 +151,26 @@ class _Attempt:
             reason = _NOTHING_KNOWN
         return Result(rows, len(taken), reason)
 
-    def _take(self, prometheus: Prometheus, gaps: list[Points], taken: list[Part]) -> None:
-        # A range of one step holds each sample once: before version 3 both of its ends are within it, from then on one.
-        step = self._request.grid.step_milliseconds
+    def _take(self, prometheus: Prometheus, of_drives: Prometheus, gaps: list[Points], taken: list[Part]) -> None:
         scope = self._request.scope
-        queries = scope.queries(step - 1 if prometheus.major_version() < 3 else step)
+        ranges = {each: self._range(each) for each in (prometheus, of_drives)}
+        asked = [(each, of_drives if each.subject is SeriesSubject.DEVICES else prometheus) for each in scope.series()]
         for points in _in_pieces(gaps):
-            answers = [(series, scope.own(series, self._ask(prometheus, query, points))) for series, query in queries]
+            answers = [
+                (series, scope.own(series, self._ask(server, scope.query(series, ranges[server]), points)))
+                for series, server in asked
+            ]
             # Names of files that are there and cannot be read are taken, too.
             name = next_name(part_names(self._directory))
             part = write_part(self._directory, name, table_of(answers), self._request.grid, points)
             self._parts.append(part)
             taken.append(part)
+
+    def _range(self, prometheus: Prometheus) -> int:
+        """Milliseconds of a range that holds each sample of a step once: before version 3 both of its ends are within
+        it, from then on one."""
+        step = self._request.grid.step_milliseconds
+        return step - 1 if prometheus.major_version() < 3 else step
 
     def _ask(self, prometheus: Prometheus, query: str, points: Points) -> list[PrometheusAnswer]:
         if time.monotonic() > self._deadline:

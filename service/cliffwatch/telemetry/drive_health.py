@@ -7,6 +7,10 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cliffwatch.model.drives import PrometheusDrives
+from cliffwatch.model.prometheus_address import PrometheusAddress
+from cliffwatch.model.settings import Settings
+from cliffwatch.telemetry.drives import drive_name
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: What a person who opens a page is willing to wait for.
@@ -30,8 +34,24 @@ _QUESTIONS: Mapping[str, str] = {
 _FIELD = "field"
 
 
-#: Makes a drive's name of the labels of its series.
-Naming = Callable[[Mapping[str, str]], str]
+def kernel_name(labels: Mapping[str, str]) -> str:
+    """The kernel's name of a series' drive."""
+    return labels.get("device", "")
+
+
+@dataclass(frozen=True, slots=True)
+class DriveSource:
+    """Which Prometheus knows the drives, None where none is asked; and how a drive is named by its series' labels."""
+
+    server: PrometheusAddress | None
+    name_of: Callable[[Mapping[str, str]], str] = kernel_name
+
+    @classmethod
+    def of(cls, settings: Settings, drives: PrometheusDrives | None = None) -> "DriveSource":
+        """Of the drives of this machine, or of other hosts. Raises Problem(bad_request) for a server not known."""
+        if drives is None:
+            return cls(settings.prometheus())
+        return cls(settings.prometheus(drives.server), drive_name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,47 +71,37 @@ class DriveHealth:
     write_amplification: float | None = None
 
 
-def kernel_name(labels: Mapping[str, str]) -> str:
-    """The kernel's name of a series' drive."""
-    return labels.get("device", "")
-
-
-def drive_health(url: str | None, wall_seconds: float, name_of: Naming = kernel_name) -> dict[str, DriveHealth]:
-    """Health of the drives that report any, by name: the kernel's, or what `name_of` makes of a series' labels.
-
-    Raises QueryFailed with a sentence for people.
-    """
+def drive_health(source: DriveSource, wall_seconds: float) -> dict[str, DriveHealth]:
+    """Health of the drives that report any, by name. Raises QueryFailed with a sentence for people."""
     query = " or ".join(
         f'label_replace({expression}, "{_FIELD}", "{field}", "", "")' for field, expression in _QUESTIONS.items()
     )
     reported: dict[str, dict[str, float]] = {}
-    for answer in _ask(url, query, wall_seconds):
-        device, field = name_of(answer.labels), answer.labels.get(_FIELD, "")
+    for answer in _ask(source.server, query, wall_seconds):
+        device, field = source.name_of(answer.labels), answer.labels.get(_FIELD, "")
         if device and field in _QUESTIONS and len(answer.values):
             reported.setdefault(device, {})[field] = float(answer.values[-1])
     return {device: DriveHealth(**values) for device, values in reported.items()}
 
 
-def drives_with_media_bytes(url: str | None, wall_seconds: float, name_of: Naming = kernel_name) -> set[str]:
+def drives_with_media_bytes(source: DriveSource, wall_seconds: float) -> set[str]:
     """The names of the disks that report what they write to their media, which write amplification is made of.
 
     Raises QueryFailed with a sentence for people.
     """
-    return {name_of(answer.labels) for answer in _ask(url, _MEDIA_WRITTEN, wall_seconds)}
+    return {source.name_of(answer.labels) for answer in _ask(source.server, _MEDIA_WRITTEN, wall_seconds)}
 
 
-def write_amplification(
-    url: str | None, wall_seconds: float, span_seconds: float, name_of: Naming = kernel_name
-) -> dict[str, float]:
+def write_amplification(source: DriveSource, wall_seconds: float, span_seconds: float) -> dict[str, float]:
     """Write amplification by the drive's name, over the last `span_seconds`. Raises QueryFailed."""
-    answers = _ask(url, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
-    return {name_of(answer.labels): float(answer.values[-1]) for answer in answers if len(answer.values)}
+    answers = _ask(source.server, _AMPLIFICATION.format(span=f"{max(1, round(span_seconds))}s"), wall_seconds)
+    return {source.name_of(answer.labels): float(answer.values[-1]) for answer in answers if len(answer.values)}
 
 
-def _ask(url: str | None, query: str, wall_seconds: float) -> list[PrometheusAnswer]:
-    if url is None:
+def _ask(server: PrometheusAddress | None, query: str, wall_seconds: float) -> list[PrometheusAnswer]:
+    if server is None:
         raise QueryFailed("telemetry is turned off: CLIFFWATCH_PROMETHEUS_URL is empty")
-    prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
+    prometheus = Prometheus(server, time.monotonic() + _PATIENCE_SECONDS)
     try:
         return prometheus.query(query, wall_seconds)
     finally:

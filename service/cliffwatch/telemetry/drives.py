@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.machine.diskstats import DeviceCounters
+from cliffwatch.model.prometheus_address import PrometheusAddress
 from cliffwatch.telemetry.prometheus import Prometheus, PrometheusAnswer, QueryFailed
 
 #: What the selector is matched against: every drive of node_exporter has it.
@@ -58,14 +59,14 @@ def drive_name(labels: Mapping[str, str]) -> str:
     return f"{host if is_address else labels.get('instance', '')}/{labels.get('device', '')}"
 
 
-def find_drives(url: str | None, selector: str, wall_seconds: float) -> list[RemoteDrive]:
+def find_drives(server: PrometheusAddress | None, selector: str, wall_seconds: float) -> list[RemoteDrive]:
     """The drives that the selector finds, by name. Raises Problem: bad_request where it finds none, too many, or two of
     one name; not_ready where Prometheus does not answer."""
-    if url is None:
+    if server is None:
         fault = FieldFault("drives", "telemetry is turned off: set CLIFFWATCH_PROMETHEUS_URL")
         raise Problem(Code.BAD_REQUEST, "no Prometheus is known", [fault])
     try:
-        prometheus = Prometheus(url, time.monotonic() + _PATIENCE_SECONDS)
+        prometheus = Prometheus(server, time.monotonic() + _PATIENCE_SECONDS)
         try:
             found = prometheus.query(f"{_WRITES}{{{selector}}}", wall_seconds)
             if not found:

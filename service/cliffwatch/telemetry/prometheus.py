@@ -1,5 +1,6 @@
 """Prometheus client with timeouts, size limits and validation."""
 
+import ssl
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cliffwatch.base.finite_json import lenient_json
+from cliffwatch.model.prometheus_address import PrometheusAddress, secret_in
 
 #: Prometheus itself refuses to answer with more points than this for one series.
 POINT_LIMIT = 11_000
@@ -37,17 +39,11 @@ class Prometheus:
     """The HTTP API of one Prometheus. No call takes longer than `deadline`, by the monotonic clock, which may be put
     off for later calls."""
 
-    def __init__(self, url: str, deadline: float) -> None:
-        """Raises QueryFailed when `url` is not an HTTP URL."""
+    def __init__(self, server: PrometheusAddress, deadline: float) -> None:
+        """Raises QueryFailed when its address is not an HTTP URL, or a file of its secrets cannot be read."""
         self.deadline = deadline
-        try:
-            # Settings of the machine's proxies are for the world outside.
-            self._client = httpx.Client(base_url=url, trust_env=False)
-        except httpx.InvalidURL as error:
-            raise QueryFailed(f"{url!r} is not a URL: {error}") from error
-        if self._client.base_url.scheme not in {"http", "https"}:
-            raise QueryFailed(f"{url!r} is not a URL of Prometheus; it begins with http:// or https://")
-        self._url = url
+        self._url = server.url
+        self._client = _client_of(server)
 
     def close(self) -> None:
         self._client.close()
@@ -94,6 +90,8 @@ class Prometheus:
         except (httpx.HTTPError, httpx.StreamError) as error:
             words = str(error) or type(error).__name__
             raise QueryFailed(f"Prometheus at {self._url} does not answer: {words}"[:_WORDS]) from error
+        if status in (401, 403):
+            raise QueryFailed(f"Prometheus at {self._url} does not accept who asks ({status}): look at its credentials")
         try:
             body, _ = lenient_json(content)
             if body["status"] == "success":
@@ -114,6 +112,31 @@ class Prometheus:
             if time.monotonic() > until:
                 raise QueryFailed("Prometheus took too long to answer")
         return bytes(content)
+
+
+def _client_of(server: PrometheusAddress) -> httpx.Client:
+    headers: dict[str, str] = {}
+    auth: tuple[str, str] | None = None
+    try:
+        if server.bearer_token_file is not None:
+            headers["Authorization"] = f"Bearer {secret_in(server.bearer_token_file)}"
+        if server.username is not None and server.password_file is not None:
+            auth = server.username, secret_in(server.password_file)
+        # To read the machine's certificates takes longer than to ask.
+        is_tls = server.url.startswith("https:")
+        verify = ssl.create_default_context(cafile=server.ca_file) if is_tls else False
+        # Settings of the machine's proxies are for the world outside.
+        client = httpx.Client(base_url=server.url, trust_env=False, headers=headers, auth=auth, verify=verify)
+    except httpx.InvalidURL as error:
+        raise QueryFailed(f"{server.url!r} is not a URL: {error}") from error
+    except (OSError, UnicodeError) as error:
+        which = getattr(error, "filename", None) or server.ca_file or "a file of its credentials"
+        words = getattr(error, "strerror", None) or str(error)
+        raise QueryFailed(f"Prometheus at {server.url} cannot be asked: {which}: {words}"[:_WORDS]) from error
+    if client.base_url.scheme not in {"http", "https"}:
+        client.close()
+        raise QueryFailed(f"{server.url!r} is not a URL of Prometheus; it begins with http:// or https://")
+    return client
 
 
 def _matrix(data: Any, start: int, end: int) -> list[PrometheusAnswer]:

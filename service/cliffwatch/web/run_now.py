@@ -21,8 +21,7 @@ from cliffwatch.report.limits.now import LimitWatch, Outside, WatchedLimits, jud
 from cliffwatch.report.remedies import remedy_of
 from cliffwatch.store.models import RunRow
 from cliffwatch.store.queries import findings_page
-from cliffwatch.telemetry.drive_health import Naming, drive_health, kernel_name, write_amplification
-from cliffwatch.telemetry.drives import drive_name
+from cliffwatch.telemetry.drive_health import DriveSource, drive_health, write_amplification
 from cliffwatch.telemetry.prometheus import QueryFailed
 from cliffwatch.web.drive_figures import NO_HEALTH, health_figures
 from cliffwatch.web.page import HEADERS, PageRoute
@@ -45,9 +44,9 @@ def show_now(run_id: RunId, request: Request, services: Context, visitor: AnyVis
     # Both of one moment, so that they add up to the planned length.
     body |= {"elapsed_seconds": run.elapsed_seconds, "left": time_left(run)}
     if row.state != RunState.FINISHED.value:
-        names, name_of = _drive_names(reader), _naming(reader)
-        body |= _drives(services, names, name_of)
-        body |= _limits(services, row, reader, watched, names, name_of)
+        names = _drive_names(reader)
+        body |= _drives(services, reader, names)
+        body |= _limits(services, row, reader, watched, names)
         body["silent"] = _silence(row, reader, services.clock.wall())
     else:
         verdict = VerdictName(row.verdict) if row.verdict else None
@@ -96,22 +95,19 @@ def _drive_names(reader: JournalReader) -> list[str] | None:
     return [each["name"] for each in found if isinstance(each, dict) and isinstance(each.get("name"), str)]
 
 
-def _naming(reader: JournalReader) -> Naming:
-    """How the run's drives are named: those of other hosts HOST/DEVICE."""
-    try:
-        return kernel_name if read_order(reader).drives is None else drive_name
-    except Problem:
-        return kernel_name
+def _source(services: Services, reader: JournalReader) -> DriveSource:
+    """Where the run's drives are known. Raises Problem."""
+    return DriveSource.of(services.settings, read_order(reader).drives)
 
 
-def _drives(services: Services, names: list[str] | None, name_of: Naming) -> dict[str, Any]:
+def _drives(services: Services, reader: JournalReader, names: list[str] | None) -> dict[str, Any]:
     if names is None:
         return {"drives_missing": "The drives below the target are found when the run starts."}
     if not names:
         return {"drives_missing": "No drive of this machine is below the target."}
     try:
-        known = drive_health(services.settings.prometheus_url, services.clock.wall(), name_of)
-    except QueryFailed as error:
+        known = drive_health(_source(services, reader), services.clock.wall())
+    except (QueryFailed, Problem) as error:
         return {"drives_missing": f"Not measured: {error}. Start the watchers with cliffwatch up."}
     drives = []
     for name in names:
@@ -122,12 +118,7 @@ def _drives(services: Services, names: list[str] | None, name_of: Naming) -> dic
 
 
 def _limits(
-    services: Services,
-    row: RunRow,
-    reader: JournalReader,
-    watched: WatchedLimits,
-    names: list[str] | None,
-    name_of: Naming,
+    services: Services, row: RunRow, reader: JournalReader, watched: WatchedLimits, names: list[str] | None
 ) -> dict[str, Any]:
     try:
         limits = read_order(reader).workload.limits
@@ -137,20 +128,20 @@ def _limits(
         return {}
     watch = watched.of(reader.directory, limits, row.load_start)
     is_current = watch.read_on()
-    outside = Outside(_amplification(services, row, watch, names or [], name_of), _found_kinds(services, row))
+    outside = Outside(_amplification(services, row, reader, watch, names or []), _found_kinds(services, row))
     return {"limits": [asdict(each) for each in watch.now(outside)], "reading": not is_current}
 
 
 def _amplification(
-    services: Services, row: RunRow, watch: LimitWatch, names: list[str], name_of: Naming
+    services: Services, row: RunRow, reader: JournalReader, watch: LimitWatch, names: list[str]
 ) -> dict[float | None, float]:
     """Write amplification by the limits' spans, the highest of the run's drives; without those that are unknown."""
     now, found = services.clock.wall(), {}
     for span in {limit.over_seconds for limit in watch.limits if limit.subject is LimitSubject.AMPLIFICATION}:
         try:
             seconds = span or now - (row.load_start or now)
-            known = write_amplification(services.settings.prometheus_url, now, seconds, name_of)
-        except QueryFailed:
+            known = write_amplification(_source(services, reader), now, seconds)
+        except (QueryFailed, Problem):
             break
         if values := [known[name] for name in names if name in known]:
             found[span] = max(values)

@@ -1,0 +1,99 @@
+"""Addresses of Prometheus servers besides the stack's own: their addresses, and how the service proves who it is.
+
+They stand in a file of YAML that CLIFFWATCH_PROMETHEUS_SERVERS names, by names that requests use:
+
+    staging:
+      url: https://prometheus.example.org
+      bearer_token_file: /etc/cliffwatch/staging-token
+      ca_file: /etc/cliffwatch/ca.pem
+
+Secrets are in files of their own, which are read for each connection, so that they may be renewed.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Self
+from urllib.parse import urlsplit
+
+import yaml
+from pydantic import AfterValidator, TypeAdapter, ValidationError, model_validator
+
+from cliffwatch.base.documents import read_yaml, why_unreadable
+from cliffwatch.base.errors import Code, FieldFault, Problem
+from cliffwatch.base.faults import faults_of
+from cliffwatch.base.suggestion import did_you_mean
+from cliffwatch.model.document import Name, Strict
+from cliffwatch.model.target import AbsolutePath
+
+_SETTING = "CLIFFWATCH_PROMETHEUS_SERVERS"
+#: Longer than any token.
+_SECRET_CHARACTERS = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class PrometheusAddress:
+    """Where a Prometheus is, and the files of what it asks for; None for what it does not."""
+
+    url: str
+    bearer_token_file: str | None = None
+    username: str | None = None
+    password_file: str | None = None
+    ca_file: str | None = None
+
+
+def _http_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise ValueError("write an address such as https://prometheus.example.org")
+    if parts.username or parts.password:
+        raise ValueError("write `username` and `password_file` instead of a user in the address")
+    return url
+
+
+class _Server(Strict):
+    url: Annotated[str, AfterValidator(_http_url)]
+    bearer_token_file: AbsolutePath | None = None
+    username: str | None = None
+    password_file: AbsolutePath | None = None
+    ca_file: AbsolutePath | None = None
+
+    @model_validator(mode="after")
+    def _one_proof(self) -> Self:
+        if (self.username is None) != (self.password_file is None):
+            raise ValueError("`username` and `password_file` belong together; give both or none")
+        if self.username is not None and self.bearer_token_file is not None:
+            raise ValueError("give either `bearer_token_file` or `username` and `password_file`")
+        return self
+
+
+_SERVERS: TypeAdapter[dict[str, _Server]] = TypeAdapter(dict[Name, _Server])
+
+
+def read_addresses(path: Path) -> dict[str, PrometheusAddress]:
+    """The servers of a file, by name. Raises Problem(bad_request) that names the file, and each field that is wrong."""
+    try:
+        servers = _SERVERS.validate_python(read_yaml(path) or {})
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        fault = FieldFault(_SETTING, f"{path}: {why_unreadable(error)}")
+        raise Problem(Code.BAD_REQUEST, "the Prometheus servers cannot be read", [fault]) from error
+    except ValidationError as error:
+        raise Problem(Code.BAD_REQUEST, f"{path}, which {_SETTING} names, is not valid", faults_of(error)) from error
+    return {name: PrometheusAddress(**server.model_dump()) for name, server in servers.items()}
+
+
+def named_address(path: Path | None, name: str) -> PrometheusAddress:
+    """A server of the file by its name. Raises Problem(bad_request)."""
+    known = {} if path is None else read_addresses(path)
+    if name not in known:
+        where = f"{path} has {', '.join(sorted(known)) or 'none'}" if path else f"set {_SETTING} to a file of servers"
+        fault = FieldFault(
+            "drives.server", f"{name!r} is no Prometheus that is known; {where}{did_you_mean(name, known)}"
+        )
+        raise Problem(Code.BAD_REQUEST, "the Prometheus is not known", [fault])
+    return known[name]
+
+
+def secret_in(path: str) -> str:
+    """The secret in a file, without the end of its line. Raises OSError, UnicodeDecodeError."""
+    with Path(path).open(encoding="utf-8") as file:
+        return file.read(_SECRET_CHARACTERS).strip()
