@@ -76,6 +76,7 @@ SAMPLES: dict[tuple[str, str], tuple[dict[str, Any], str]] = {
         "baseline: end to end p99.9 6 ms",
     ),
     ("note", "detection_failed"): ({"message": "OSError: no", "where": "x"}, "detection failed: OSError: no"),
+    ("note", "drives_clock_off"): ({"message": "the clock is off"}, "the clock is off"),
     ("note", "drives_missing"): (
         {"drives": ["broker-1/nvme0n1"], "reason": "no answer"},
         "no counters of broker-1/nvme0n1: no answer",

@@ -1,9 +1,11 @@
 """A real Prometheus for tests: filled with the past by promtool, started and killed at will."""
 
+import json
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import httpx
 from testkit.ports import free_port
@@ -41,6 +43,10 @@ class PrometheusServer:
     @property
     def address(self) -> PrometheusAddress:
         return PrometheusAddress(self.url)
+
+    def configure(self, configuration: dict[str, Any]) -> None:
+        """From its next start on; JSON is YAML."""
+        self._configuration.write_text(json.dumps(configuration))
 
     def scrape(self, job: str, port: int) -> None:
         """From its next start on, ask a port of 127.0.0.1 once a second."""

@@ -1,7 +1,6 @@
 """A run that watches a drive through a real node_exporter and a real Prometheus, which goes away and comes back."""
 
 import json
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import pytest
 from testkit.loops import command, loop_drive, mounted
+from testkit.node_exporter import node_exporter
 from testkit.ports import free_port
 from testkit.waiting import wait_until
 from testkit.worker_runs import events, queue_run, start_worker
@@ -21,17 +21,6 @@ from cliffwatch.model.target import DirectoryTarget
 from cliffwatch.telemetry.reader import read
 
 MIB = 1024 * 1024
-
-
-@contextmanager
-def node_exporter(port: int) -> Iterator[None]:
-    options = ["--collector.disable-defaults", "--collector.diskstats", "--collector.diskstats.device-exclude=^$"]
-    process = subprocess.Popen(["prometheus-node-exporter", *options, f"--web.listen-address=127.0.0.1:{port}"])
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
 
 
 LOAD: dict[str, Any] = {

@@ -9,16 +9,17 @@ from tests.api.harness import ORDER, WORKLOAD, serving
 from tests.telemetry.filled_runs import counter
 from tests.telemetry.prometheus_server import PrometheusServer, fill
 
+from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.settings import read_settings
-from cliffwatch.telemetry.drives import DRIVES_LIMIT, RemoteDrive, find_drives, read_counters
+from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, find_drives, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus
 
 ALL = 'job="node"'
 NOW = float(round(time.time()))
-#: The two scrapes that are looked at, and more for as long as the tests may take.
-SCRAPES = [NOW - 15, NOW - 10, *(NOW + later for later in range(240, 2400, 240))]
+#: One scrape for a clock that is late, two that are looked at, and more for as long as the tests may take.
+SCRAPES = [NOW - 90, NOW - 15, NOW - 10, *(NOW + later for later in range(240, 2400, 240))]
 DRIVES = (("broker-1:9100", "nvme0n1"), ("broker-1:9100", "nvme1n1"), ("broker-2:9100", "nvme0n1"), ("[::1]:9", "sda"))
 NAMES = ["[::1]/sda", "broker-1/nvme0n1", "broker-1/nvme1n1", "broker-2/nvme0n1"]
 
@@ -26,7 +27,7 @@ NAMES = ["[::1]/sda", "broker-1/nvme0n1", "broker-1/nvme1n1", "broker-2/nvme0n1"
 def series(metric: str, instance: str, device: str, value: float, **labels: str) -> Iterator[str]:
     more = "".join(f',{name}="{text}"' for name, text in labels.items())
     labelled = f'{metric}{{job="node",instance="{instance}",device="{device}"{more}}}'
-    yield from counter(labelled, SCRAPES, [value + 10 * number for number in range(len(SCRAPES))])
+    yield from counter(labelled, SCRAPES, [value + 10 * number for number in range(-1, len(SCRAPES) - 1)])
 
 
 @pytest.fixture(scope="module")
@@ -48,11 +49,11 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PrometheusServer
 
 
 def test_the_drives_that_a_selector_finds_have_the_names_of_their_hosts(known: PrometheusServer) -> None:
-    found = find_drives(known.address, ALL, NOW)
+    found = find_drives(known.address, ALL, SystemClock()).drives
     assert [drive.name for drive in found] == NAMES
     assert [drive.number for drive in found] == ["0:1", "0:2", "0:3", "0:4"]
     assert found[1] == RemoteDrive("broker-1/nvme0n1", "0:2", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
-    (drive,) = find_drives(known.address, 'instance=~"broker-2.*",device=~"nvme.*"', NOW)
+    (drive,) = find_drives(known.address, 'instance=~"broker-2.*",device=~"nvme.*"', SystemClock()).drives
     assert (drive.name, drive.number) == ("broker-2/nvme0n1", "0:1")
 
 
@@ -69,6 +70,25 @@ def test_counters_are_whole_numbers_of_what_the_kernel_counted(known: Prometheus
     assert (later - earlier).read_operations == 10
 
 
+class OffClock(SystemClock):
+    """The clock of a machine that is a minute late."""
+
+    def wall(self) -> float:
+        return super().wall() - 60
+
+
+def test_a_clock_that_is_off_is_named(known: PrometheusServer, tmp_path: Path) -> None:
+    right = find_drives(known.address, ALL, SystemClock())
+    assert right.clock_trouble(1.0) is None
+    assert FoundDrives([], -0.9).clock_trouble(10.0) is None
+    assert "is 1.1 s behind this machine's" in str(FoundDrives([], -1.1).clock_trouble(10.0))
+    with serving(read_settings(state_directory=tmp_path / "state", prometheus_url=known.url), OffClock()) as api:
+        # The scrapes of a minute ago are younger than five minutes.
+        asked = ORDER | {"drives": f"prometheus:{ALL}"}
+        notes = api.post("/runs/plan", asked).json()["notes"]
+    assert [note for note in notes if "is 60.0 s ahead of this machine's" in note]
+
+
 @pytest.mark.parametrize(
     ("selector", "said"),
     [
@@ -80,7 +100,7 @@ def test_a_selector_that_finds_none_is_refused_with_what_there_is(
     known: PrometheusServer, selector: str, said: str
 ) -> None:
     with pytest.raises(Problem) as refused:
-        find_drives(known.address, selector, NOW)
+        find_drives(known.address, selector, SystemClock())
     words = " ".join([str(refused.value), *(fault.message for fault in refused.value.faults)])
     assert said in words
 
@@ -102,14 +122,14 @@ def test_two_drives_of_one_name_too_many_and_no_prometheus_are_refused(tmp_path:
             ('instance="many:1"', f"{DRIVES_LIMIT + 1} drives are found; choose at most {DRIVES_LIMIT}"),
         ):
             with pytest.raises(Problem) as refused:
-                find_drives(server.address, selector, NOW)
+                find_drives(server.address, selector, SystemClock())
             (fault,) = refused.value.faults
             assert (fault.field, said in fault.message) == ("drives", True), fault
     with pytest.raises(Problem) as refused:
-        find_drives(server.address, ALL, NOW)
+        find_drives(server.address, ALL, SystemClock())
     assert refused.value.code is Code.NOT_READY
     with pytest.raises(Problem) as refused:
-        find_drives(None, ALL, NOW)
+        find_drives(None, ALL, SystemClock())
     assert refused.value.code is Code.BAD_REQUEST
 
 

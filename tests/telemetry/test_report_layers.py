@@ -181,6 +181,8 @@ def test_a_run_without_drives_has_no_layers(tmp_path: Path, watched: PrometheusS
     directory = make_journal(tmp_path / "run-1", JournalPlan(windows=WINDOWS))
     collect_telemetry(directory, watched.address, float("inf"), PATIENCE_SECONDS)
     assert report_of(directory).document["layers"]["missing"] == "No drive is below the target."
+    directory = make_journal(tmp_path / "run-2", JournalPlan(windows=WINDOWS, target="broker:10.0.0.1:9092"))
+    assert "--drives names those of the brokers' hosts" in report_of(directory).document["layers"]["missing"]
 
 
 def test_a_damaged_part_is_reported_and_the_rest_is_used(

@@ -107,9 +107,10 @@ class RunService:
         """Look at everything, write nothing. Raises Problem when the request is wrong; objections are in the plan."""
         workload, version, replaced = self.resolve(request)
         run_id = run_id or self._new_id(workload)
-        drives, parts = self._planner.plan(request, workload, run_id, patience_seconds)
+        elsewhere, parts = self._planner.plan(request, workload, run_id, patience_seconds)
         objections, notes = _named(parts, "objections"), _named(parts, "notes")
         objections += _shared(parts)
+        notes += elsewhere.notes
         key = combined_key([part.examination.target_key for part in parts])
         holder = self._run_on(key)
         if holder is not None:
@@ -122,7 +123,7 @@ class RunService:
             parts=tuple(parts),
             notes=tuple(notes),
             objections=tuple(objections),
-            drives=drives,
+            drives=elsewhere.names,
         )
 
     def submit(

@@ -24,6 +24,10 @@ from cliffwatch.telemetry.drive_health import DriveSource
 from cliffwatch.telemetry.drives import find_drives
 
 _ASKING_LIMIT = 4
+_NO_DRIVES = (
+    "no drive is watched: name those of the brokers' hosts by --drives 'prometheus:SELECTOR', or, of brokers on this "
+    "machine, their data directories by broker:HOST:PORT@/DIRECTORY"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,14 @@ class TargetPlan:
     plan: LoadPlan
     notes: tuple[str, ...]
     objections: tuple[Objection, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DrivesElsewhere:
+    """Names of the drives of other hosts that a run would watch; none where it watches those below its targets."""
+
+    names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def confirmation_of(part: TargetPlan) -> str | None:
@@ -54,15 +66,16 @@ class TargetPlanner:
 
     def plan(
         self, request: RunRequest, workload: Workload, run_id: str, patience_seconds: float
-    ) -> tuple[tuple[str, ...], list[TargetPlan]]:
-        """Names of the drives of other hosts that would be watched, and the plan for each target.
+    ) -> tuple[DrivesElsewhere, list[TargetPlan]]:
+        """The drives of other hosts that would be watched, and the plan for each target.
 
         Raises Problem when a target or Prometheus does not answer, or a target or a drive is not there.
         """
         elsewhere = self._drives_elsewhere(request.drives, workload)
         source = DriveSource.of(self._settings, request.drives)
         return elsewhere, [
-            self._plan(target, workload, run_id, patience_seconds, elsewhere, source) for target in request.targets
+            self._plan(target, workload, run_id, patience_seconds, elsewhere.names, source)
+            for target in request.targets
         ]
 
     def _plan(
@@ -87,17 +100,20 @@ class TargetPlanner:
         )
         notes = [*examination.notes, *plan.notes, *probe.notes, *notes_on_plan(examination, plan, memory_bytes())]
         watched = elsewhere or [drive.name for drive in examination.drives]
+        if not watched and isinstance(target, BrokerTarget):
+            notes.append(_NO_DRIVES)
         notes += notes_on_limits(workload, watched, source, self._clock.wall())
         return TargetPlan(examination, plan, tuple(notes), objections)
 
-    def _drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> tuple[str, ...]:
+    def _drives_elsewhere(self, drives: PrometheusDrives | None, workload: Workload) -> DrivesElsewhere:
         if drives is None:
-            return ()
+            return DrivesElsewhere()
         if engine_of(workload).is_virtual(load_of(workload)):
             fault = FieldFault("drives", "a run in virtual time watches no drives; leave them out")
             raise Problem(Code.BAD_REQUEST, "drives count in real time", [fault])
-        server = self._settings.prometheus(drives.server)
-        return tuple(drive.name for drive in find_drives(server, drives.selector, self._clock.wall()))
+        found = find_drives(self._settings.prometheus(drives.server), drives.selector, self._clock)
+        trouble = found.clock_trouble(workload.window)
+        return DrivesElsewhere(tuple(drive.name for drive in found.drives), (trouble,) if trouble else ())
 
     def _examine(self, target: AnyTarget, run_id: str) -> Examination:
         try:

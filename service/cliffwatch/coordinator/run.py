@@ -162,7 +162,10 @@ def _drives_elsewhere(context: RunContext) -> list[RemoteDrive] | None:
     if known:
         return [drive_of(each) for each in known]
     asked = context.order.drives
-    return find_drives(context.settings.prometheus(asked.server), asked.selector, context.run_clock.now())
+    found = find_drives(context.settings.prometheus(asked.server), asked.selector, context.clock)
+    if trouble := found.clock_trouble(context.workload.window):
+        context.record_event(EventType.NOTE, "drives_clock_off", message=trouble)
+    return found.drives
 
 
 @contextmanager

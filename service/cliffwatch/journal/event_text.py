@@ -283,6 +283,7 @@ _SENTENCES: dict[tuple[str, str], Callable[[Detail], str | None]] = {
     ("note", "alerts_limited"): lambda it: f"the run has {it['limit']:,} alerts: more that begin are not recorded",
     ("note", "baseline"): _baseline,
     ("note", "detection_failed"): lambda it: f"detection failed: {it['message']}",
+    ("note", "drives_clock_off"): lambda it: it["message"],
     ("note", "drives_missing"): lambda it: f"no counters of {', '.join(it['drives'])}: {it['reason']}",
     ("note", "drives_resumed"): lambda _: "the counters of all drives are there again",
     ("note", "files_kept"): lambda it: f"the run's files were kept on {it['target']}",

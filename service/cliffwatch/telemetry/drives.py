@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from cliffwatch.base.clock import Clock
 from cliffwatch.base.errors import Code, FieldFault, Problem
 from cliffwatch.machine.diskstats import DeviceCounters
 from cliffwatch.model.prometheus_address import PrometheusAddress
@@ -36,6 +37,8 @@ _NEWER = frozenset(name for name in _COUNTERS if "discard" in name or "flush" in
 #: Each drive has counters of its own in every window.
 DRIVES_LIMIT = 64
 _PATIENCE_SECONDS = 5.0
+#: A smaller difference may be the time that an answer takes.
+CLOCK_TOLERANCE_SECONDS = 0.5
 _NAMED_AT_MOST = 20
 
 
@@ -52,6 +55,25 @@ class RemoteDrive:
     firmware: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FoundDrives:
+    """Drives by name, and by how much the clock of the Prometheus that knows them is ahead of this machine's."""
+
+    drives: list[RemoteDrive]
+    clock_ahead_seconds: float
+
+    def clock_trouble(self, window_seconds: float) -> str | None:
+        """Sentence: the clocks differ by more than a tenth of a window, within what a network allows to see."""
+        off = self.clock_ahead_seconds
+        if abs(off) <= max(CLOCK_TOLERANCE_SECONDS, window_seconds / 10):
+            return None
+        where = "ahead of" if off > 0 else "behind"
+        return (
+            f"the clock of the Prometheus that knows the drives is {abs(off):.1f} s {where} "
+            "this machine's, and their counters stand in windows that are off by as much; set both by NTP"
+        )
+
+
 def drive_name(labels: Mapping[str, str]) -> str:
     """HOST/DEVICE of a series."""
     host, port, number = labels.get("instance", "").rpartition(":")
@@ -59,8 +81,8 @@ def drive_name(labels: Mapping[str, str]) -> str:
     return f"{host if is_address else labels.get('instance', '')}/{labels.get('device', '')}"
 
 
-def find_drives(server: PrometheusAddress | None, selector: str, wall_seconds: float) -> list[RemoteDrive]:
-    """The drives that the selector finds, by name. Raises Problem: bad_request where it finds none, too many, or two of
+def find_drives(server: PrometheusAddress | None, selector: str, clock: Clock) -> FoundDrives:
+    """The drives that the selector finds. Raises Problem: bad_request where it finds none, too many, or two of
     one name; not_ready where Prometheus does not answer."""
     if server is None:
         fault = FieldFault("drives", "telemetry is turned off: set CLIFFWATCH_PROMETHEUS_URL")
@@ -68,6 +90,9 @@ def find_drives(server: PrometheusAddress | None, selector: str, wall_seconds: f
     try:
         prometheus = Prometheus(server, time.monotonic() + _PATIENCE_SECONDS)
         try:
+            asked_at = clock.wall()
+            ahead = prometheus.now() - (asked_at + clock.wall()) / 2
+            wall_seconds = clock.wall()
             found = prometheus.query(f"{_WRITES}{{{selector}}}", wall_seconds)
             if not found:
                 raise _nothing_found(prometheus.query(_WRITES, wall_seconds), selector)
@@ -85,7 +110,7 @@ def find_drives(server: PrometheusAddress | None, selector: str, wall_seconds: f
         labels = described.get(name, {})
         texts = {word: labels.get(word, "").strip() for word in ("model", "serial", "wwn")}
         drives.append(RemoteDrive(name, f"0:{number}", firmware=labels.get("revision", "").strip(), **texts))
-    return drives
+    return FoundDrives(drives, ahead)
 
 
 def _nothing_found(present: Iterable[PrometheusAnswer], selector: str) -> Problem:

@@ -56,6 +56,14 @@ class Prometheus:
         except (KeyError, TypeError, ValueError) as error:
             raise QueryFailed(f"what answers at {self._url} is not Prometheus: it has no version") from error
 
+    def now(self) -> float:
+        """What its clock says, in seconds since the epoch. Raises QueryFailed."""
+        data = self._ask("POST", "api/v1/query", {"query": "time()"})
+        try:
+            return float(data["result"][1])
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise QueryFailed(f"Prometheus' answer makes no sense: {error!r}"[:_WORDS]) from error
+
     def query_range(self, query: str, start: int, end: int, step: int) -> list[PrometheusAnswer]:
         """Evaluate `query` at start, start + step, … end, in milliseconds. Raises QueryFailed."""
         assert (end - start) // step < POINT_LIMIT, "the caller asks for less at a time"

@@ -104,7 +104,7 @@ def _drives(services: Services, reader: JournalReader, names: list[str] | None) 
     if names is None:
         return {"drives_missing": "The drives below the target are found when the run starts."}
     if not names:
-        return {"drives_missing": "No drive of this machine is below the target."}
+        return {"drives_missing": "No drive of this machine is below the target, and --drives named no other."}
     try:
         known = drive_health(_source(services, reader), services.clock.wall())
     except (QueryFailed, Problem) as error:

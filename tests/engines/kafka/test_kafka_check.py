@@ -69,6 +69,7 @@ def test_a_dry_run_says_how_many_brokers_there_are_and_makes_nothing(runs: RunSe
     plan = runs.plan(request(f"{broker.bootstrap},{HOST}:{port}"))
     assert plan.objections == ()
     assert f"the cluster has 1 broker: {broker.bootstrap}" in plan.notes
+    assert [note for note in plan.notes if "name those of the brokers' hosts by --drives" in note]
     assert any(note.startswith(f"{HOST}:{port} does not answer: Connection refused") for note in plan.notes)
     assert broker.topics() == set()
 

@@ -27,6 +27,7 @@ from cliffwatch.telemetry.reader import Floats, Samples, Telemetry
 SLACK_SECONDS = 15.0
 #: The columns that can be charted: their names, and whether they are latencies in seconds.
 LAYERS = {"device_p99": True, "queue_p99": True, "device_mean": True, "queue_depth": False}
+_UNNAMED = "No drive was watched: --drives names those of the brokers' hosts for the next run (docs/remote-drives.md)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,8 @@ def _why_missing(run: Collected) -> str:
     if run.load is None:
         return "The load did not start."
     if run.facts.get("drives") == []:
-        return "No drive is below the target."
+        is_broker = run.order is not None and run.order.target.kind == "broker"
+        return _UNNAMED if is_broker else "No drive is below the target."
     if run.telemetry is not None and run.telemetry.gaps:
         return f"No telemetry of Prometheus was collected: {run.telemetry.gaps[0].reason}."
     reported = run.last_event(EventType.NOTE, MISSING)
