@@ -86,6 +86,20 @@ def test_a_scrape_that_comes_late_is_the_next_windows() -> None:
     assert second.counters["device_write_operations"] == 1400
 
 
+def test_scrapes_that_may_not_be_known_in_time_are_the_next_windows_always() -> None:
+    counts = DriveCounts({"a/sda": "0:1"}, LAG)
+    counts.add({"a/sda": {moment: counted(moment) for moment in (START - 5, START + 5, START + 9, START + 15)}})
+    assert [each.counters["device_write_operations"] for each in windows(counts, 2)] == [1000, 1000]
+
+
+def test_a_window_says_how_old_and_how_far_apart_the_worst_of_its_scrapes_are() -> None:
+    counts = DriveCounts({"a/sda": "0:1", "b/sda": "0:2"}, LAG)
+    counts.add({"a/sda": {each: counted(each) for each in (START - 6, START + 6)}})
+    counts.add({"b/sda": {each: counted(each) for each in (START - 4, START + 1)}})
+    gauges = counts.between(START, START + 10).gauges
+    assert (gauges[DRIVES_AGE], gauges[DRIVES_SPAN]) == (9.0, 12.0)
+
+
 def test_a_host_that_started_again_or_was_away_leaves_windows_without_its_drive() -> None:
     counts = DriveCounts({"a/sda": "0:1"}, LAG)
     begun_anew = replace(counted(START + 12), write_operations=3)

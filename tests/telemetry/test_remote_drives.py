@@ -13,7 +13,7 @@ from cliffwatch.base.clock import SystemClock
 from cliffwatch.base.errors import Code, Problem
 from cliffwatch.journal import JournalReader, files
 from cliffwatch.model.settings import read_settings
-from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, find_drives, read_counters
+from cliffwatch.telemetry.drives import DRIVES_LIMIT, FoundDrives, RemoteDrive, drive_name, find_drives, read_counters
 from cliffwatch.telemetry.prometheus import Prometheus
 
 ALL = 'job="node"'
@@ -55,6 +55,14 @@ def test_the_drives_that_a_selector_finds_have_the_names_of_their_hosts(known: P
     assert found[1] == RemoteDrive("broker-1/nvme0n1", "0:2", model="Fast", serial="S1", wwn="nvme.1", firmware="F2")
     (drive,) = find_drives(known.address, 'instance=~"broker-2.*",device=~"nvme.*"', SystemClock()).drives
     assert (drive.name, drive.number) == ("broker-2/nvme0n1", "0:1")
+
+
+@pytest.mark.parametrize(
+    ("instance", "host"),
+    [("local", "local"), ("h:9100", "h"), ("h:web", "h:web"), ("[::1]:9", "[::1]"), ("fe80::1", "fe80::1"), ("", "")],
+)
+def test_a_host_is_the_instance_without_its_port(instance: str, host: str) -> None:
+    assert drive_name({"instance": instance, "device": "cciss!c0d0"}) == f"{host}/cciss!c0d0"
 
 
 def test_counters_are_whole_numbers_of_what_the_kernel_counted(known: PrometheusServer) -> None:

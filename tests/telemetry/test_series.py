@@ -2,10 +2,13 @@
 
 import re
 
+import numpy as np
 import pytest
 from testkit.checkout import ROOT
 
+from cliffwatch.model.drives import PrometheusDrives
 from cliffwatch.telemetry.catalogue import LAYER_SERIES, SERIES, SeriesScope, SeriesSubject
+from cliffwatch.telemetry.prometheus import PrometheusAnswer
 
 
 def test_the_documentation_lists_the_series() -> None:
@@ -45,6 +48,23 @@ def test_names_match_themselves_alone(name: str) -> None:
     pattern = re.sub(r"\\(.)", r"\1", found[1])
     assert re.fullmatch(pattern, name)
     assert not re.fullmatch(pattern, f"{name}1")
+
+
+def test_series_of_drives_of_other_hosts_are_those_of_the_run_under_their_names() -> None:
+    drives = PrometheusDrives(selector='instance=~"a.*",device=~"sd[a$]"')
+    scope = SeriesScope("run-1", ["a/sda"], [], drives)
+    (series,) = [each for each in scope.series() if each.name == "block_errors_total"]
+    wanted = 'last_over_time(ebpf_exporter_cliffwatch_block_errors_total{instance=~"a.*",device=~"sd[a$]"}[999ms])'
+    assert scope.query(series, 999) == wanted
+    none = np.empty(0)
+    answers = [
+        PrometheusAnswer({"instance": f"{host}:9435", "device": device}, none.astype(np.int64), none)
+        for host, device in (("a", "sda"), ("a", "sdb"), ("ab", "sda"))
+    ]
+    assert [each.labels for each in scope.own(series, answers)] == [{"instance": "a:9435", "device": "a/sda"}]
+    (of_run,) = [each for each in scope.series() if each.name == "operations_total"]
+    assert scope.own(of_run, answers) == answers
+    assert 'run_id="run-1"' in scope.query(of_run, 999)
 
 
 def test_a_subject_that_the_run_does_not_have_is_not_asked_for() -> None:

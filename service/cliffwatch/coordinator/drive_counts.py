@@ -39,8 +39,7 @@ class DriveCounts:
         """Add scrapes, some of which may be known. Drives that are not the run's are ignored."""
         with self._lock:
             for name, known in self._scrapes.items():
-                reached = self._reached.get(name, 0.0)
-                known.update({moment: each for moment, each in scrapes.get(name, {}).items() if moment >= reached})
+                known.update(scrapes.get(name, {}))
 
     def newest(self) -> dict[str, float]:
         """When each drive was scraped last, of those that ever were."""
