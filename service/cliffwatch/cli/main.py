@@ -17,6 +17,7 @@ from cliffwatch.base.errors import Code, Problem
 from cliffwatch.base.version import VERSION
 from cliffwatch.cli import (
     analyze,
+    carried,
     drives,
     index,
     notifications,
@@ -56,6 +57,8 @@ app.add_typer(drives.app, name="drive")
 app.add_typer(tokens.app, name="token")
 app.add_typer(notifications.app, name="notify")
 app.add_typer(index.app, name="index")
+app.add_typer(carried.rules, name="rules")
+app.add_typer(carried.dashboards, name="dashboards")
 app.add_typer(omb.app, name="omb")
 service.register(app)
 units.register(app)
